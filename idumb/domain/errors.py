@@ -1,0 +1,98 @@
+"""Every error a user can meet, with its exit code. Work that fails is an `Outcome`, never one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from idumb.domain.finding import Finding
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INVALID = 3
+EXIT_REFUSED = 4
+EXIT_WAITING = 5
+EXIT_INTERNAL = 70
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class IdumbError(Exception):
+    """What happened, and what to do next.
+
+    `code` is part of the public interface (`git.not-a-repository`); the wording of `message` is not.
+    `hint` is the next command or step; `details` is JSON-serialisable.
+    """
+
+    exit_code = EXIT_INTERNAL
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.details: dict[str, Any] = dict(details or {})
+
+
+class UsageError(IdumbError):
+    """The command line makes no sense."""
+
+    exit_code = EXIT_USAGE
+
+
+class InputError(IdumbError):
+    """A plan or configuration is invalid; carries all problems at once."""
+
+    exit_code = EXIT_INVALID
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        findings: Sequence[Finding] = (),
+        hint: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(code, message, hint=hint, details=details)
+        self.findings = tuple(findings)
+
+
+class Refusal(IdumbError):
+    """idumb declines before it touches anything: wrong repository state, no consent, lock held."""
+
+    exit_code = EXIT_REFUSED
+
+
+class AdapterError(IdumbError):
+    """An agent or tool could not be used at all (missing, not executable, malformed answer)."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, code: str, message: str, *, transient: bool = False, hint: str | None = None) -> None:
+        super().__init__(code, message, hint=hint)
+        self.transient = transient
+
+
+class StoreError(IdumbError):
+    """The event log is corrupt, newer than this program, or refuses the write."""
+
+    exit_code = EXIT_REFUSED
+
+
+class Interrupted(IdumbError):
+    """The user or the system asked the command to stop; `exit_code` is 130 or 143."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("run.interrupted", "interrupted", hint=None)
+        self.signal_number = signal_number
+        self.exit_code = 128 + signal_number

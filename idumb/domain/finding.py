@@ -1,0 +1,42 @@
+"""A finding: one thing wrong (or doubtful) in a plan or configuration, with its place and the mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+ERROR = "error"
+WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`line` and `column` count from 1; `path` is relative to the repository; `code` is stable (`task.duplicate-id`)."""
+
+    code: str
+    severity: str
+    path: str
+    line: int
+    column: int
+    field: str
+    found: str
+    accepted: str
+    message: str
+    mend: str = ""
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(f for f in findings if f.severity == ERROR)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like `word`, or None when none is close."""
+    import difflib  # noqa: PLC0415 (only needed once something is wrong)
+
+    folded = {k.casefold(): k for k in known}
+    match = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return folded[match[0]] if match else None

@@ -1,0 +1,265 @@
+"""The plan as data: what `docs/plan-format.md` describes, parsed, with the place of every field.
+
+Nothing here reads Markdown. `markdown/` makes these values; everything else only reads them.
+Durations are whole seconds. Paths are relative to the workspace root, with `/` as separator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+GUIDED = "guided"
+STRICT = "strict"
+
+BUILD = "build"
+HUMAN_KINDS = frozenset({"human-verify", "decision", "human-action"})
+KINDS = ("build", "human-verify", "decision", "human-action")
+
+CHECK = "check"
+VERIFY = "verify"
+HUMAN = "human"
+OPINION = "opinion"
+UNPROVEN = "unproven"
+
+FILE_VERBS = ("create", "modify", "delete", "read", "move")
+DEFAULT_ESTIMATE = 30 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of characters in the decoded text of the plan (a byte-order mark counts as one).
+
+    `line` is the line, from 1, on which it starts.
+    """
+
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileClaim:
+    """What a task declares it does to one path or glob. `target` is set for `move` only."""
+
+    verb: str
+    path: str
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolClaim:
+    action: str  # add | remove
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One public name and its declared properties (inputs, outputs, errors, side effects, persistence, async)."""
+
+    name: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """`proof` is check, verify, human, opinion or unproven; `command` is set for check only."""
+
+    id: str
+    text: str
+    proof: str
+    command: str | None = None
+    instructions: tuple[str, ...] = ()
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestIntent:
+    """`before` and `after` are `fails` or `passes`."""
+
+    __test__ = False  # not a test case, whatever a test runner thinks of the name
+
+    command: str
+    before: str
+    after: str
+    intent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`kind`: file-exists, file-absent, file-contains, symbol, env, context or command.
+
+    `subject` is the path, name or command; `text` what the file contains; `path` where the symbol is.
+    """
+
+    kind: str
+    subject: str
+    text: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    files: int | None = None
+    lines: int | None = None
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackClass:
+    """`kind`: reversible, compensatable (with commands) or irreversible (with a reason)."""
+
+    kind: str = "reversible"
+    commands: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    agent: str
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One tool call. `index` counts from 0 inside the task; `line` is where it starts in the plan."""
+
+    index: int
+    tool: str
+    intent: str
+    arguments: Mapping[str, Any]
+    scope: tuple[str, ...] = ()
+    timeout: int | None = None
+    continue_on_error: bool = False
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One node of the graph. None means "not declared" wherever empty would mean something else."""
+
+    id: str
+    title: str
+    description: str = ""
+    kind: str = BUILD
+    requirements: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    files: tuple[FileClaim, ...] | None = None
+    symbols: tuple[SymbolClaim, ...] | None = None
+    interfaces: tuple[Interface, ...] = ()
+    acceptance: tuple[Criterion, ...] = ()
+    verify: tuple[str, ...] = ()
+    tests: tuple[TestIntent, ...] = ()
+    preconditions: tuple[Condition, ...] = ()
+    postconditions: tuple[Condition, ...] = ()
+    invariants: tuple[str, ...] | None = None
+    change: str | None = None
+    limits: Limits | None = None
+    rollback: RollbackClass = RollbackClass()
+    on_failure: str | None = None
+    estimate: int | None = None
+    timeout: int | None = None
+    on_timeout: str = "fail"
+    reads: tuple[str, ...] | None = None
+    writes: tuple[str, ...] | None = None
+    owns: tuple[str, ...] | None = None
+    parallel: bool = False
+    builder: str | None = None
+    validator: str | None = None
+    handoff_to: tuple[Handoff, ...] = ()
+    priority: str = "normal"
+    options: tuple[Option, ...] = ()
+    notes: str = ""
+    references: str = ""
+    tags: str = ""
+    assigned_to: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    notation: str = "heading"  # heading | checklist | fence | list
+    span: Span | None = None
+    spans: Mapping[str, Span] = field(default_factory=dict)
+
+    @property
+    def is_human(self) -> bool:
+        return self.kind in HUMAN_KINDS
+
+    @property
+    def estimate_seconds(self) -> int:
+        return DEFAULT_ESTIMATE if self.estimate is None else self.estimate
+
+    @property
+    def timeout_seconds(self) -> int | None:
+        """Twice the estimate unless declared; None (no limit) for human kinds."""
+        if self.timeout is not None:
+            return self.timeout
+        return None if self.is_human else 2 * self.estimate_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class NonGoal:
+    id: str
+    text: str
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    id: str
+    text: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Something a person must provide before the plan can run."""
+
+    service: str
+    why: str
+    env: tuple[str, ...] = ()
+    where: str = ""
+    check: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`root` None means the repository; `protected` None means the configuration's list alone."""
+
+    root: str | None = None
+    protected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One `*-PLAN.md`. `path` is relative to the repository, `sha256` is of the file's bytes.
+
+    `requirements` maps id to text (text is "" where the plan only lists ids of REQUIREMENTS.md).
+    """
+
+    path: str
+    sha256: str
+    phase: str
+    plan: str
+    title: str
+    goal: str
+    mode: str = GUIDED
+    depends_on: tuple[str, ...] = ()
+    requirements: Mapping[str, str] = field(default_factory=dict)
+    scope: Scope = Scope()
+    non_goals: tuple[NonGoal, ...] = ()
+    invariants: tuple[Invariant, ...] = ()
+    success_criteria: tuple[Criterion, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    setup: tuple[Setup, ...] = ()
+    builder: str | None = None
+    validator: str | None = None
+    limits: Limits | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    tasks: tuple[Task, ...] = ()
+    spans: Mapping[str, Span] = field(default_factory=dict)
