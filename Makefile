@@ -1,0 +1,46 @@
+# Everything runs in .venv, made from the Python named by PYTHON (3.11 or newer).
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+STAMP := $(VENV)/.made-from-pyproject
+
+export JOBS
+
+.PHONY: help setup check test demo bench torture wheel
+
+help:
+	@echo 'make setup    make .venv and install idumb and its tools into it'
+	@echo 'make demo     watch a plan run, fail, resume and roll back in a throw-away repository'
+	@echo 'make check    the fast half of the checks: format, lint, types, layers, own plan'
+	@echo 'make test     all checks: the fast half, the tests, and the wheel in a clean venv'
+	@echo 'make bench    measure idumb beside its floors and peers'
+	@echo 'make torture  long programmes: kill, interrupt and fill up, then compare bytes'
+	@echo 'make wheel    build the wheel into dist/'
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "idumb needs Python 3.11 or newer as '$(PYTHON)' (it is: $$($(PYTHON) --version 2>&1)); try 'make PYTHON=python3.12'" >&2; exit 1; }
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) \
+		|| { echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+check: setup
+	@.ci/check fast
+
+test: setup
+	@.ci/check all
+
+demo: setup
+	@$(VENV)/bin/python docs/demo/run.py
+
+bench: setup
+	@.ci/check bench
+
+torture: setup
+	@.ci/check torture
+
+wheel: setup
+	@.ci/check wheel dist
