@@ -1,0 +1,307 @@
+"""The ports: everything the engine needs from outside, as protocols. `idumb/bootstrap.py` fills them.
+
+Paths are `str`, relative to the workspace root with `/`, bytes that are not UTF-8 as surrogate escapes.
+Object ids are hex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.decision import Answer, Decision
+from idumb.domain.event import Event, NewEvent
+from idumb.domain.evidence import Evidence
+from idumb.domain.finding import Finding
+from idumb.domain.ledger import Change, Entry
+from idumb.domain.plan import Condition, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """`commit` is None before the first commit, `branch` None when HEAD is detached."""
+
+    commit: str | None
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A commit under `refs/idumb/`; `tree` is the tree of the work tree's bytes alone."""
+
+    commit: str
+    tree: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path that idumb will not write because its present bytes are not what was expected."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAttempt:
+    """`commit` is None when git, a hook or the signer refused; `words` then holds what they said."""
+
+    commit: str | None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPlan:
+    """`plan` is None when a finding is an error; `text` is the decoded file, for edits by span."""
+
+    plan: Plan | None
+    findings: tuple[Finding, ...]
+    text: str = ""
+
+
+class Clock(Protocol):
+    def now(self) -> str:
+        """UTC, ISO 8601 with microseconds and `Z`."""
+
+    def monotonic(self) -> float:
+        """Seconds, for durations only."""
+
+
+class Trees(Protocol):
+    """Bytes of the workspace as trees in the object database. Durable: what returns has been forced to disk."""
+
+    @property
+    def root(self) -> str:
+        """Absolute path of the workspace."""
+
+    def scan(self, also: Iterable[str] = ()) -> str:
+        """Store the present bytes of all tracked and untracked, not ignored files; the tree's id.
+
+        `also` are literal paths that are included though they may be ignored.
+        """
+
+    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
+        """`scan`, with index, HEAD and modes kept beside, as a commit under `ref`, read back before it returns."""
+
+    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
+        """A commit under `ref` for a tree that was scanned before."""
+
+    def changes(self, old: str, new: str) -> tuple[Change, ...]:
+        """Paths that differ, sorted; renames are a deletion and a creation."""
+
+    def entry(self, tree: str, path: str) -> Entry | None: ...
+
+    def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
+        """`tree` with each of `paths` as it is in `source` (absent there: removed)."""
+
+    def read(self, oid: str) -> bytes: ...
+
+    def store(self, data: bytes) -> str:
+        """Keep bytes as a blob; its id. Used with `keep_blobs` for plans that are locked in."""
+
+    def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
+        """A commit under `ref` whose tree holds `name -> blob id`; the commit's id."""
+
+    def kept_blobs(self, ref: str) -> Mapping[str, str]:
+        """What `keep_blobs` stored under `ref`; empty when there is none."""
+
+    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
+        """Write each path as it is in `target`, only where its present bytes are those of `expected`.
+
+        All or nothing: with any conflict no path is written. A path that already is as in `target` is no conflict.
+        `force` skips the comparison (the present was saved before). Files and folders are forced to disk.
+        """
+
+    def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
+        """A unified diff, without external tools, text conversion or colour."""
+
+    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+        """Path to lines added and removed; None for binary files."""
+
+    def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+        """Apply a git patch to the workspace, all or nothing. `allowed` says why a path may not be written."""
+
+
+class History(Protocol):
+    """HEAD, branch and refs of the user's repository."""
+
+    def head(self) -> Head: ...
+
+    def obstacle(self) -> tuple[str, str] | None:
+        """(code, message) of a state in which nothing may be run: a merge in progress, unmerged entries, ..."""
+
+    def identity_problem(self) -> str | None:
+        """Why git could not make a commit for this user, or None."""
+
+    def head_tree(self) -> str | None:
+        """The tree of HEAD's commit, None before the first commit."""
+
+    def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Those of the paths (globs allowed) with changes in work tree or index against HEAD, as git sees it."""
+
+    def commit(
+        self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
+    ) -> CommitAttempt:
+        """Commit exactly these paths as they are in the work tree, with the git program, on the current branch.
+
+        Whatever else is staged or changed stays as it is. Refused when HEAD is not `expected_head`.
+        """
+
+    def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
+        """(commit, its Idumb-* trailers) from HEAD back to `base`, newest first; only commits that have any."""
+
+    def refs(self, prefix: str) -> Mapping[str, str]: ...
+
+    def delete_ref(self, ref: str, expected: str) -> None: ...
+
+
+class Workspace(Protocol):
+    """Where tasks run: `here`, the user's work tree, or `clone`, a private copy that delivers path by path."""
+
+    kind: str
+
+    @property
+    def trees(self) -> Trees: ...
+
+    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
+        """Bring the candidate's paths into the user's tree, compare-and-swap; (tree id in the user's repository,
+        conflicts). In `here` there is nothing to do."""
+
+    def close(self) -> None: ...
+
+
+class EventLog(Protocol):
+    def append(self, events: Sequence[NewEvent], *, operation: str, fence: int) -> tuple[Event, ...]:
+        """One durable transaction; refused when `fence` is not the current one."""
+
+    def events(
+        self,
+        *,
+        run: str | None = None,
+        task: str | None = None,
+        kind: str | None = None,
+        operation: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Event]: ...
+
+    def head(self) -> tuple[int, str]:
+        """(last sequence number, its hash); (0, GENESIS) when empty."""
+
+
+class RunIndex(Protocol):
+    """Finds runs without replaying them. A row is written in the same transaction as its event."""
+
+    def latest(self, phase: str) -> str | None:
+        """Id of the newest run of a phase in this work tree."""
+
+    def count(self, phase: str) -> int: ...
+
+    def phases(self) -> tuple[str, ...]: ...
+
+
+class Ownership(Protocol):
+    """One owner per work tree."""
+
+    def acquire(self, command: str) -> int:
+        """The fencing token; raises Refusal `lock.held` with pid, host and since of the holder."""
+
+    def release(self) -> None: ...
+
+    def check(self, fence: int) -> bool:
+        """Whether the token is still the current one."""
+
+
+class Agent(Protocol):
+    """An agent adapter. `continues`: a retry after failed validation may go on from the attempt's own work."""
+
+    name: str
+    version: str
+    continues: bool
+
+    def run(self, request: AgentRequest) -> AgentResult: ...
+
+    def describe(self) -> Sequence[str]:
+        """What will be run, resolved, for consent: an argument list, or () where nothing is started."""
+
+
+class Agents(Protocol):
+    def get(self, binding: str) -> Agent:
+        """The adapter of a binding of the configuration, or of `steps` and `human`."""
+
+
+class Checks(Protocol):
+    """Runs the project's own commands and conditions; the only way a proof is made."""
+
+    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+        """Run a fixed command string by `/bin/sh -c` in the workspace; exit 126 and 127 are errors."""
+
+    def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
+
+    def end_processes(self) -> tuple[int, ...]:
+        """End every process that builders and checks left behind; their ids."""
+
+
+class ConsentStore(Protocol):
+    """Consent in the user's state directory, keyed by repository and contract hash."""
+
+    def given(self, contract_hash: str) -> bool: ...
+
+    def record(self, contract_hash: str, *, phase: str, how: str, at: str) -> None: ...
+
+
+class PlanFiles(Protocol):
+    """Reads `.planning/`; the only place where plan files are opened."""
+
+    def phase_folder(self, phase: str) -> str:
+        """`.planning/phases/01-name` for `1`; raises InputError phase.not-found or phase.ambiguous."""
+
+    def phases(self) -> tuple[tuple[str, str], ...]:
+        """(number, folder) of every phase folder, in order."""
+
+    def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
+        """(path, bytes) of every `*PLAN.md`, in order of name."""
+
+    def parse(self, data: bytes, path: str) -> ParsedPlan: ...
+
+    def roadmap(self) -> tuple[tuple[str, str, int], ...]:
+        """(number, title, line) of every phase that ROADMAP.md names."""
+
+
+class Reports(Protocol):
+    """Projections for people: files under `.idumb/brain/` and the phase folder. Losing them loses nothing."""
+
+    def write(self, path: str, text: str) -> None:
+        """Atomically, creating folders; refuses links that lead out of the repository."""
+
+    def remove(self, path: str) -> None: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def read(self, path: str) -> str | None: ...
+
+
+class Asker(Protocol):
+    """Puts a decision to a person at the terminal."""
+
+    @property
+    def interactive(self) -> bool: ...
+
+    def ask(self, decision: Decision) -> Answer | None:
+        """The answer, or None where nobody can be asked."""
+
+
+class Reporter(Protocol):
+    """Shows progress; must not fail the run. Receives every event once it is durable, and notes before."""
+
+    def event(self, event: Event) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+Payload = Mapping[str, Any]

@@ -1,0 +1,88 @@
+"""What an agent adapter is asked, and what it answers. The answer is a claim; only bytes are believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from idumb.domain.plan import Task
+
+BUILDER = "builder"
+VALIDATOR = "validator"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Ceilings for one attempt; None means no ceiling."""
+
+    tokens: int | None = None
+    cost_usd: float | None = None
+    output_bytes: int = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the agent says it used; None is unknown and is shown as unknown."""
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """One piece of work for one role.
+
+    `workspace` is an absolute path. `allowed_paths` are the paths and globs the task declares (without `read`).
+    `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
+    `feedback` is what the validator said of the attempt before, "" on the first.
+    """
+
+    role: str
+    task: Task
+    prompt: str
+    workspace: str
+    allowed_paths: tuple[str, ...]
+    attempt: int = 1
+    deadline: float | None = None
+    budget: Budget = Budget()
+    feedback: str = ""
+    session: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    protected: tuple[str, ...] = ()
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """The audit entry of one tool call: sanitised arguments (long values as digests) and the full response."""
+
+    index: int
+    tool: str
+    intent: str
+    arguments: Mapping[str, object]
+    ok: bool
+    response: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """`outcome` is one of `idumb.domain.outcome`; `transcript` names where the spooled output is kept.
+
+    `exit_code` is None where there was no process. `output` holds head and tail of what was printed, bounded.
+    `question` is set by adapters that wait for a person.
+    """
+
+    outcome: str
+    message: str = ""
+    claimed_files: tuple[str, ...] = ()
+    session: str | None = None
+    usage: Usage = Usage()
+    transcript: str | None = None
+    exit_code: int | None = None
+    output: str = ""
+    output_sha256: str | None = None
+    truncated: bool = False
+    steps: tuple[StepRecord, ...] = ()
+    seconds: float = 0.0

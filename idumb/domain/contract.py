@@ -1,0 +1,284 @@
+"""The contract of a phase: its plans taken together, checked across plans, with one hash to consent to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from idumb.domain import canonical, graph, ledger, paths
+from idumb.domain.finding import ERROR, WARNING, Finding, nearest
+from idumb.domain.plan import CHECK, HUMAN, STRICT, UNPROVEN, VERIFY, Plan, Task
+from idumb.domain.settings import Settings
+
+MAX_TASKS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """`order` is the execution order of all tasks of the phase; `hash` is what a person consents to."""
+
+    phase: str
+    folder: str
+    plans: tuple[Plan, ...]
+    tasks: Mapping[str, Task]
+    order: tuple[str, ...]
+    dependencies: Mapping[str, tuple[str, ...]]
+    hash: str
+
+    @property
+    def mode(self) -> str:
+        return STRICT if any(p.mode == STRICT for p in self.plans) else "guided"
+
+    def plan_of(self, task_id: str) -> Plan:
+        return next(p for p in self.plans if any(t.id == task_id for t in p.tasks))
+
+    def plan_by_task(self) -> dict[str, Plan]:
+        return {t.id: p for p in self.plans for t in p.tasks}
+
+
+def contract_hash(plans: Iterable[Plan], settings: Settings) -> str:
+    """SHA-256 over each plan's path and SHA-256, and over the configuration: all that decides what runs."""
+    return canonical.digest({"plans": [[p.path, p.sha256] for p in plans], "settings": settings.digest()})
+
+
+def assemble(
+    phase: str, folder: str, plans: Sequence[Plan], settings: Settings
+) -> tuple[Contract | None, tuple[Finding, ...]]:
+    """Put a phase's plans together; the contract is None when a finding is an error."""
+    findings = [*_duplicates(plans), *_dependencies(plans), *_plan_dependencies(plans)]
+    tasks = {task.id: task for plan in plans for task in plan.tasks}
+    if len(tasks) > MAX_TASKS:
+        findings.append(
+            _at(plans[-1], plans[-1].tasks[-1], "", "phase.too-many-tasks", str(len(tasks)), f"at most {MAX_TASKS}",
+                f"The phase has {len(tasks)} tasks; at most {MAX_TASKS} fit.", "Split the phase.")
+        )
+    dependencies = _effective_dependencies(plans)
+    order = graph.topological_order(dependencies)
+    if order.cycle and not any(f.severity == ERROR for f in findings):
+        findings.append(_cycle(plans, order.cycle))
+    if any(f.severity == ERROR for f in findings):
+        return None, tuple(findings)
+    contract = Contract(
+        phase, folder, tuple(plans), tasks, order.ids, dependencies, contract_hash(plans, settings)
+    )
+    return contract, tuple(findings)
+
+
+def _effective_dependencies(plans: Sequence[Plan]) -> dict[str, tuple[str, ...]]:
+    """Task dependencies plus, for a plan that depends on plans, all tasks of those plans."""
+    by_plan = {p.plan: tuple(t.id for t in p.tasks) for p in plans}
+    out: dict[str, tuple[str, ...]] = {}
+    for plan in plans:
+        needed = tuple(t for other in plan.depends_on if other != plan.plan for t in by_plan.get(other, ()))
+        for task in plan.tasks:
+            out[task.id] = (*task.depends_on, *needed) if needed else task.depends_on
+    return out
+
+
+def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
+    seen: dict[str, tuple[Plan, Task]] = {}
+    for plan in plans:
+        for task in plan.tasks:
+            if task.id in seen and seen[task.id][0] is not plan:
+                other, first = seen[task.id]
+                line = first.span.line if first.span else 1
+                yield _at(plan, task, "id", "task.duplicate-id", task.id, "an id unique in the phase",
+                          f"Task id {task.id} is used at {other.path}:{line} too.", "Give this task a free id.")
+            seen.setdefault(task.id, (plan, task))
+    numbers: dict[str, Plan] = {}
+    for plan in plans:
+        if plan.plan in numbers:
+            yield _plan_finding(plan, "plan", "plan.duplicate-id", plan.plan, "a plan id unique in the phase",
+                                f"Plan id {plan.plan} is used by {numbers[plan.plan].path} too.",
+                                "Give this plan another id.")
+        numbers.setdefault(plan.plan, plan)
+
+
+def _dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
+    known = {task.id for plan in plans for task in plan.tasks}
+    for plan in plans:
+        for task in plan.tasks:
+            for dependency in task.depends_on:
+                if dependency == task.id:
+                    yield _at(plan, task, "depends_on", "task.self-dependency", dependency, "another task's id",
+                              f"{task.id} depends on itself.", "Take the id out of `Depends on`.")
+                elif dependency not in known:
+                    near = nearest(dependency, known)
+                    hint = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
+                    yield _at(plan, task, "depends_on", "task.unknown-dependency", dependency,
+                              near or "a task id of this phase",
+                              f"{task.id} depends on {dependency}, which is no task of phase {plan.phase}.", hint)
+
+
+def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
+    known = {plan.plan for plan in plans}
+    for plan in plans:
+        for dependency in plan.depends_on:
+            if dependency == plan.plan or dependency not in known:
+                what = "itself" if dependency == plan.plan else f"{dependency}, which is no plan of this phase"
+                yield _plan_finding(plan, "depends_on", "plan.unknown-dependency", dependency,
+                                    nearest(dependency, known - {plan.plan}) or "the id of another plan of this phase",
+                                    f"Plan {plan.plan} depends on {what}.", "Correct `depends_on`.")
+
+
+def _cycle(plans: Sequence[Plan], cycle: Sequence[str]) -> Finding:
+    owner = {task.id: (plan, task) for plan in plans for task in plan.tasks}
+    plan, task = owner[cycle[0]]
+    named = " → ".join(cycle)
+    return _at(plan, task, "depends_on", "plan.cycle", named, "dependencies without a cycle",
+               f"The dependencies go round: {named}.", "Take one of these dependencies away.")
+
+
+def readiness(contract: Contract, settings: Settings) -> tuple[Finding, ...]:
+    """What stops a legal plan from being executed here: no builder, no proof, paths that may never be written."""
+    findings: list[Finding] = []
+    for plan in contract.plans:
+        for task in plan.tasks:
+            findings.extend(_builder_findings(plan, task, settings))
+            findings.extend(_proof_findings(plan, task, settings))
+            findings.extend(_path_findings(plan, task, settings))
+    return tuple(findings)
+
+
+def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:
+    """The name of the binding that builds a task: its own, `steps` where it has steps, the plan's, the default."""
+    if task.is_human:
+        return "human"
+    return task.builder or ("steps" if task.steps else None) or plan.builder or settings.builder
+
+
+def validator_of(plan: Plan, task: Task, settings: Settings) -> str | None:
+    return task.validator or plan.validator or settings.validator
+
+
+def _builder_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Finding]:
+    name = builder_of(plan, task, settings)
+    builtin = {"steps", "human"}
+    if name is None:
+        yield _at(plan, task, "builder", "task.no-builder", "no steps and no builder", "steps, or a builder",
+                  f"Nothing can build {task.id}: it has no steps, and neither task, plan nor configuration names a"
+                  " builder.", "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml.")
+    elif name == "steps" and not task.steps:
+        yield _at(plan, task, "builder", "task.no-builder", "builder steps without steps", "a `yaml steps` fence",
+                  f"{task.id} is built by its steps but has none.", "Add a `yaml steps` fence.")
+    elif name not in builtin and name not in settings.bindings:
+        near = nearest(name, [*settings.bindings, *builtin])
+        yield _at(plan, task, "builder", "task.unknown-builder", name, near or "a binding of .idumb/config.yaml",
+                  f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
+                  f"Did you mean {near}?" if near else "Define it under `bindings`.")
+    validator = validator_of(plan, task, settings)
+    if validator is not None and validator not in {"human", *settings.bindings}:
+        yield _at(plan, task, "validator", "task.unknown-validator", validator, "a binding of .idumb/config.yaml",
+                  f"{task.id} names the validator {validator}, which .idumb/config.yaml does not define.",
+                  "Define it under `bindings`.")
+
+
+def _proof_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Finding]:
+    strict = plan.mode == STRICT
+    if task.is_human:
+        return
+    proven = proofs(task)
+    has_validator = validator_of(plan, task, settings) is not None
+    if not has_validator and not task.tests and all(p in (UNPROVEN, "opinion") for p in proven.values()):
+        yield _at(plan, task, "acceptance", "task.no-proof", "no criterion with a proof", "check, verify or human",
+                  f"Nothing proves {task.id}: no criterion has a check, no Verify command covers it, no validator is"
+                  " bound.", "Write `— check: \\`command\\`` behind a criterion, or a Verify field.",
+                  severity=ERROR)
+    elif any(p == UNPROVEN for p in proven.values()):
+        names = ", ".join(c for c, p in proven.items() if p == UNPROVEN)
+        yield _at(plan, task, "acceptance", "criterion.unproven", names, "check, verify, human or opinion",
+                  f"{task.id}: nothing proves {names}.", "Write a proof behind the criterion.",
+                  severity=ERROR if strict else WARNING)
+
+
+def proofs(task: Task) -> dict[str, str]:
+    """Criterion id to its effective proof. Verify covers marked criteria and, where none has any mark, all."""
+    marked = any(c.proof != UNPROVEN for c in task.acceptance)
+    covered = bool(task.verify)
+    return {
+        c.id: VERIFY if covered and not marked else (UNPROVEN if c.proof == VERIFY and not covered else c.proof)
+        for c in task.acceptance
+    }
+
+
+def _path_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Finding]:
+    literal = {claim.path for claim in task.files or () if not paths.has_wildcard(claim.path)}
+    literal |= {claim.target for claim in task.files or () if claim.target}
+    protected = (*plan.scope.protected, *settings.protected)
+    for path in ledger.written_paths(task.files):
+        yield from _one_path(plan, task, "files", path, protected, literal)
+    for step in task.steps:
+        for name in ("path", "from", "to"):
+            value = step.arguments.get(name)
+            if isinstance(value, str) and step.tool != "run":
+                yield from _one_path(plan, task, "steps", value, protected, literal, step.line)
+
+
+def _one_path(
+    plan: Plan, task: Task, field: str, path: str, protected: Sequence[str], literal: Iterable[str], line: int = 0
+) -> Iterable[Finding]:
+    why = paths.problem(path)
+    if why is not None:
+        yield _at(plan, task, field, "path.outside-workspace", path, "a path inside the workspace",
+                  f"{task.id}: the path {path!r} {why}.", "Write it relative to the workspace root.", line=line)
+        return
+    rule = paths.protecting_rule(path, protected, literal)
+    if rule is not None:
+        yield _at(plan, task, field, "path.protected", path, "a path that is not protected",
+                  f"{task.id} would write {path}, which is protected by {rule}.",
+                  "Take the path out of the task; idumb never writes it.", line=line)
+
+
+def consent_paths(contract: Contract) -> tuple[str, ...]:
+    """Declared literal paths that are protected unless declared; consent shows them apart."""
+    declared = {p for t in contract.tasks.values() for p in ledger.written_paths(t.files)}
+    return tuple(sorted(p for p in declared if paths.matches_any(p, paths.PROTECTED_UNLESS_DECLARED)))
+
+
+def has_human_proof(task: Task) -> bool:
+    return any(c.proof == HUMAN for c in task.acceptance)
+
+
+def has_command_proof(task: Task) -> bool:
+    return any(p in (CHECK, VERIFY) for p in proofs(task).values())
+
+
+def task_digest(task: Task) -> str:
+    """A hash of what the task says, not of where it stands: equal digests mean the same task."""
+    return canonical.digest(_plain(task, skip=frozenset({"span", "spans", "notation"})))
+
+
+def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skip}
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _at(
+    plan: Plan,
+    task: Task,
+    field: str,
+    code: str,
+    found: str,
+    accepted: str,
+    message: str,
+    mend: str,
+    *,
+    severity: str = ERROR,
+    line: int = 0,
+) -> Finding:
+    span = task.spans.get(field) or task.span
+    return Finding(code, severity, plan.path, line or (span.line if span else 1), 1, field, found, accepted, message,
+                   mend)
+
+
+def _plan_finding(
+    plan: Plan, field: str, code: str, found: str, accepted: str, message: str, mend: str
+) -> Finding:
+    span = plan.spans.get(field)
+    return Finding(code, ERROR, plan.path, span.line if span else 1, 1, field, found, accepted, message, mend)

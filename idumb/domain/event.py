@@ -1,0 +1,113 @@
+"""Events: the only memory. A sequence without gaps, chained by hash, appended and never changed.
+
+`docs/events.md` lists every kind with its payload; `KINDS` is the list that the documentation is checked against.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain import canonical
+
+PAYLOAD_VERSION = 1
+GENESIS = "0" * 64
+
+KINDS: Mapping[str, str] = {
+    "operation.started": "a writing command began",
+    "operation.finished": "a writing command ended, with its exit code",
+    "run.started": "a run of a phase began: contract, base, tasks in order",
+    "run.resumed": "a run went on after an interruption, a failure or an answer",
+    "run.halted": "a run stopped before its end: why, and which task",
+    "run.interrupted": "a run was stopped by a signal, at a safe point",
+    "run.completed": "no task is left to run: every one is completed, accepted or skipped",
+    "run.failed": "no task can run any more, and some failed or are blocked",
+    "task.carried": "a task completed by an earlier run of the phase, unchanged since, counts as completed",
+    "task.completed": "a task's criteria are proven and its checkpoint is recorded",
+    "task.failed": "a task has no attempt left, or its failure blocks",
+    "task.waiting": "a task waits for a person's decision",
+    "task.accepted": "a person accepted a task, with a reason",
+    "task.skipped": "a person or the plan skipped a task, with a reason",
+    "task.reset": "a task may be tried again",
+    "attempt.started": "snapshot and task base are durable; the builder is about to start",
+    "attempt.interrupted": "an attempt was cut short by the executor's own end; it does not count",
+    "attempt.finished": "builder ended, candidate frozen, ledger and verdict known",
+    "step.finished": "one tool call of a task's steps, for the audit",
+    "evidence.recorded": "one check and its result",
+    "checkpoint.intended": "the branch is about to receive the task's commit",
+    "checkpoint.recorded": "commit and snapshot after an attempt, whatever its outcome",
+    "decision.asked": "a question was put to a person",
+    "decision.answered": "a person answered",
+    "verification.recorded": "verify-work judged a phase",
+    "rollback.completed": "paths were put back to a checkpoint; tasks after it are pending again",
+    "undo.completed": "an operation was undone",
+    "phase.forced": "a verified phase is run again on the user's word",
+    "reports.committed": "the Markdown reports were committed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event before the log gives it a place. `payload` is JSON-serialisable."""
+
+    kind: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    run: str | None = None
+    task: str | None = None
+    attempt: int | None = None
+    version: int = PAYLOAD_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`seq` counts from 1 without gaps; `at` is UTC, ISO 8601 with microseconds; `previous` and `hash` are hex."""
+
+    seq: int
+    operation: str
+    run: str | None
+    task: str | None
+    attempt: int | None
+    kind: str
+    payload: Mapping[str, Any]
+    version: int
+    fence: int
+    at: str
+    previous: str
+    hash: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "seq": self.seq,
+            "operation": self.operation,
+            "run": self.run,
+            "task": self.task,
+            "attempt": self.attempt,
+            "kind": self.kind,
+            "payload": dict(self.payload),
+            "version": self.version,
+            "fence": self.fence,
+            "at": self.at,
+            "previous": self.previous,
+            "hash": self.hash,
+        }
+
+
+def chain_hash(
+    *,
+    seq: int,
+    operation: str,
+    run: str | None,
+    task: str | None,
+    attempt: int | None,
+    kind: str,
+    payload: str,
+    version: int,
+    fence: int,
+    at: str,
+    previous: str,
+) -> str:
+    """SHA-256 over every field of the event; `payload` is its canonical JSON text."""
+    fields = canonical.encode([seq, operation, run, task, attempt, kind, version, fence, at, previous])
+    return hashlib.sha256(fields + b"\n" + payload.encode("ascii")).hexdigest()

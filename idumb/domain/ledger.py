@@ -1,0 +1,140 @@
+"""The ledger: files declared against files actually changed, computed from trees, never from an agent's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import paths
+from idumb.domain.plan import FileClaim
+
+CREATED = "created"
+MODIFIED = "modified"
+DELETED = "deleted"
+
+DECLARED = "declared"
+UNDECLARED = "undeclared"
+MISSING = "missing"
+MISMATCH = "mismatch"
+PROTECTED = "protected"
+
+_EXPECTED = {"create": CREATED, "modify": MODIFIED, "delete": DELETED}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a tree: git mode (0o100644, 0o100755, 0o120000, 0o160000) and object id in hex."""
+
+    mode: int
+    oid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs between two trees."""
+
+    path: str
+    kind: str
+    old: Entry | None
+    new: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`actual` is what happened (None: nothing), `declared` what the task says (None: nothing)."""
+
+    path: str
+    status: str
+    actual: str | None
+    declared: str | None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    lines: tuple[Line, ...]
+
+    def paths(self, *statuses: str) -> tuple[str, ...]:
+        return tuple(line.path for line in self.lines if line.status in statuses)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        return tuple(line.path for line in self.lines if line.actual is not None)
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        return self.paths(UNDECLARED)
+
+    @property
+    def holds(self) -> bool:
+        return all(line.status == DECLARED for line in self.lines)
+
+    def as_list(self) -> list[dict[str, Any]]:
+        return [
+            {"path": line.path, "status": line.status, "actual": line.actual, "declared": line.declared}
+            for line in self.lines
+        ]
+
+
+def written_claims(files: Iterable[FileClaim]) -> tuple[FileClaim, ...]:
+    """The claims that write, each `move` taken apart into a delete and a create."""
+    out: list[FileClaim] = []
+    for claim in files:
+        if claim.verb == "move":
+            out.append(FileClaim("delete", claim.path))
+            out.append(FileClaim("create", claim.target or claim.path))
+        elif claim.verb != "read":
+            out.append(claim)
+    return tuple(out)
+
+
+def written_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(claim.path for claim in written_claims(files or ())))
+
+
+def compare(
+    files: Iterable[FileClaim] | None,
+    changes: Sequence[Change],
+    protected: Sequence[str] = (),
+    accepted: Iterable[str] = (),
+) -> Ledger:
+    """Hold what changed against what was declared. `files` None declares nothing, so nothing may change.
+
+    `accepted` are paths that a person took into the task's scope.
+    """
+    claims = written_claims(files or ())
+    literal = {claim.path: claim for claim in claims if not paths.has_wildcard(claim.path)}
+    globs = [claim for claim in claims if paths.has_wildcard(claim.path)]
+    allowed = frozenset(accepted)
+    lines = [_line(change, literal, globs, protected, allowed) for change in changes]
+    changed = {change.path for change in changes}
+    lines.extend(
+        Line(claim.path, MISSING, None, claim.verb) for claim in literal.values() if claim.path not in changed
+    )
+    return Ledger(tuple(lines))
+
+
+def _line(
+    change: Change,
+    literal: dict[str, FileClaim],
+    globs: Sequence[FileClaim],
+    protected: Sequence[str],
+    accepted: frozenset[str],
+) -> Line:
+    rule = paths.protecting_rule(change.path, protected, literal)
+    if rule is not None:
+        return Line(change.path, PROTECTED, change.kind, None, rule)
+    claim = literal.get(change.path)
+    if claim is not None:
+        status = DECLARED if _EXPECTED[claim.verb] == change.kind else MISMATCH
+        return Line(change.path, DECLARED if change.path in accepted else status, change.kind, claim.verb)
+    covering = [g for g in globs if paths.matches(change.path, g.path)]
+    fitting = next((g for g in covering if _EXPECTED[g.verb] == change.kind), None)
+    if fitting is not None:
+        return Line(change.path, DECLARED, change.kind, f"{fitting.verb} {fitting.path}")
+    if change.path in accepted:
+        return Line(change.path, DECLARED, change.kind, "accepted by a person")
+    if covering:
+        return Line(change.path, MISMATCH, change.kind, f"{covering[0].verb} {covering[0].path}")
+    return Line(change.path, UNDECLARED, change.kind, None)

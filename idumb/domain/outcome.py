@@ -1,0 +1,27 @@
+"""What an attempt ended with, and where a task is. The words are those of the event log, JSON and documents."""
+
+from __future__ import annotations
+
+COMPLETED = "completed"
+FAILED = "failed"
+ERRORED = "errored"
+TIMED_OUT = "timed_out"
+CANCELLED = "cancelled"
+REFUSED = "refused"
+WAITING = "waiting"
+OUTCOMES = (COMPLETED, FAILED, ERRORED, TIMED_OUT, CANCELLED, REFUSED, WAITING)
+
+PENDING = "pending"
+READY = "ready"
+RUNNING = "running"
+ACCEPTED = "accepted"
+BLOCKED = "blocked"
+SKIPPED = "skipped"
+STATUSES = (PENDING, READY, RUNNING, WAITING, COMPLETED, ACCEPTED, FAILED, BLOCKED, SKIPPED)
+
+DONE = frozenset({COMPLETED, ACCEPTED})
+"""Statuses that let dependents run; a skipped task blocks them."""
+
+PASS = "PASS"
+PARTIAL = "PARTIAL"
+FAIL = "FAIL"

@@ -1,0 +1,319 @@
+"""A run's state, made from events alone: `replay(events)` is the only way to it.
+
+`RunState` is built up in place while events are applied, because a run of ten thousand tasks cannot afford a
+copy for each event; the values in it are frozen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain import canonical, outcome
+from idumb.domain.event import Event
+
+ACTIVE = "active"
+HALTED = "halted"
+INTERRUPTED = "interrupted"
+COMPLETED = "completed"
+FAILED = "failed"
+CLOSED = frozenset({COMPLETED})
+
+START = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What is kept after an attempt. `tree` is the candidate's, `git_hash` HEAD afterwards (None: no commit yet)."""
+
+    status: str
+    git_hash: str | None
+    snapshot: str
+    tree: str
+    files: tuple[str, ...]
+    attempt: int
+    seconds: float
+    at: str
+    seq: int
+    error: str | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """`attempts` counts those that count; `attempt` is the number of the last one started.
+
+    `base` is the task base, `left` the tree the last attempt left, `touched` the paths it changed since the base.
+    `snapshot` is the commit taken before the last attempt. `carried_from` names an earlier run.
+    """
+
+    id: str
+    digest: str
+    status: str = outcome.PENDING
+    attempts: int = 0
+    attempt: int = 0
+    base: str | None = None
+    left: str | None = None
+    snapshot: str | None = None
+    touched: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    accepted_paths: tuple[str, ...] = ()
+    feedback: str = ""
+    reason: str = ""
+    outcome: str | None = None
+    running: bool = False
+    checkpoint: Checkpoint | None = None
+    decisions: tuple[str, ...] = ()
+    carried_from: str | None = None
+    intended: Mapping[str, Any] | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class RunState:
+    """`order` is the execution order; `attempted` the tasks with an attempt, in the order of their first one."""
+
+    id: str = ""
+    phase: str = ""
+    number: int = 0
+    contract_hash: str = ""
+    plans: tuple[tuple[str, str], ...] = ()
+    mode: str = "guided"
+    policy: str = "task"
+    base_commit: str | None = None
+    base_tree: str = ""
+    base_snapshot: str | None = None
+    branch: str | None = None
+    state: str = ACTIVE
+    reason: str = ""
+    started_at: str = ""
+    changed_at: str = ""
+    failures_in_a_row: int = 0
+    tasks: dict[str, TaskState] = field(default_factory=dict)
+    attempted: dict[str, int] = field(default_factory=dict)
+    decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    verification: Mapping[str, Any] | None = None
+    operations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    last_seq: int = 0
+
+    def count(self, *statuses: str) -> int:
+        return sum(1 for t in self.tasks.values() if t.status in statuses)
+
+    @property
+    def verified(self) -> bool:
+        return self.verification is not None and self.verification.get("status") == "passed"
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return tuple(self.tasks)
+
+    def apply(self, event: Event) -> None:
+        """Take one event into account. Kinds that say nothing about a run are ignored."""
+        handler = _HANDLERS.get(event.kind)
+        if handler is not None:
+            handler(self, event)
+        self.last_seq = event.seq
+        self.changed_at = event.at
+
+    def update(self, task_id: str, **changes: Any) -> None:
+        self.tasks[task_id] = dataclasses.replace(self.tasks[task_id], **changes)
+
+
+def run_id(contract_hash: str, base_commit: str | None, number: int) -> str:
+    """Deterministic: a hash of the first contract hash, the base commit and the run's number."""
+    return canonical.digest([contract_hash, base_commit, number])[:16]
+
+
+def call_id(run: str, task: str, attempt: int, index: int) -> str:
+    """The id of one step's tool call."""
+    return canonical.digest([run, task, attempt, index])[:16]
+
+
+def replay(events: Iterable[Event]) -> RunState:
+    """The state of one run from its events, in order of their sequence numbers."""
+    state = RunState()
+    for event in events:
+        state.apply(event)
+    return state
+
+
+def _run_started(state: RunState, event: Event) -> None:
+    p = event.payload
+    state.id = event.run or ""
+    state.phase = p["phase"]
+    state.number = p["number"]
+    state.contract_hash = p["contract_hash"]
+    state.plans = tuple((path, sha) for path, sha in p["plans"])
+    state.mode = p["mode"]
+    state.policy = p["policy"]
+    state.base_commit = p["base_commit"]
+    state.base_tree = p["base_tree"]
+    state.base_snapshot = p.get("base_snapshot")
+    state.branch = p.get("branch")
+    state.started_at = event.at
+    state.tasks = {task_id: TaskState(task_id, digest) for task_id, digest in p["tasks"]}
+
+
+def _run_state(value: str) -> Callable[[RunState, Event], None]:
+    def handler(state: RunState, event: Event) -> None:
+        state.state = value
+        state.reason = event.payload.get("reason", "")
+        if value == ACTIVE:
+            state.failures_in_a_row = 0
+
+    return handler
+
+
+def _task_carried(state: RunState, event: Event) -> None:
+    p = event.payload
+    checkpoint = Checkpoint(**{**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])})
+    state.update(
+        _task(event), status=p["status"], checkpoint=checkpoint, carried_from=p["from_run"], left=checkpoint.tree,
+        reason=p.get("reason", ""),
+    )
+
+
+def _attempt_started(state: RunState, event: Event) -> None:
+    p, task = event.payload, _task(event)
+    number = event.attempt or 1
+    state.attempted.setdefault(task, event.seq)
+    state.update(
+        task, status=outcome.RUNNING, running=True, attempt=number, base=p["base"], snapshot=p["snapshot"],
+        outcome=None, intended=None, reason="",
+    )
+
+
+def _attempt_interrupted(state: RunState, event: Event) -> None:
+    p = event.payload
+    state.update(
+        _task(event), status=outcome.PENDING, running=False, outcome=outcome.CANCELLED, left=p.get("left"),
+        touched=tuple(p.get("touched", ())), reason=p.get("reason", ""), intended=None,
+    )
+
+
+def _attempt_finished(state: RunState, event: Event) -> None:
+    p, task = event.payload, _task(event)
+    known = state.tasks[task]
+    state.update(
+        task, running=False, attempts=known.attempts + 1, outcome=p["outcome"], left=p["left"],
+        touched=tuple(p["touched"]), deviations=tuple(p.get("deviations", ())), feedback=p.get("feedback", ""),
+        reason=p.get("reason", ""), seconds=known.seconds + p.get("seconds", 0.0), status=outcome.RUNNING,
+        accepted_paths=tuple(p.get("accepted_paths", ())),
+    )
+
+
+def _checkpoint_intended(state: RunState, event: Event) -> None:
+    state.update(_task(event), intended=dict(event.payload))
+
+
+def _checkpoint_recorded(state: RunState, event: Event) -> None:
+    p = event.payload
+    checkpoint = Checkpoint(
+        status=p["status"], git_hash=p["git_hash"], snapshot=p["snapshot"], tree=p["tree"], files=tuple(p["files"]),
+        attempt=event.attempt or 1, seconds=p["seconds"], at=event.at, seq=event.seq, error=p.get("error"),
+        commit=p.get("commit"),
+    )
+    state.update(_task(event), checkpoint=checkpoint, intended=None)
+
+
+def _task_status(value: str) -> Callable[[RunState, Event], None]:
+    def handler(state: RunState, event: Event) -> None:
+        state.update(_task(event), status=value, running=False, reason=event.payload.get("reason", ""))
+        if value in outcome.DONE:
+            state.failures_in_a_row = 0
+        elif value == outcome.FAILED:
+            state.failures_in_a_row += 1
+
+    return handler
+
+
+def _task_waiting(state: RunState, event: Event) -> None:
+    p = event.payload
+    state.update(_task(event), status=outcome.WAITING, running=False, reason=p.get("reason", ""),
+                 decisions=tuple(p.get("decisions", ())))
+
+
+def _task_reset(state: RunState, event: Event) -> None:
+    state.update(_task(event), status=outcome.PENDING, attempts=0, reason="", running=False, decisions=())
+    state.failures_in_a_row = 0
+
+
+def _decision_asked(state: RunState, event: Event) -> None:
+    state.decisions[event.payload["id"]] = event.payload
+
+
+def _decision_answered(state: RunState, event: Event) -> None:
+    state.answers[event.payload["decision"]] = event.payload
+
+
+def _verification(state: RunState, event: Event) -> None:
+    state.verification = event.payload
+
+
+def _rollback(state: RunState, event: Event) -> None:
+    """Tasks after the checkpoint are as if never tried; what they were is kept for `undo`."""
+    trimmed = {task: state.tasks[task] for task in event.payload["tasks"] if task in state.tasks}
+    state.operations[event.operation] = {
+        "tasks": trimmed, "verification": state.verification, "state": state.state,
+        "attempted": {t: s for t, s in state.attempted.items() if t in trimmed},
+    }
+    for task, known in trimmed.items():
+        state.tasks[task] = TaskState(task, known.digest, attempt=known.attempt)
+        state.attempted.pop(task, None)
+    state.verification = None
+    state.failures_in_a_row = 0
+    state.state = HALTED
+    state.reason = f"rolled back to {event.payload['to']}"
+
+
+def _undo(state: RunState, event: Event) -> None:
+    """Put back what the undone operation took away, keeping the present for an undo of the undo."""
+    kept = state.operations.get(event.payload["undone"])
+    if kept is None:
+        return
+    state.operations[event.operation] = {
+        "tasks": {task: state.tasks[task] for task in kept["tasks"]}, "verification": state.verification,
+        "state": state.state, "attempted": {t: s for t, s in state.attempted.items() if t in kept["tasks"]},
+    }
+    state.tasks.update(kept["tasks"])
+    for task in kept["tasks"]:
+        state.attempted.pop(task, None)
+    state.attempted.update(kept["attempted"])
+    state.attempted = dict(sorted(state.attempted.items(), key=lambda item: item[1]))
+    state.verification = kept["verification"]
+    state.state = kept["state"]
+    state.reason = ""
+
+
+def _task(event: Event) -> str:
+    return event.task or ""
+
+
+_HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
+    "run.started": _run_started,
+    "run.resumed": _run_state(ACTIVE),
+    "run.halted": _run_state(HALTED),
+    "run.interrupted": _run_state(INTERRUPTED),
+    "run.completed": _run_state(COMPLETED),
+    "run.failed": _run_state(FAILED),
+    "task.carried": _task_carried,
+    "task.completed": _task_status(outcome.COMPLETED),
+    "task.failed": _task_status(outcome.FAILED),
+    "task.waiting": _task_waiting,
+    "task.accepted": _task_status(outcome.ACCEPTED),
+    "task.skipped": _task_status(outcome.SKIPPED),
+    "task.reset": _task_reset,
+    "attempt.started": _attempt_started,
+    "attempt.interrupted": _attempt_interrupted,
+    "attempt.finished": _attempt_finished,
+    "checkpoint.intended": _checkpoint_intended,
+    "checkpoint.recorded": _checkpoint_recorded,
+    "decision.asked": _decision_asked,
+    "decision.answered": _decision_answered,
+    "verification.recorded": _verification,
+    "rollback.completed": _rollback,
+    "undo.completed": _undo,
+}
