@@ -1,0 +1,126 @@
+"""Every test gets a home of its own and no network; what this file promises is tested in `tests/support/`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+from tests.support.gitrepo import GitSandbox
+
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False, database=None)
+hypothesis.settings.load_profile("repeatable")
+
+# A test that a git hook, an editor or idumb itself starts inherits these, and they change what git does.
+_DROPPED_PREFIXES = ("GIT_", "IDUMB_")
+_DROPPED = ("EDITOR", "VISUAL", "PAGER", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "NO_COLOR", "FORCE_COLOR", "CLICOLOR")
+
+
+def _home_environment(home: Path) -> dict[str, str]:
+    """The variables that say where a user's files are, all below `home`, and git with no configuration at all."""
+    return {
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "GIT_CONFIG_GLOBAL": str(home / "gitconfig"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def _dropped(environment: Mapping[str, str]) -> list[str]:
+    return [name for name in environment if name.startswith(_DROPPED_PREFIXES) or name in _DROPPED]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the real home before anything is collected: libgit2 remembers the home it was first loaded in."""
+    home = Path(tempfile.mkdtemp(prefix="idumb-tests-home-"))
+    (home / "gitconfig").touch()
+    for name in _dropped(os.environ):
+        del os.environ[name]
+    os.environ.update(_home_environment(home))
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home of this test's own, in the environment of this process and of all that it starts."""
+    place = tmp_path_factory.mktemp("home")
+    (place / "gitconfig").touch()
+    for name in _dropped(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in _home_environment(place).items():
+        monkeypatch.setenv(name, value)
+    _tell_libgit2(place)
+    return place
+
+
+def _tell_libgit2(home: Path) -> None:
+    # libgit2 knows neither GIT_CONFIG_GLOBAL nor a HOME that changed after it was loaded.
+    pygit2 = sys.modules.get("pygit2")
+    if pygit2 is None:
+        return
+    level = pygit2.enums.ConfigLevel
+    for known in (level.GLOBAL, level.XDG, level.SYSTEM):
+        pygit2.settings.search_path[known] = str(home)
+
+
+@pytest.fixture
+def git_identity(home: Path) -> tuple[str, str]:
+    """A name and an address in the test's global git configuration, for git and for libgit2."""
+    name, address = "Pat Tester", "pat@example.invalid"
+    text = f"[user]\n\tname = {name}\n\temail = {address}\n"
+    (home / "gitconfig").write_text(text, encoding="utf-8")
+    (home / ".gitconfig").write_text(text, encoding="utf-8")
+    return name, address
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> GitSandbox:
+    """A repository without commits on branch `main`, with an identity of its own, at `tmp_path/repo`."""
+    return GitSandbox.create(tmp_path / "repo")
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only AF_UNIX and loopback addresses can be reached from this process (programs it starts are on their honour)."""
+    for method in ("connect", "connect_ex", "sendto", "bind"):
+        monkeypatch.setattr(socket.socket, method, _guarded(getattr(socket.socket, method)))
+    monkeypatch.setattr(socket, "getaddrinfo", _guarded_lookup(socket.getaddrinfo))
+
+
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(self: socket.socket, *arguments: Any) -> Any:
+        # The address is always the last argument; sendto may have flags before it.
+        _require_loopback(self.family, arguments[-1])
+        return method(self, *arguments)
+
+    return guarded
+
+
+def _guarded_lookup(lookup: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(host: Any, *arguments: Any, **options: Any) -> Any:
+        _require_loopback(socket.AF_INET, (host,))
+        return lookup(host, *arguments, **options)
+
+    return guarded
+
+
+def _require_loopback(family: int, address: Any) -> None:
+    if family == socket.AF_UNIX:
+        return
+    host = address[0] if isinstance(address, tuple) else address
+    text = host.decode() if isinstance(host, bytes) else str(host or "")
+    if text not in {"localhost", "::1"} and not text.startswith("127."):
+        message = f"a test may not use the network: {host!r}"
+        raise AssertionError(message)

@@ -1,0 +1,185 @@
+"""Real git repositories for tests: built in a few calls, compared byte by byte."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path of a work tree. `digest` is of a file's bytes, `target` of a link; a folder has neither."""
+
+    type: str  # file | link | folder | other
+    mode: int
+    digest: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLedger:
+    """Everything idumb could harm: the work tree with untracked and ignored files, and what git keeps beside it.
+
+    `index` is the SHA-256 of the index file ("" where there is none), `refs` leaves out those under
+    `refs/idumb/`, `config` is the text of the repository's configuration.
+    """
+
+    entries: Mapping[str, Entry]
+    index: str
+    refs: Mapping[str, str]
+    head: str
+    config: str
+
+    def changed_paths(self, other: ByteLedger) -> list[str]:
+        """Paths that differ, are new, or are gone in `other`, sorted."""
+        paths = self.entries.keys() | other.entries.keys()
+        return sorted(path for path in paths if self.entries.get(path) != other.entries.get(path))
+
+
+@dataclass(frozen=True, slots=True)
+class GitSandbox:
+    """A repository in a temporary folder. Git's own program does all the work; `idumb` is not involved."""
+
+    root: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, root: Path, *, branch: str = "main", options: tuple[str, ...] = ()) -> GitSandbox:
+        """Make a repository without commits and without sample hooks, with an identity in its own configuration."""
+        root.mkdir(parents=True, exist_ok=True)
+        sandbox = cls(root)
+        sandbox.git("init", "--quiet", "--template=", f"--initial-branch={branch}", *options)
+        sandbox.git("config", "user.name", "Pat Tester")
+        sandbox.git("config", "user.email", "pat@example.invalid")
+        return sandbox
+
+    @property
+    def git_dir(self) -> Path:
+        """Where HEAD and index are: of this worktree alone."""
+        return (self.root / self.git("rev-parse", "--git-dir")).resolve()
+
+    @property
+    def common_dir(self) -> Path:
+        """Where objects, refs and configuration are: of all worktrees together."""
+        return (self.root / self.git("rev-parse", "--git-common-dir")).resolve()
+
+    def git(self, *arguments: str, given: bytes | None = None) -> str:
+        """Run git in the work tree and give its output without the last newline; a failure is an AssertionError."""
+        result = self.try_git(*arguments, given=given)
+        if result.returncode != 0:
+            message = f"git {' '.join(arguments)} exits {result.returncode}: {result.stderr.decode(errors='replace')}"
+            raise AssertionError(message)
+        return result.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+    def try_git(self, *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+        """The same, for a command whose failure is what the test looks at."""
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=self.root,
+            env={**os.environ, "LC_ALL": "C", **self.environment},
+            input=given if given is not None else b"",
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+
+    def write(self, path: str, content: str | bytes = "", *, mode: int | None = None) -> Path:
+        """Write one file, with the folders above it."""
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+        if mode is not None:
+            place.chmod(mode)
+        return place
+
+    def write_all(self, files: Mapping[str, str | bytes]) -> None:
+        for path, content in files.items():
+            self.write(path, content)
+
+    def link(self, path: str, target: str) -> Path:
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+        return place
+
+    def remove(self, path: str) -> None:
+        place = self.root / path
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_bytes().decode()
+
+    def commit(self, message: str = "work", *paths: str) -> str:
+        """Commit `paths`, or all that is not ignored, and give the commit's id."""
+        self.git("add", "--all", "--", *(paths or (".",)))
+        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def head(self) -> str:
+        """The commit of HEAD; "" before the first one."""
+        result = self.try_git("rev-parse", "--verify", "--quiet", "HEAD")
+        return result.stdout.decode().strip()
+
+    def tree(self, revision: str = "HEAD") -> dict[str, tuple[str, str]]:
+        """Path to (mode, object id) of all files in a commit or tree."""
+        listing = self.git("ls-tree", "-r", "-z", revision)
+        rows = (row.split("\t", 1) for row in listing.split("\0") if row)
+        return {path: (meta.split()[0], meta.split()[2]) for meta, path in rows}
+
+    def refs(self, prefix: str = "refs/") -> dict[str, str]:
+        rows = self.git("for-each-ref", "--format=%(refname) %(objectname)", prefix).splitlines()
+        return dict(row.split(" ", 1) for row in rows)
+
+    def status(self) -> list[str]:
+        """The lines of `git status --porcelain`, untracked files one by one."""
+        return self.git("status", "--porcelain", "--untracked-files=all").splitlines()
+
+    def ledger(self) -> ByteLedger:
+        """Record every byte that belongs to the user, without asking git to refresh its index."""
+        git_dir = self.git_dir
+        index = git_dir / "index"
+        return ByteLedger(
+            entries=work_tree(self.root),
+            index=_digest(index) if index.exists() else "",
+            refs={name: oid for name, oid in self.refs().items() if not name.startswith("refs/idumb/")},
+            head=(git_dir / "HEAD").read_text(encoding="utf-8"),
+            config=(self.common_dir / "config").read_text(encoding="utf-8"),
+        )
+
+
+def work_tree(root: Path) -> dict[str, Entry]:
+    """Every path below `root` except `.git`, relative, with `/`; links are not followed."""
+    found: dict[str, Entry] = {}
+    for folder, folders, files in os.walk(root):
+        if Path(folder) == root and ".git" in folders:
+            folders.remove(".git")
+        for name in (*folders, *files):
+            place = Path(folder, name)
+            found[place.relative_to(root).as_posix()] = _entry(place)
+    found.pop(".git", None)  # a linked worktree has a file of that name
+    return found
+
+
+def _entry(place: Path) -> Entry:
+    status = place.lstat()
+    mode = stat.S_IMODE(status.st_mode)
+    if stat.S_ISLNK(status.st_mode):
+        return Entry("link", 0, target=str(place.readlink()))
+    if stat.S_ISDIR(status.st_mode):
+        return Entry("folder", mode)
+    if stat.S_ISREG(status.st_mode):
+        return Entry("file", mode, digest=_digest(place))
+    return Entry("other", mode)
+
+
+def _digest(place: Path) -> str:
+    return hashlib.sha256(place.read_bytes()).hexdigest()

@@ -1,0 +1,79 @@
+"""The fixtures that every other test relies on: an own home, an own git configuration, no network."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import conftest
+
+
+def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_home_is_empty_and_not_the_users(home: Path) -> None:
+    assert Path.home() == home
+    assert str(home) != pwd.getpwuid(os.getuid()).pw_dir
+    assert [entry.name for entry in home.iterdir()] == ["gitconfig"]
+
+
+@pytest.mark.parametrize("name", ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"])
+def test_state_and_configuration_live_below_the_home(home: Path, name: str) -> None:
+    assert Path(os.environ[name]).is_relative_to(home)
+
+
+def test_git_has_no_identity_of_its_own() -> None:
+    assert git("config", "--get", "user.email").returncode == 1
+
+
+def test_git_identity_is_seen_by_git_and_libgit2(git_identity: tuple[str, str]) -> None:
+    import pygit2
+
+    conftest._tell_libgit2(Path.home())
+    assert git("config", "--get", "user.email").stdout.strip() == git_identity[1]
+    assert pygit2.Config.get_global_config()["user.name"] == git_identity[0]
+
+
+def test_inherited_git_variables_are_gone() -> None:
+    kept = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT"}
+    assert {name for name in os.environ if name.startswith("GIT_")} == kept
+
+
+def test_variables_that_change_git_or_idumb_are_named_for_dropping() -> None:
+    inherited = {"GIT_DIR": "x", "GIT_INDEX_FILE": "x", "IDUMB_CONFIG": "x", "EDITOR": "x", "PATH": "x"}
+    assert conftest._dropped(inherited) == ["GIT_DIR", "GIT_INDEX_FILE", "IDUMB_CONFIG", "EDITOR"]
+
+
+def test_a_child_process_has_the_same_home(home: Path) -> None:
+    code = "from pathlib import Path; print(Path.home())"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert child.stdout.strip() == str(home)
+
+
+def test_the_network_is_an_assertion_error() -> None:
+    with socket.socket() as client, pytest.raises(AssertionError, match="may not use the network"):
+        client.connect(("192.0.2.1", 80))
+    with socket.socket(type=socket.SOCK_DGRAM) as client, pytest.raises(AssertionError, match="may not use"):
+        client.sendto(b"x", ("192.0.2.1", 80))
+    with pytest.raises(AssertionError, match="may not use the network"):
+        socket.create_connection(("example.invalid", 80))
+
+
+def test_loopback_and_unix_sockets_work(tmp_path: Path) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        with socket.create_connection(server.getsockname(), timeout=5):
+            pass
+    left, right = socket.socketpair()
+    with left, right, socket.socket(socket.AF_UNIX) as named:
+        named.bind(os.path.relpath(tmp_path / "s"))
+        left.sendall(b"x")
+        assert right.recv(1) == b"x"
