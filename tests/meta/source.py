@@ -1,0 +1,74 @@
+"""The project's own files as the meta tests see them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("agents", "app", "cli", "domain", "gates", "git", "markdown", "store", "system", "views")
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    """Every file of the project that git has or would take."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    names = listing.stdout.decode().split("\0")
+    return tuple(place for name in names if name and (place := ROOT / name).is_file())
+
+
+def python_files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def name_of(place: Path) -> str:
+    return place.relative_to(ROOT).as_posix()
+
+
+@cache
+def parsed(place: Path) -> ast.Module:
+    return ast.parse(place.read_text(encoding="utf-8"), filename=name_of(place))
+
+
+def calls(place: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every call whose callee is a name or an attribute (`x().read_text` is `read_text`)."""
+    for node in ast.walk(parsed(place)):
+        if isinstance(node, ast.Call):
+            yield node.lineno, dotted(node.func)
+
+
+def dotted(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attr):
+            before = dotted(value)
+            return f"{before}.{attr}" if before else f".{attr}"
+        case _:
+            return ""
+
+
+def imports(place: Path) -> Iterator[tuple[int, str]]:
+    """Line and name of every imported module, at whatever depth the import stands."""
+    for node in ast.walk(parsed(place)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module
+
+
+def without_docstrings(module: ast.Module) -> str:
+    """The code as one text with neither comments nor docstrings, and string lists run together as one command line."""
+    copy = ast.parse(ast.unparse(module))
+    for node in ast.walk(copy):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            node.value = ast.Constant(value=...)
+    return ast.unparse(copy).replace("', '", " ")

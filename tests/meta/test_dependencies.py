@@ -1,0 +1,41 @@
+"""What the program imports is what an installation brings."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+
+import pytest
+
+from tests.meta import source
+
+IMPORTED_AS = {"python-frontmatter": {"frontmatter"}, "ruamel.yaml": {"ruamel"}, "ruamel.yaml.clib": {"ruamel"}}
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((source.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {re.split(r"[<>=;\[ ]", line, maxsplit=1)[0] for line in project["dependencies"]}
+
+
+def imported() -> dict[str, str]:
+    """Top-level name of every imported module that is neither ours nor Python's, with one place."""
+    found: dict[str, str] = {}
+    for place in source.python_files("idumb"):
+        for line, name in source.imports(place):
+            top = name.partition(".")[0]
+            if top != "idumb" and top not in sys.stdlib_module_names:
+                found.setdefault(top, f"{source.name_of(place)}:{line}")
+    return found
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    names = set().union(*(IMPORTED_AS.get(name, {name}) for name in declared()))
+    assert {name: place for name, place in imported().items() if name not in names} == {}
+
+
+@pytest.mark.skipif(not (source.ROOT / "idumb" / "__main__.py").exists(), reason="the program does not exist yet")
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_every_dependency_is_imported(name: str) -> None:
+    modules = IMPORTED_AS.get(name, {name})
+    assert modules & imported().keys()

@@ -1,0 +1,83 @@
+"""What the quick commands load. Start-up time is a promise, and every heavy import breaks it for good."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.meta import source
+from tests.support.gitrepo import GitSandbox
+
+# fmt: off
+HEAVY = frozenset({
+    "asyncio", "concurrent", "email", "filelock", "frontmatter", "http", "importlib.metadata", "jsonschema", "mistune",
+    "multiprocessing", "pydoc", "pygit2", "rich", "ruamel", "ssl", "subprocess", "tomllib", "unittest",
+    "urllib.request", "xml", "yaml",
+})
+# fmt: on
+NOT_FOR_HELP = HEAVY | {"sqlite3", "idumb.agents", "idumb.gates", "idumb.git", "idumb.markdown", "idumb.store"}
+NOT_FOR_STATUS = HEAVY | {"idumb.agents", "idumb.gates", "idumb.markdown"}
+
+PLAN = """\
+---
+type: plan
+phase: "1"
+plan: "01"
+title: One file
+goal: There is a file
+---
+
+## Tasks
+
+### T1-01: A file
+
+- **Files:** create `a.txt`
+- **Acceptance:**
+  - [ ] It is there — check: `test -f a.txt`
+"""
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("idumb.__main__") is None, reason="idumb/__main__.py does not exist yet"
+)
+
+
+def loaded(folder: Path, *arguments: str) -> set[str]:
+    """Names of all modules that `idumb ARGUMENTS` imports, in `folder`."""
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "idumb", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(source.ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    lines = (line for line in result.stderr.splitlines() if line.startswith("import time:"))
+    return {line.rsplit("|", 1)[1].strip() for line in lines}
+
+
+def among(modules: set[str], names: frozenset[str]) -> set[str]:
+    """Those of `names` that are loaded, themselves or through a module inside them."""
+    return {name for name in names if any(module == name or module.startswith(f"{name}.") for module in modules)}
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_load_no_room_but_their_own(tmp_path: Path, option: str) -> None:
+    assert among(loaded(tmp_path, option), NOT_FOR_HELP) == set()
+
+
+def test_status_reads_what_is_recorded_and_parses_nothing(sandbox: GitSandbox) -> None:
+    """The first call after an edit may parse the plan; every other one reads the record kept by the plan's hash."""
+    sandbox.write(".planning/phases/1/01-01-PLAN.md", PLAN)
+    sandbox.commit()
+    loaded(sandbox.root, "status")
+    assert among(loaded(sandbox.root, "status"), NOT_FOR_STATUS) == set()
+
+
+def test_the_measure_itself_sees_a_heavy_import() -> None:
+    assert among({"sqlite3.dbapi2", "json"}, NOT_FOR_HELP) == {"sqlite3"}

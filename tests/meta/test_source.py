@@ -1,0 +1,141 @@
+"""What no file of the project may contain. Each rule is tried on a line that breaks it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.meta import source
+
+# (what, where it is looked for: code without comments and docstrings, string lists joined by blanks)
+FORBIDDEN = {
+    "a reset that throws work away": r"\breset\b[^'\"]*--(hard|merge|keep)\b",
+    "a clean": r"\bclean -[a-zA-Z]*[fdxX]",
+    "the stash": r"(?<=['\" ])stash(?=['\" ])",
+    "a forced checkout or switch": r"\b(checkout|switch) (-f\b|--force\b|--discard-changes\b)",
+    "a checkout of everything": r"\bcheckout (-- )?\.(?=['\" ])",
+    "a shell for composed text": r"\bshell ?= ?True\b",
+    "os.system or os.popen": r"\bos\.(system|popen)\b",
+    "eval": r"(?<![\w.])eval\(",
+    "exec": r"(?<![\w.])exec\(",
+    "pickle": r"\b(pickle|marshal|shelve)\b",
+}
+
+# Files that name a forbidden thing in order to refuse it: file -> which.
+NAMED_TO_REFUSE: dict[str, set[str]] = {}
+
+FILE_ACCESS = re.compile(
+    r"(^|\.)(open|read_text|write_text|read_bytes|write_bytes|mkdir|unlink|rmdir|touch|iterdir|glob|rglob|is_file|is_dir"
+    r"|exists|stat|lstat|rename|symlink_to|chmod|resolve|expanduser|cwd|home)$|^(input|breakpoint)$"
+)
+
+REAL_CLOCK = {
+    "time.sleep",
+    "asyncio.sleep",
+    "sleep",
+    "time.time",
+    "time.time_ns",
+    "datetime.now",
+    "datetime.datetime.now",
+}
+
+# Written so that this file does not match itself.
+PLACES = {
+    "a path of one machine": re.compile(r"(?<![\w.])/(wor[k]|roo[t])/|/tmp/brie[f]"),
+    "a package index": re.compile(r"\b(pyp[i]|pythonhoste[d]|npmj[s]|crate[s]|proxy\.golan[g])\.(org|io|com)\b"),
+}
+
+
+def forbidden_in(code: str) -> set[str]:
+    text = source.without_docstrings(ast.parse(code))
+    return {what for what, pattern in FORBIDDEN.items() if re.search(pattern, text)}
+
+
+@pytest.mark.parametrize("place", source.python_files("idumb"), ids=source.name_of)
+def test_no_command_that_can_lose_work_and_no_way_around_argv(place: Path) -> None:
+    found = forbidden_in(place.read_text(encoding="utf-8"))
+    assert found <= NAMED_TO_REFUSE.get(source.name_of(place), set())
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("run(['git', 'reset', '-q', '--hard', oid])", "a reset that throws work away"),
+        ("git('clean', '-xfd')", "a clean"),
+        ("git('stash', 'push')", "the stash"),
+        ("run('git stash push')", "the stash"),
+        ("git('checkout', '-f', name)", "a forced checkout or switch"),
+        ("git('switch', '--discard-changes', name)", "a forced checkout or switch"),
+        ("git('checkout', '--', '.')", "a checkout of everything"),
+        ("run(text, shell=True)", "a shell for composed text"),
+        ("os.system(text)", "os.system or os.popen"),
+        ("eval(text)", "eval"),
+        ("exec(text)", "exec"),
+        ("import pickle", "pickle"),
+    ],
+)
+def test_the_rule_finds(code: str, what: str) -> None:
+    assert forbidden_in(code) == {what}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"""Never `git reset --hard` and never `git stash`."""',
+        "x = 1  # git clean -fdx would be wrong here",
+        "REF = 'refs/stash'",
+        "git('reset', '-q', '--', path)",
+        "await create_subprocess_exec(*argv)",
+        "git('checkout', '-b', name)",
+    ],
+)
+def test_the_rule_lets_pass(code: str) -> None:
+    assert forbidden_in(code) == set()
+
+
+@pytest.mark.parametrize("room", ["domain", "app"])
+def test_pure_rooms_touch_no_file(room: str) -> None:
+    found = [
+        f"{source.name_of(place)}:{line} {name}"
+        for place in source.python_files(f"idumb/{room}")
+        for line, name in source.calls(place)
+        if name.split(".")[0] not in _PORTS_WITH_SUCH_WORDS and FILE_ACCESS.search(name)
+    ]
+    assert found == []
+
+
+# Ports have words in common with pathlib: `repository.resolve(name)`, `store.open(...)`, `self.files.exists(path)`.
+_PORTS_WITH_SUCH_WORDS = {"git", "repository", "store", "log", "ports", "self", "workspace", "dataclasses"}
+
+
+def test_every_room_is_a_package() -> None:
+    """A folder without `__init__.py` is not seen by the layer contracts."""
+    folders = {place.parent for place in source.python_files("idumb")}
+    assert [source.name_of(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
+def test_every_package_has_a_room_in_the_plan_of_the_house() -> None:
+    found = {place.parent.name for place in (source.ROOT / "idumb").glob("*/__init__.py")}
+    assert found <= set(source.ROOMS)
+
+
+def test_no_test_sleeps_or_reads_the_clock() -> None:
+    found = [
+        f"{source.name_of(place)}:{line} {name}"
+        for place in source.python_files("tests")
+        for line, name in source.calls(place)
+        if name in REAL_CLOCK
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_the_tree_names_nowhere(what: str) -> None:
+    found = []
+    for place in source.files():
+        text = place.read_bytes().decode("utf-8", "replace")
+        found += [f"{source.name_of(place)}: {match[0]}" for match in PLACES[what].finditer(text)]
+    assert found == []
