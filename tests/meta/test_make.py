@@ -12,7 +12,6 @@ import pytest
 
 from tests.meta import source
 
-
 # This Python, in the belief that it is an old one.
 OLD_PYTHON = f"""\
 #!/bin/sh
