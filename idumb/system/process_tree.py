@@ -1,0 +1,199 @@
+"""Finding and ending processes: children, orphans that were adopted, processes that carry a cookie.
+
+On Linux this process becomes the reaper of its orphaned descendants, so nothing that it starts gets out of reach
+by `setsid` or a double fork. Elsewhere only the process group of what was started is reached.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+_LINUX = sys.platform == "linux"
+_PR_SET_CHILD_SUBREAPER = 36
+_ROUNDS = 50
+
+Find = Callable[[], list[int]]
+
+_adopting: bool | None = None
+
+
+def adopt_orphans() -> bool:
+    """Make this process the parent of descendants whose own parent ends; False where the system cannot."""
+    global _adopting  # noqa: PLW0603 (an attribute of the process, asked for once)
+    if _adopting is None:
+        _adopting = _LINUX and os.path.exists("/proc/thread-self/children") and _become_reaper()
+    return _adopting
+
+
+def _become_reaper() -> bool:
+    import ctypes
+
+    try:
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def children(pid: int | None = None) -> list[int]:
+    """Ids of the children of a process (of this one by default), zombies included."""
+    folder = f"/proc/{pid or 'self'}/task"
+    found: list[int] = []
+    # A process or thread may end between two looks; its children are then somebody else's.
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                found.extend(map(int, _read(f"{folder}/{thread}/children").split()))
+    return found
+
+
+def descendants(roots: Iterable[int]) -> list[int]:
+    """The given processes and all below them, parents first."""
+    found = list(dict.fromkeys(roots))
+    seen = set(found)
+    for pid in found:
+        for child in children(pid):
+            if child not in seen:
+                seen.add(child)
+                found.append(child)
+    return found
+
+
+def variable(pid: int, name: bytes) -> bytes | None:
+    """The value of a variable in the environment that a process was started with; None without one."""
+    try:
+        environment = _read(f"/proc/{pid}/environ")
+    except OSError:
+        return None
+    start = (b"\0" + environment).find(b"\0" + name + b"=")
+    return None if start < 0 else environment[start + len(name) + 1 :].split(b"\0", 1)[0]
+
+
+def carrying(name: str, value: str) -> list[int]:
+    """Every live process started with `name=value` in its environment, but for this one and its ancestors."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    spared = {os.getpid(), *_ancestors(os.getpid())}
+    pids = [int(entry) for entry in names if entry.isdecimal()]
+    key, wanted = name.encode(), os.fsencode(value)
+    return [pid for pid in pids if pid not in spared and variable(pid, key) == wanted and is_alive(pid)]
+
+
+def _ancestors(pid: int) -> list[int]:
+    found: list[int] = []
+    while (status := _stat(pid)) is not None and (parent := int(status[1])) > 0 and parent not in found:
+        found.append(parent)
+        pid = parent
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    status = _stat(pid)
+    return status is not None and status[0] not in {b"Z", b"X"}
+
+
+def session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def reap(pid: int) -> None:
+    """Collect an adopted child that has ended, so that it does not stay a zombie."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def end(find: Find, grace: float) -> tuple[int, ...]:
+    """End whatever `find` finds until it finds nothing: asked to stop first, killed `grace` seconds later."""
+    found = find()
+    ended = set(found)
+    if not found:
+        return ()
+    try:
+        send(found, signal.SIGTERM)
+        wait_gone(found, grace)
+    finally:
+        # Also when an interrupt ends the wait: whatever is left must not outlive this call.
+        for _ in range(_ROUNDS):
+            found = find()
+            if not found:
+                break
+            ended.update(found)
+            send(found, signal.SIGKILL)
+            wait_gone(found, 0.2)
+    return tuple(sorted(ended))
+
+
+def send(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def send_group(group: int, number: int) -> bool:
+    """Signal a process group; whether there was anything to signal."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def wait_gone(pids: Iterable[int], seconds: float) -> None:
+    """Return when all have ended, or after `seconds`."""
+    deadline = time.monotonic() + seconds
+    handles = _handles(pids)
+    try:
+        while handles and (left := deadline - time.monotonic()) > 0:
+            for handle in _ready(handles, left):
+                os.close(handle)
+                handles.remove(handle)
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _handles(pids: Iterable[int]) -> list[int]:
+    handles: list[int] = []
+    if _LINUX:
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                handles.append(os.pidfd_open(pid))
+    return handles
+
+
+def _ready(handles: list[int], seconds: float) -> list[int]:
+    import select
+
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    return [handle for handle, _ in poll.poll(seconds * 1000)]
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """The fields of /proc/PID/stat from the state on."""
+    try:
+        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def _read(path: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(handle, 65536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(handle)
