@@ -94,6 +94,19 @@ class Event:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ChainCheck:
+    """What a walk along the chain found: `count` events are sound, `head` is the hash of the last of them.
+
+    `broken_at` is the first sequence number that is not as it was written (None: all are), `why` says in what way.
+    """
+
+    count: int
+    head: str
+    broken_at: int | None = None
+    why: str = ""
+
+
 def chain_hash(
     *,
     seq: int,

@@ -1,0 +1,1 @@
+"""The event log and what is read from it; the only room that imports sqlite3."""

@@ -1,0 +1,139 @@
+"""What `idumb status` and `next` show, kept as JSON so that they open neither the database nor a plan.
+
+A view is handed out only while everything it was made from is provably the same; whatever is in doubt counts as
+stale. Nothing here may import more than os and json: these commands are measured against an empty program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from idumb.system import atomic, clock
+
+TYPE_CHECKING = False  # `typing` is dear; type checkers know this name
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+SCHEMA = 1
+NAME = "status.json"
+_JOURNAL = "-journal"
+_COUNTER = slice(24, 28)  # SQLite's file change counter: every commit outside write-ahead mode increases it
+_FINE = 50_000_000  # nanoseconds by which the times of files may lag behind the clock
+_COARSE = 2_000_000_000  # the same on file systems that keep whole seconds or two
+
+
+def read(folder: str, root: str) -> dict[str, Any] | None:
+    """The view kept in `folder` for the work tree at `root`; None where it is absent or not provably current.
+
+    `folder` is `<common dir>/idumb/worktrees/<id>`.
+    """
+    try:
+        # The view first, the signature after: a view cannot know of a commit that comes later.
+        with open(os.path.join(folder, NAME), "rb") as stream:
+            known = json.loads(stream.read())
+        if known["schema"] != SCHEMA or known["root"] != root:
+            return None
+        seen = known["seen"]
+        if seen["store"] is False or seen["store"] != store_signature(_store(folder)):
+            return None
+        if not all(_same(root, path, record) for path, record in seen["inputs"].items()):
+            return None
+        view: dict[str, Any] = known["view"]
+        return view
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def observe(folder: str, root: str, inputs: Sequence[str]) -> dict[str, Any]:
+    """What a view is about to be made from. Call it before reading log and plans, hand it to `write` afterwards.
+
+    `inputs` are files and folders relative to `root`; one that is missing is recorded as missing. Of a folder the
+    names in it count.
+    """
+    return {
+        "store": store_signature(_store(folder)),
+        "inputs": {path: _record(os.path.join(root, path)) for path in inputs},
+    }
+
+
+def write(
+    folder: str, root: str, view: Mapping[str, Any], inputs: Sequence[str], *, seen: Mapping[str, Any] | None = None
+) -> None:
+    """Keep `view` for `read`. Without `seen` the caller vouches that nothing changed since it began to read."""
+    observed = observe(folder, root, inputs) if seen is None else seen
+    text = json.dumps({"schema": SCHEMA, "root": root, "seen": observed, "view": view}, separators=(",", ":"))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    atomic.write(os.path.join(folder, NAME), text.encode("ascii"), durable=False, mode=0o600)
+
+
+def store_signature(path: str) -> list[int] | bool | None:
+    """Change counter, size and inode of a database; None where there is none, False while a write is under way."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        counter = os.read(descriptor, _COUNTER.stop)[_COUNTER]
+        found = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    # A journal that is not empty holds a write that is not finished, or one that a crash cut short.
+    if _size(path + _JOURNAL):
+        return False
+    return [int.from_bytes(counter, "big"), found.st_size, found.st_ino]
+
+
+def _store(folder: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(folder)), "store.db")
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _stat(path: str) -> list[int] | None:
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
+def _record(path: str) -> dict[str, Any]:
+    """`digest` is there only where the stat alone could miss a change made right after it."""
+    before = _stat(path)
+    if before is None or not _racy(before):
+        return {"stat": before}
+    return {"stat": before, "digest": _digest(path)}
+
+
+def _racy(stat: Sequence[int]) -> bool:
+    newest = max(stat[1], stat[2])
+    lag = _COARSE if newest % 1_000_000_000 == 0 else _FINE
+    return newest + lag >= clock.nanoseconds()
+
+
+def _same(root: str, path: str, record: Mapping[str, Any]) -> bool:
+    place = os.path.join(root, path)
+    if _stat(place) != record["stat"]:
+        return False
+    return "digest" not in record or _digest(place) == record["digest"]
+
+
+def _digest(path: str) -> str | None:
+    import hashlib
+
+    try:
+        if os.path.isdir(path):
+            data = "\0".join(sorted(os.listdir(path))).encode("utf-8", "surrogateescape")
+        else:
+            with open(path, "rb") as stream:
+                data = stream.read()
+    except OSError:
+        return None
+    return hashlib.sha256(data).hexdigest()

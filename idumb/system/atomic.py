@@ -1,0 +1,99 @@
+"""Files that are there whole or not at all: written beside their place, then renamed into it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+
+def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
+    """Replace `path` by `data`. What returns has been forced to disk when `durable`, the folder's entry included.
+
+    `mode` are the permission bits; None keeps those of the file that is replaced, else what the umask leaves of 0666.
+    The folder must exist. Raises OSError; the old file then stands unchanged.
+    """
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        write_at(folder, os.path.basename(path), data, durable=durable, mode=mode)
+    finally:
+        os.close(folder)
+
+
+def write_at(folder: int, name: str, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
+    """`write` for a name in an open folder; a link of that name is replaced, not followed."""
+    bits = _mode_of(folder, name) if mode is None else mode
+    temporary = f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    try:
+        _fill(folder, temporary, data, durable=durable, mode=bits)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        _discard(folder, temporary)
+        raise
+    if durable:
+        sync(folder)
+
+
+def create(path: str, data: bytes, *, mode: int = 0o600) -> None:
+    """A new durable file; FileExistsError when the name is taken, by a link too.
+
+    A crash can leave it empty or cut short, so only for files whose content is checked when read.
+    """
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _fill(folder, os.path.basename(path), data, durable=True, mode=mode)
+        sync(folder)
+    finally:
+        os.close(folder)
+
+
+def sync_folder(path: str) -> None:
+    """Force a folder's entries to disk."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sync(folder)
+    finally:
+        os.close(folder)
+
+
+def sync(descriptor: int) -> None:
+    """Force to the device itself; a plain fsync on macOS stops at the device's cache."""
+    import fcntl
+
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is None:
+        os.fsync(descriptor)
+        return
+    try:
+        fcntl.fcntl(descriptor, full)
+    except OSError:
+        os.fsync(descriptor)
+
+
+def _mode_of(folder: int, name: str) -> int | None:
+    import stat
+
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
+
+
+def _fill(folder: int, name: str, data: bytes, *, durable: bool, mode: int | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(name, flags, 0o666 if mode is None else 0o600, dir_fd=folder)
+    try:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if durable:
+            sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _discard(folder: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(name, dir_fd=folder)

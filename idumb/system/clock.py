@@ -1,0 +1,26 @@
+"""The clock. Nothing here imports `datetime`: the quick commands pay for every import."""
+
+from __future__ import annotations
+
+import time
+
+
+class SystemClock:
+    """Implements the port `Clock`."""
+
+    def now(self) -> str:
+        return text(time.time_ns())
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def nanoseconds() -> int:
+    """Wall clock since 1970 in nanoseconds, to be compared with the times of files."""
+    return time.time_ns()
+
+
+def text(since_epoch: int) -> str:
+    """Nanoseconds since 1970 as UTC, ISO 8601 with microseconds and `Z`."""
+    seconds, rest = divmod(since_epoch, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest // 1000:06d}Z"
