@@ -1,0 +1,178 @@
+"""Any program as builder or validator: it gets the prompt, works in the workspace, and its exit says how it went.
+
+As validator a failing exit is never a PASS; a last line of JSON may lower or explain the verdict, not raise it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+from idumb.agents import executable, running
+from idumb.domain import outcome
+from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+from idumb.system import processes
+
+PROMPT_FILE = "{prompt_file}"
+
+_FORMAT = "1"
+_VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
+
+
+class CommandAgent:
+    """Starts `binding.argv` for each request.
+
+    `environment` is all the program gets besides what the request adds; `repository` is where it may not lie.
+    """
+
+    name = "command"
+    version = _FORMAT
+    continues = True
+
+    def __init__(
+        self,
+        binding: Binding,
+        repository: str,
+        environment: Mapping[str, str],
+        redact: Callable[[str], str],
+    ) -> None:
+        self._binding = binding
+        self._repository = repository
+        self._environment = environment
+        self._redact = redact
+        self._resolved: tuple[str, ...] | None = None
+
+    def describe(self) -> Sequence[str]:
+        """The argument list with the program as an absolute path; raises AdapterError where it cannot be used."""
+        if self._resolved is None:
+            argv = self._binding.argv
+            if not argv:
+                raise AdapterError(
+                    "agent.no-command",
+                    f"The binding {self._binding.name} names no program.",
+                    hint=f"Add `argv` to bindings.{self._binding.name} in .idumb/config.yaml.",
+                )
+            program = executable.resolve(argv[0], self._environment.get("PATH", ""), self._repository)
+            self._resolved = (program, *argv[1:])
+        return self._resolved
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        try:
+            argv = self.describe()
+        except AdapterError as problem:
+            return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip())
+        with _Papers(request, as_file=self._binding.prompt == "file" or PROMPT_FILE in argv) as papers:
+            environment = {**running.with_request(self._environment, request), **papers.variables}
+            argv = [papers.prompt if part == PROMPT_FILE else part for part in argv]
+            stdin = None if papers.prompt else request.prompt.encode("utf-8", "surrogateescape")
+            try:
+                finished = processes.run(
+                    argv,
+                    cwd=request.workspace,
+                    environment=environment,
+                    stdin=stdin,
+                    timeout=request.deadline,
+                )
+            except OSError as problem:
+                return AgentResult(outcome.ERRORED, running.not_started(argv, problem))
+        return self._result(request, finished)
+
+    def _result(self, request: AgentRequest, finished: processes.Finished) -> AgentResult:
+        output = self._redact(finished.output.text())
+        ended, message = _ending(finished, request.deadline)
+        if request.role == VALIDATOR and not finished.timed_out:
+            ended, message = _judged(ended, message, finished)
+        return AgentResult(
+            outcome=ended,
+            message=self._redact(message),
+            exit_code=finished.exit_code,
+            output=output,
+            output_sha256=finished.output.sha256,
+            truncated=finished.output.truncated,
+            seconds=finished.seconds,
+        )
+
+
+def _ending(finished: processes.Finished, deadline: float | None) -> tuple[str, str]:
+    if finished.timed_out:
+        return outcome.TIMED_OUT, f"stopped after {deadline:g} s"
+    if finished.signal is not None:
+        return outcome.FAILED, f"ended by signal {finished.signal}"
+    if finished.exit_code:
+        return outcome.FAILED, f"exit {finished.exit_code}"
+    return outcome.COMPLETED, ""
+
+
+def _judged(ended: str, message: str, finished: processes.Finished) -> tuple[str, str]:
+    """What a validator's exit and its last line say together; the worse of the two holds."""
+    said = last_verdict(finished.output.tail or finished.output.head)
+    if said is None:
+        return ended, message
+    verdict, findings = said
+    reasons = "; ".join(findings)
+    if verdict == outcome.PASS:
+        return (ended, reasons) if ended == outcome.COMPLETED else (ended, f"{message} although it said PASS")
+    return outcome.FAILED, f"{verdict}: {reasons}" if reasons else verdict
+
+
+def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
+    """`{"verdict": ..., "findings": [...]}` on the last line that is not blank, or None."""
+    lines = output.decode("utf-8", "replace").rstrip().splitlines()
+    if not lines or not lines[-1].lstrip().startswith("{"):
+        return None
+    try:
+        said = json.loads(lines[-1])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:
+        return None
+    found = said.get("findings", [])
+    return said["verdict"], tuple(_finding(f) for f in found) if isinstance(found, list) else (_finding(found),)
+
+
+def _finding(value: Any) -> str:
+    """One finding as text: itself, or the place and message of an object."""
+    if isinstance(value, dict):
+        place = ":".join(str(value[k]) for k in ("file", "line") if k in value)
+        words = str(value.get("message") or value.get("text") or json.dumps(value, sort_keys=True))
+        return f"{place}: {words}" if place else words
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+class _Papers:
+    """Prompt and feedback as files outside the workspace, readable by this user alone, gone afterwards."""
+
+    def __init__(self, request: AgentRequest, *, as_file: bool) -> None:
+        self._request = request
+        self._as_file = as_file
+        self._folder = ""
+        self.prompt = ""
+        self.variables: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        if self._as_file or self._request.feedback:
+            import tempfile
+
+            self._folder = tempfile.mkdtemp(prefix="idumb-")
+        if self._as_file:
+            self.prompt = self._write("prompt.md", self._request.prompt)
+        if self._request.feedback:
+            self.variables["IDUMB_FEEDBACK_FILE"] = self._write("feedback.md", self._request.feedback)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder:
+            import shutil
+
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _write(self, name: str, text: str) -> str:
+        path = os.path.join(self._folder, name)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+        return path

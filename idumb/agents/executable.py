@@ -1,0 +1,59 @@
+"""Which file a program's name means: found once, outside the repository, and not writable by others."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from idumb.domain.errors import AdapterError
+
+
+def resolve(program: str, path: str, repository: str) -> str:
+    """The absolute path of a program, links followed; raises AdapterError where it cannot or must not be started.
+
+    `path` is a PATH; its relative entries and those inside the repository are passed over, because what lies there
+    is for tasks to write.
+    """
+    inside = os.path.realpath(repository)
+    found = _named(program, path, inside)
+    if found is None:
+        raise AdapterError(
+            "agent.not-found",
+            f"The program {program} was not found.",
+            hint="Install it, put its folder on PATH, or write its absolute path in .idumb/config.yaml.",
+        )
+    real = os.path.realpath(found)
+    if _is_below(real, inside):
+        raise AdapterError(
+            "agent.inside-repository",
+            f"The program {program} lies inside the repository ({real}), where tasks may change it.",
+            hint="Name an interpreter outside as the first argument, for example [python3, tools/builder.py].",
+        )
+    if os.stat(real).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise AdapterError(
+            "agent.writable-by-others",
+            f"The program {real} may be changed by other users of this machine.",
+            hint="Take write permission from group and others, or install it for yourself.",
+        )
+    return real if os.path.basename(real) == os.path.basename(found) else os.path.abspath(found)
+
+
+def _named(program: str, path: str, inside: str) -> str | None:
+    if "/" in program:
+        # A relative name is meant from the repository, and is refused with the reason by the caller.
+        candidate = os.path.join(inside, os.path.expanduser(program))
+        return candidate if _is_executable(candidate) else None
+    for folder in path.split(os.pathsep):
+        if folder.startswith("/") and not _is_below(os.path.realpath(folder), inside):
+            candidate = os.path.join(folder, program)
+            if _is_executable(candidate):
+                return candidate
+    return None
+
+
+def _is_executable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

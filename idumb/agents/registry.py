@@ -1,0 +1,129 @@
+"""Which adapter a name means. One row an adapter; others come by the entry point `idumb.agents`, loaded when named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from idumb.app import ports
+from idumb.domain.errors import AdapterError, InputError
+from idumb.domain.finding import nearest
+from idumb.domain.settings import Binding, Settings
+
+ENTRY_POINTS = "idumb.agents"
+
+ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What adapters are built from. `environment` gives the variables a process may see, by name."""
+
+    repository: str
+    environment: Callable[[tuple[str, ...]], dict[str, str]]
+    allowed: tuple[str, ...]
+    apply_patch: ApplyPatch
+    redact: Redact
+    asker: ports.Asker | None = None
+
+    def variables(self, binding: Binding) -> dict[str, str]:
+        """The allow-list and the names that this binding adds; what one role is given no other role sees."""
+        return self.environment((*self.allowed, *binding.environment))
+
+
+def _steps(_: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.steps import StepsAgent
+
+    return StepsAgent(equipment.apply_patch, equipment.environment(equipment.allowed), equipment.redact)
+
+
+def _command(binding: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.command import CommandAgent
+
+    return CommandAgent(binding, equipment.repository, equipment.variables(binding), equipment.redact)
+
+
+def _human(_: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.human import HumanAgent
+
+    return HumanAgent(equipment.asker)
+
+
+Make = Callable[[Binding, Equipment], ports.Agent]
+
+ADAPTERS: Mapping[str, Make] = {
+    "steps": _steps,
+    "command": _command,
+    "human": _human,
+}
+BUILT_IN = ("steps", "human")
+"""Adapters that are bindings by themselves: tasks need no configuration to be built by them."""
+
+
+class AgentRegistry:
+    """The `Agents` port: one adapter a binding, made when it is first asked for."""
+
+    def __init__(self, settings: Settings, equipment: Equipment) -> None:
+        self._settings = settings
+        self._equipment = equipment
+        self._made: dict[str, ports.Agent] = {}
+
+    def get(self, binding: str) -> ports.Agent:
+        """The adapter of a binding; raises InputError for an unknown one, AdapterError for a broken third party."""
+        if binding not in self._made:
+            self._made[binding] = self._make(binding)
+        return self._made[binding]
+
+    def _make(self, name: str) -> ports.Agent:
+        found = self._settings.bindings.get(name)
+        if found is None and name in BUILT_IN:
+            found = Binding(name, name)
+        if found is None:
+            near = nearest(name, [*self._settings.bindings, *BUILT_IN])
+            raise InputError(
+                "agent.unknown-binding",
+                f".idumb/config.yaml defines no binding {name}.",
+                hint=f"Did you mean {near}?" if near else f"Define it under `bindings.{name}`.",
+            )
+        return _adapter(found.adapter)(found, self._equipment)
+
+
+def build(
+    settings: Settings,
+    workspace_root: str,
+    apply_patch: ApplyPatch,
+    redact: Redact,
+    *,
+    asker: ports.Asker | None = None,
+) -> AgentRegistry:
+    """The adapters for one workspace, on the environment of this process."""
+    from idumb.system import processes
+
+    return AgentRegistry(
+        settings,
+        Equipment(workspace_root, processes.environment, settings.environment, apply_patch, redact, asker),
+    )
+
+
+def _adapter(name: str) -> Make:
+    if name in ADAPTERS:
+        return ADAPTERS[name]
+    from importlib import metadata
+
+    for entry in metadata.entry_points(group=ENTRY_POINTS, name=name):
+        try:
+            make: Make = entry.load()
+        except Exception as problem:
+            raise AdapterError(
+                "agent.not-loadable",
+                f"The adapter {name} ({entry.value}) could not be loaded: {problem}",
+                hint="Reinstall the package that provides it.",
+            ) from problem
+        return make
+    near = nearest(name, ADAPTERS)
+    raise AdapterError(
+        "agent.unknown-adapter",
+        f"There is no agent adapter {name}.",
+        hint=f"Did you mean {near}?" if near else f"Known are {', '.join(ADAPTERS)}.",
+    )

@@ -1,0 +1,68 @@
+"""How agents start processes: what they add to the environment, and what an exit means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from idumb.domain import outcome
+from idumb.domain.agent import AgentRequest
+from idumb.system import processes
+
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one tool call gave. `outcome` is one of `idumb.domain.outcome`."""
+
+    outcome: str
+    text: str
+
+
+def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:
+    """The allow-listed environment and what tells a process for what it works."""
+    return {
+        **environment,
+        **request.environment,
+        "IDUMB_TASK": request.task.id,
+        "IDUMB_ATTEMPT": str(request.attempt),
+        "IDUMB_ROLE": request.role,
+        processes.RUN_COOKIE: request.run_id,
+    }
+
+
+def not_started(argv: Sequence[str], problem: OSError) -> str:
+    """Why a program could not be started, and where to look."""
+    reason = problem.strerror or str(problem)
+    if problem.filename is not None and os.fspath(problem.filename) != argv[0]:
+        return f"{argv[0]} could not be started in {problem.filename}: {reason}"
+    return f"{argv[0]} could not be started: {reason}; check that it is installed and on PATH"
+
+
+def step(
+    argv: Sequence[str], workspace: str, environment: Mapping[str, str], timeout: float | None, expected: int
+) -> Reply:
+    """Run one `run` step."""
+    try:
+        finished = processes.run(argv, cwd=workspace, environment=environment, timeout=timeout)
+    except OSError as problem:
+        return Reply(outcome.ERRORED, not_started(argv, problem))
+    output = finished.output.text()
+    said = f": {output.strip()}" if output.strip() else ""
+    if finished.timed_out:
+        return Reply(outcome.TIMED_OUT, f"stopped after {timeout:.1f} s{said}")
+    if finished.exit_code == expected:
+        return Reply(outcome.COMPLETED, output)
+    if finished.signal is not None:
+        return Reply(outcome.FAILED, f"ended by signal {finished.signal}{said}")
+    if finished.exit_code in {NOT_EXECUTABLE, NOT_FOUND} and argv[:2] == ["/bin/sh", "-c"]:
+        return Reply(outcome.ERRORED, f"exit {finished.exit_code}: {shell_error(finished.exit_code)}{said}")
+    return Reply(outcome.FAILED, f"exit {finished.exit_code}, expected {expected}{said}")
+
+
+def shell_error(code: int | None) -> str:
+    """What exit 126 and 127 mean."""
+    return "a program was not found" if code == NOT_FOUND else "a program could not be executed"

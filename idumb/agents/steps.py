@@ -1,0 +1,283 @@
+"""The agent that needs no model: it makes the tool calls that a task declares, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from idumb.agents import running
+from idumb.agents.running import Reply
+from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
+from idumb.domain import outcome, paths
+from idumb.domain.agent import AgentRequest, AgentResult, StepRecord
+from idumb.domain.plan import Step
+
+ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
+Redact = Callable[[str], str]
+
+LONGEST_ARGUMENT = 200
+_FORMAT = "1"
+
+
+class StepsAgent:
+    """Runs `task.steps` in order; the first that fails ends the attempt unless it says `continue_on_error`.
+
+    `environment` is what `run` steps get besides what the request adds.
+    """
+
+    name = "steps"
+    version = _FORMAT
+    continues = False
+
+    def __init__(self, apply_patch: ApplyPatch, environment: Mapping[str, str], redact: Redact) -> None:
+        self._apply_patch = apply_patch
+        self._environment = environment
+        self._redact = redact
+
+    def describe(self) -> Sequence[str]:
+        return ()
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        started = time.monotonic()
+        deadline = None if request.deadline is None else started + request.deadline
+        records: list[StepRecord] = []
+        touched: dict[str, None] = {}
+        ended = Reply(outcome.COMPLETED, "")
+        files = WorkspaceFiles(request.workspace)
+        try:
+            call = _Call(files, request, self._apply_patch, self._environment, deadline)
+            for step in request.task.steps:
+                began = time.monotonic()
+                reply = call.make(step)
+                records.append(self._record(step, reply, time.monotonic() - began))
+                touched.update(dict.fromkeys(_touched(step)))
+                if reply.outcome != outcome.COMPLETED and not (step.continue_on_error and not call.is_late()):
+                    ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
+                    break
+        finally:
+            files.close()
+        return AgentResult(
+            outcome=ended.outcome,
+            message=self._redact(ended.text),
+            claimed_files=tuple(touched),
+            steps=tuple(records),
+            seconds=time.monotonic() - started,
+        )
+
+    def _record(self, step: Step, reply: Reply, seconds: float) -> StepRecord:
+        return StepRecord(
+            index=step.index,
+            tool=step.tool,
+            intent=step.intent,
+            arguments=sanitised(step.arguments, self._redact),
+            ok=reply.outcome == outcome.COMPLETED,
+            response=self._redact(reply.text),
+            seconds=seconds,
+        )
+
+
+def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, object]:
+    """Arguments as the audit keeps them: long values as digest and size, short ones redacted."""
+    return {name: _sanitised(value, redact) for name, value in arguments.items()}
+
+
+def _sanitised(value: Any, redact: Redact) -> object:
+    if isinstance(value, str):
+        data = value.encode("utf-8", "surrogatepass")
+        if len(data) <= LONGEST_ARGUMENT:
+            return redact(value)
+        import hashlib
+
+        return {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    if isinstance(value, list | tuple):
+        return [_sanitised(item, redact) for item in value]
+    return value if value is None or isinstance(value, bool | int | float) else redact(str(value))
+
+
+def _title(step: Step) -> str:
+    """`3 (edit_file src/x.py, line 40)`: counted from 1, with the line of the plan."""
+    about = " ".join(p for p in (step.tool, *_touched(step)[:1]) if p)
+    return f"{step.index + 1} ({about}, line {step.line})" if step.line else f"{step.index + 1} ({about})"
+
+
+def _touched(step: Step) -> tuple[str, ...]:
+    names = ("from", "to") if step.tool == "move_file" else ("path",)
+    return tuple(value for name in names if isinstance(value := step.arguments.get(name), str))
+
+
+class _Call:
+    """Makes tool calls for one request."""
+
+    def __init__(
+        self,
+        files: WorkspaceFiles,
+        request: AgentRequest,
+        apply_patch: ApplyPatch,
+        environment: Mapping[str, str],
+        deadline: float | None,
+    ) -> None:
+        self._files = files
+        self._request = request
+        self._apply_patch = apply_patch
+        self._environment = environment
+        self._deadline = deadline
+        self._tools: Mapping[str, Callable[[Step], Reply]] = {
+            "write_file": self._write_file,
+            "edit_file": self._edit_file,
+            "apply_patch": self._patch,
+            "delete_file": self._delete_file,
+            "move_file": self._move_file,
+            "make_directory": self._make_directory,
+            "run": self._run,
+        }
+
+    def make(self, step: Step) -> Reply:
+        tool = self._tools.get(step.tool)
+        if self.is_late():
+            return Reply(outcome.TIMED_OUT, "the time for this task was over before it")
+        if tool is None:
+            return Reply(outcome.ERRORED, f"there is no tool {step.tool}; known are {', '.join(self._tools)}")
+        try:
+            return tool(step)
+        except FileProblem as problem:
+            return Reply(outcome.FAILED, str(problem))
+
+    def is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _path(self, step: Step, name: str = "path") -> str:
+        path = _text(step, name)
+        why = self._refusal(path, step.scope)
+        if why is not None:
+            raise FileProblem(f"{path!r} {why}")
+        return path
+
+    def _refusal(self, path: str, scope: Sequence[str] = ()) -> str | None:
+        """Why a path may not be written, or None."""
+        problem = paths.problem(path)
+        if problem is not None:
+            return problem
+        rule = paths.protecting_rule(path, self._request.protected, self._request.allowed_paths)
+        if rule is not None:
+            return f"is protected by {rule}"
+        return f"is outside the step's scope {', '.join(scope)}" if scope and not _covers(scope, path) else None
+
+    def _write_file(self, step: Step) -> Reply:
+        path = self._path(step)
+        data = content(step.arguments)
+        self._files.write(path, data, _mode(step.arguments.get("mode")))
+        return Reply(outcome.COMPLETED, f"wrote {len(data)} bytes")
+
+    def _edit_file(self, step: Step) -> Reply:
+        path = self._path(step)
+        find, replacement = encoded(_text(step, "find")), encoded(_text(step, "replace"))
+        expected = step.arguments.get("count", 1)
+        if not find:
+            raise FileProblem("`find` is empty")
+        data = self._files.read(path)
+        found = data.count(find)
+        if found != expected:
+            raise FileProblem(f"found {found} matches of {_short(find)}, expected {expected}{_line_ends(data, find)}")
+        self._files.write(path, data.replace(find, replacement))
+        return Reply(outcome.COMPLETED, f"replaced {found}")
+
+    def _patch(self, step: Step) -> Reply:
+        def allowed(path: str) -> str | None:
+            return self._refusal(path, step.scope)
+
+        done, words = self._apply_patch(_text(step, "patch"), allowed)
+        return Reply(outcome.COMPLETED if done else outcome.FAILED, words)
+
+    def _delete_file(self, step: Step) -> Reply:
+        self._files.delete(self._path(step))
+        return Reply(outcome.COMPLETED, "deleted")
+
+    def _move_file(self, step: Step) -> Reply:
+        self._files.move(self._path(step, "from"), self._path(step, "to"))
+        return Reply(outcome.COMPLETED, "moved")
+
+    def _make_directory(self, step: Step) -> Reply:
+        self._files.make_folder(self._path(step))
+        return Reply(outcome.COMPLETED, "made")
+
+    def _run(self, step: Step) -> Reply:
+        left = None if self._deadline is None else self._deadline - time.monotonic()
+        declared = step.timeout or step.arguments.get("timeout")
+        limits = [limit for limit in (left, declared) if limit is not None]
+        environment = running.with_request(self._environment, self._request)
+        return running.step(
+            _argv(step),
+            self._request.workspace,
+            environment,
+            min(limits, default=None),
+            step.arguments.get("expect_exit", 0),
+        )
+
+
+def _covers(scope: Sequence[str], path: str) -> bool:
+    return paths.matches_any(path, scope)
+
+
+def _argv(step: Step) -> list[str]:
+    """`command` is one fixed string for the shell; `argv` is never seen by one."""
+    argv = step.arguments.get("argv")
+    if argv is None:
+        return ["/bin/sh", "-c", _text(step, "command")]
+    if not isinstance(argv, list | tuple) or not argv or not all(isinstance(part, str) for part in argv):
+        raise FileProblem("`argv` must be a list of texts with at least one")
+    if any("\0" in part for part in argv):
+        raise FileProblem("`argv` holds a NUL character")
+    return list(argv)
+
+
+def _text(step: Step, name: str) -> str:
+    value = step.arguments.get(name)
+    if not isinstance(value, str):
+        raise FileProblem(f"the argument `{name}` is missing" if value is None else f"`{name}` must be text")
+    return value
+
+
+def content(arguments: Mapping[str, Any]) -> bytes:
+    """The bytes that a `write_file` step writes."""
+    packed = arguments.get("content_base64")
+    if isinstance(packed, str):
+        import base64
+        import binascii
+
+        try:
+            return base64.b64decode("".join(packed.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise FileProblem("`content_base64` is not base64") from None
+    text = arguments.get("content")
+    if not isinstance(text, str):
+        raise FileProblem("write_file needs `content` or `content_base64`")
+    return encoded(text)
+
+
+def encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise FileProblem("the text holds half of a surrogate pair, which no file can hold as UTF-8") from None
+
+
+def _mode(value: object) -> int | None:
+    if value is None:
+        return None
+    text = f"{value:o}" if isinstance(value, int) and value in {0o644, 0o755} else str(value)
+    if text.removeprefix("0") not in {"644", "755"}:
+        raise FileProblem(f"mode {value!r} is neither 644 nor 755")
+    return int(text, 8)
+
+
+def _short(data: bytes, longest: int = 60) -> str:
+    text = data.decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= longest else text[:longest] + "...")
+
+
+def _line_ends(data: bytes, find: bytes) -> str:
+    if b"\r\n" in data and b"\n" in find and find.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") in data:
+        return "; the file has CRLF line ends and `find` has LF"
+    return ""

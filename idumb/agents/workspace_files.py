@@ -1,0 +1,168 @@
+"""Files below one folder, reached by descriptors: no symbolic link, whenever it appears, leads a write elsewhere.
+
+Every part of a path is opened relative to the folder before it with O_NOFOLLOW, and the work is done relative to the
+same descriptor, so what was checked is what is used. Writes are atomic but not forced to disk: the snapshot that
+follows is the durable copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileProblem(Exception):
+    """Why a file could not be read or written, in words for the user."""
+
+
+class WorkspaceFiles:
+    """The files below `root`, an absolute path. Paths are relative, with `/`, and were checked as text before."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        os.close(self._root)
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a regular file."""
+        with _told(path), self._parent(path) as (folder, name):
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                _require_regular(os.fstat(handle), path)
+                return _read_all(handle)
+            finally:
+                os.close(handle)
+
+    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
+        """Replace or create a file. Without `mode` an existing file keeps its own and a new one gets 0o644.
+
+        A symbolic link at `path` is replaced by the file, never followed.
+        """
+        with _told(path), self._parent(path, make=True) as (folder, name):
+            found = _status(folder, name)
+            if found is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+                raise FileProblem(f"{path} is a folder or a special file")
+            if mode is None:
+                mode = stat.S_IMODE(found.st_mode) & 0o777 if found and stat.S_ISREG(found.st_mode) else 0o644
+            _replace(folder, name, data, mode)
+
+    def delete(self, path: str) -> None:
+        """Remove a file or a symbolic link."""
+        with _told(path), self._parent(path) as (folder, name):
+            if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+                raise FileProblem(f"{path} is a folder; only files are deleted")
+            os.unlink(name, dir_fd=folder)
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file or a symbolic link; what is at `target` is never overwritten."""
+        with (
+            _told(source),
+            self._parent(source) as (from_folder, from_name),
+            self._parent(target, make=True) as (to_folder, to_name),
+        ):
+            if stat.S_ISDIR(os.lstat(from_name, dir_fd=from_folder).st_mode):
+                raise FileProblem(f"{source} is a folder; only files are moved")
+            if _status(to_folder, to_name) is not None and not self._same(source, target):
+                raise FileProblem(f"{target} exists already")
+            os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it; one that exists is fine."""
+        path = path.rstrip("/")
+        with _told(path), self._parent(f"{path}/.", make=True):
+            pass
+
+    def _same(self, source: str, target: str) -> bool:
+        # On a file system that folds case, `a` and `A` are one file and may be renamed into each other.
+        with self._parent(source) as (a, name), self._parent(target) as (b, other):
+            one, two = os.lstat(name, dir_fd=a), os.lstat(other, dir_fd=b)
+            return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino) and source.casefold() == target.casefold()
+
+    @contextlib.contextmanager
+    def _parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """A descriptor of the folder that holds `path`, and the last part."""
+        *parts, name = path.split("/")
+        folder = os.dup(self._root)
+        try:
+            for part in parts:
+                below = _enter(folder, part, path, make=make)
+                os.close(folder)
+                folder = below
+            yield folder, name
+        finally:
+            os.close(folder)
+
+
+def _enter(folder: int, part: str, path: str, *, make: bool) -> int:
+    for _ in range(2):
+        try:
+            return os.open(part, _FOLDER, dir_fd=folder)
+        except FileNotFoundError:
+            if not make:
+                raise
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, 0o777, dir_fd=folder)
+        except OSError as problem:
+            if problem.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
+                raise FileProblem(f"{path}: {part} is a symbolic link or no folder; idumb does not follow it") from None
+            raise
+    raise FileProblem(f"{path}: {part} changes while it is used")
+
+
+def _replace(folder: int, name: str, data: bytes, mode: int) -> None:
+    temporary = f".idumb-{os.urandom(6).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(temporary, flags, 0o600, dir_fd=folder)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            os.fchmod(handle, mode)
+        finally:
+            os.close(handle)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _read_all(handle: int) -> bytes:
+    parts: list[bytes] = []
+    while part := os.read(handle, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _status(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+
+
+def _require_regular(found: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise FileProblem(f"{path} is no regular file")
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Turn what the system says into words about `path`."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileProblem(f"{path} does not exist") from None
+    except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            raise FileProblem(f"{path} is a symbolic link; idumb does not follow it") from None
+        raise FileProblem(f"{path}: {problem.strerror}") from problem
+    except ValueError as problem:
+        raise FileProblem(f"{path!r}: {problem}") from problem
