@@ -1,0 +1,38 @@
+"""Durations, counts and object ids as people read them."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """`0.8s`, `45s`, `1m05s`, `2h03m`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def short(object_id: str | None) -> str:
+    """The first seven digits of a commit; a word where there is no commit."""
+    return object_id[:7] if object_id else "none"
+
+
+def listed(items: tuple[str, ...] | list[str], most: int = 5) -> str:
+    """`a, b, c and 4 more`."""
+    if len(items) <= most:
+        return ", ".join(items)
+    return f"{', '.join(items[:most])} and {len(items) - most} more"
+
+
+def moment(at: str) -> str:
+    """An ISO time to the second, `2026-01-02 03:04:05 UTC`; anything else as it is."""
+    return f"{at[:10]} {at[11:19]} UTC" if len(at) >= 20 and at[10] == "T" and at.endswith("Z") else at

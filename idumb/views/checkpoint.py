@@ -1,0 +1,128 @@
+"""One task's checkpoint as Markdown: iDumb's fields in the frontmatter, the proof in the body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idumb.domain import evidence as proof
+from idumb.domain import outcome
+from idumb.domain.event import Event
+from idumb.domain.plan import Task
+from idumb.domain.run import Checkpoint, RunState, TaskState
+from idumb.views import amount, evidence_table, markup
+
+STATUSES = ("completed", "failed", "partial", "skipped")
+
+
+def render(
+    task: Task,
+    state: RunState,
+    *,
+    evidence: Sequence[Event] = (),
+    ledger: Sequence[Mapping[str, Any]] | None = None,
+    verdict: str | None = None,
+) -> str:
+    """The document for the task's newest checkpoint in `state`, which must be there.
+
+    `evidence` are the task's events (older attempts are left out), `ledger` is `Ledger.as_list()`; None means
+    that it is not known. `verdict` is PASS, PARTIAL or FAIL; None derives it from status and evidence.
+    """
+    known = state.tasks[task.id]
+    kept = known.checkpoint
+    if kept is None:
+        raise ValueError(f"{task.id} has no checkpoint")
+    recorded = evidence_table.of_attempt(evidence, kept.attempt)
+    judged = verdict or verdict_of(kept, recorded)
+    body = [f"# Checkpoint {markup.prose(task.id)}: {markup.prose(task.title)}", "", *_sentence(known, kept), ""]
+    body += ["## Evidence", "", *evidence_table.render(recorded), ""]
+    body += ["## Ledger", "", *_ledger(ledger), ""]
+    body += ["## Deviations", "", *_deviations(known)]
+    return "\n".join([*markup.frontmatter(fields(known, kept, state.id, judged)), "", *body]) + "\n"
+
+
+def fields(
+    known: TaskState, kept: Checkpoint, run: str, verdict: str | None
+) -> dict[str, markup.Scalar | Sequence[markup.Scalar]]:
+    """The ten fields of iDumb in its order, then ours."""
+    return {
+        "id": f"checkpoint-{known.id}",
+        "timestamp": kept.at,
+        "task_id": known.id,
+        "status": status_of(kept.status),
+        "git_hash": kept.git_hash or "no-git",
+        "files_modified": kept.files,
+        "validation_result": validation_result(verdict),
+        "retry_count": max(0, known.attempts - 1),
+        "error_message": kept.error,
+        "duration_seconds": round(kept.seconds, 3),
+        "run": run,
+        "attempt": kept.attempt,
+        "verdict": verdict,
+        "snapshot": kept.snapshot,
+        "tree": kept.tree,
+        "commit": kept.commit,
+        "accepted_paths": known.accepted_paths,
+    }
+
+
+def status_of(status: str) -> str:
+    """One of the four words of iDumb: whatever is neither completed, skipped nor undecided has failed."""
+    if status in outcome.DONE:
+        return "completed"
+    if status in STATUSES:
+        return status
+    return "partial" if status == outcome.WAITING else "failed"
+
+
+def verdict_of(kept: Checkpoint, recorded: Sequence[Event]) -> str | None:
+    """What the record allows to say: PARTIAL where a failed task has some of its proof."""
+    if kept.status in outcome.DONE:
+        return outcome.PASS
+    if kept.status == outcome.SKIPPED:
+        return None
+    passed = any(event.payload["result"] == proof.PASSED for event in recorded)
+    return outcome.PARTIAL if passed or kept.status in {"partial", outcome.WAITING} else outcome.FAIL
+
+
+def validation_result(verdict: str | None) -> str:
+    if verdict is None:
+        return "skipped"
+    return "pass" if verdict == outcome.PASS else "fail"
+
+
+def _sentence(known: TaskState, kept: Checkpoint) -> list[str]:
+    commit = f"commit `{amount.short(kept.commit)}`" if kept.commit else "no commit of its own"
+    carried = f" It was carried over from run {markup.code(known.carried_from)}." if known.carried_from else ""
+    lines = [
+        (
+            f"Attempt {kept.attempt}, {amount.duration(kept.seconds)}, {commit}, snapshot "
+            f"`{amount.short(kept.snapshot)}`.{carried}"
+        )
+    ]
+    if kept.error:
+        lines += ["", f"Error: {markup.prose(kept.error)}"]
+    return lines
+
+
+def _ledger(ledger: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    if ledger is None:
+        return ["The ledger is not known here; `idumb show` reads it from the event log."]
+    if not ledger:
+        return ["Nothing was declared and nothing changed."]
+    rows = (
+        (
+            markup.code(line["path"]),
+            markup.prose(line.get("declared") or "nothing"),
+            markup.prose(line.get("actual") or "nothing"),
+            markup.prose(line["status"]),
+        )
+        for line in ledger
+    )
+    return markup.table(("Path", "Declared", "Actual", "Status"), rows)
+
+
+def _deviations(known: TaskState) -> list[str]:
+    lines = [f"- {markup.prose(text)}" for text in known.deviations]
+    lines += [f"- {markup.code(path)} was taken into the task's scope by a person" for path in known.accepted_paths]
+    return lines or ["None."]

@@ -1,0 +1,126 @@
+"""The one plain line that tells of an event while a run goes on; most kinds have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain import outcome
+from idumb.domain.event import Event
+from idumb.views import amount, markup
+
+_WIDTH = 160
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What lines need from elsewhere: titles in execution order, and what earlier events said."""
+
+    titles: Mapping[str, str] = field(default_factory=dict)
+    escape: Callable[[str], str] = markup.visible
+    order: tuple[str, ...] = ()
+    checkpoints: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def learn(self, event: Event) -> None:
+        if event.kind == "run.started":
+            self.order = tuple(task_id for task_id, _ in event.payload["tasks"])
+        elif event.kind == "checkpoint.recorded":
+            self.checkpoints[event.task or ""] = event.payload
+
+    def text(self, foreign: object) -> str:
+        return markup.clip(self.escape(" ".join(str(foreign).split())), _WIDTH)
+
+    def named(self, event: Event) -> str:
+        """`[2/5] T1-02 Unique slugs`, as far as it is known."""
+        task_id = event.task or ""
+        order = tuple(self.titles) or self.order
+        title = self.titles.get(task_id) or event.payload.get("title") or ""
+        number = f"[{order.index(task_id) + 1}/{len(order)}] " if task_id in order else ""
+        return f"{number}{self.text(task_id)}" + (f" {self.text(title)}" if title else "")
+
+    def because(self, payload: Mapping[str, Any]) -> str:
+        reason = payload.get("reason") or payload.get("feedback") or ""
+        return f": {self.text(reason)}" if reason else ""
+
+
+def render(event: Event, known: Knowledge) -> str | None:
+    """The line, or None. An event of an odd shape gets a line that says so: progress never stops a run."""
+    try:
+        known.learn(event)
+        shown = _LINES.get(event.kind)
+        return shown(event, known) if shown is not None else None
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        return f"{event.kind} (not shown: {problem!r})"
+
+
+def _run(event: Event, known: Knowledge) -> str:
+    phase = f"Phase {known.text(event.payload['phase'])}: " if event.payload.get("phase") else ""
+    return f"{phase}run {event.run or ''} {event.kind.removeprefix('run.')}{known.because(event.payload)}"
+
+
+def _attempt_started(event: Event, known: Knowledge) -> str:
+    return f"{known.named(event)} … attempt {event.attempt or 1}"
+
+
+def _attempt_interrupted(event: Event, known: Knowledge) -> str:
+    return f"    attempt {event.attempt or 1} interrupted{known.because(event.payload)}"
+
+
+def _attempt_finished(event: Event, known: Knowledge) -> str | None:
+    """Only an attempt that did not end well; a good one is told by the task's completion."""
+    ended = str(event.payload["outcome"])
+    if ended == outcome.COMPLETED:
+        return None
+    return f"    attempt {event.attempt or 1} {ended.replace('_', ' ')}{known.because(event.payload)}"
+
+
+def _evidence(event: Event, known: Knowledge) -> str:
+    p = event.payload
+    code = f" (exit {p['exit_code']})" if p.get("exit_code") else ""
+    how = known.text(p.get("command") or p.get("text") or "")
+    return f"    {str(p['result']).replace('_', ' ')} {known.text(p['subject'])} {how}{code}"
+
+
+def _decision(event: Event, known: Knowledge) -> str:
+    return f"    decision {event.payload['id']}: {known.text(event.payload.get('what', ''))}"
+
+
+def _completed(event: Event, known: Knowledge) -> str:
+    kept = known.checkpoints.get(event.task or "", {})
+    took = f" in {amount.duration(kept['seconds'])}" if "seconds" in kept else ""
+    commit = f", commit {amount.short(kept['commit'])}" if kept.get("commit") else ""
+    return f"    completed{took}{commit}"
+
+
+def _ended(event: Event, known: Knowledge) -> str:
+    return f"    {event.kind.removeprefix('task.')}{known.because(event.payload)}"
+
+
+def _settled(event: Event, known: Knowledge) -> str:
+    return f"{known.named(event)}: {event.kind.removeprefix('task.')}{known.because(event.payload)}"
+
+
+def _carried(event: Event, known: Knowledge) -> str:
+    return f"{known.named(event)}: done by run {known.text(event.payload['from_run'])}, unchanged since"
+
+
+_LINES: Mapping[str, Callable[[Event, Knowledge], str | None]] = {
+    "run.started": _run,
+    "run.resumed": _run,
+    "run.halted": _run,
+    "run.interrupted": _run,
+    "run.completed": _run,
+    "run.failed": _run,
+    "attempt.started": _attempt_started,
+    "attempt.interrupted": _attempt_interrupted,
+    "attempt.finished": _attempt_finished,
+    "evidence.recorded": _evidence,
+    "decision.asked": _decision,
+    "task.completed": _completed,
+    "task.failed": _ended,
+    "task.waiting": _ended,
+    "task.accepted": _settled,
+    "task.skipped": _settled,
+    "task.carried": _carried,
+}

@@ -1,0 +1,117 @@
+"""Markdown, YAML and XML around text of foreign origin: nothing in it may become markup or a control sequence."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+# Controls, invisible and direction-changing characters, and the surrogates that stand for bytes that are not UTF-8.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_NOT_YAML = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MARKUP = re.compile(r"[\\`*~\[\]<>&]|(?<![^\W_])_|_(?![^\W_])")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_BLOCK_START = re.compile(r"([#+=-]|\d+(?=[.)]))")
+_PLAIN_YAML = re.compile(r"[a-z]+(-[a-z]+)*")
+_PLAIN_LENGTH = 32
+_YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+Scalar = str | int | float | bool | None
+
+
+def visible(text: str) -> str:
+    """The same text with every character that could move a cursor or hide something written as an escape."""
+    return _UNSEEN.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00  # a byte that is not UTF-8, as the file system gave it
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def one_line(text: str) -> str:
+    """Prose on one line, whatever it was before; no markup is escaped."""
+    return visible(" ".join(text.split()))
+
+
+def clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def prose(text: str) -> str:
+    """Foreign prose inside Markdown: one line, every sign that Markdown or HTML would read is escaped."""
+    escaped = _MARKUP.sub(lambda m: _ENTITIES.get(m[0]) or "\\" + m[0], one_line(text))
+    start = _BLOCK_START.match(escaped)
+    if start is None:
+        return escaped
+    at = start.end() if start[0].isdigit() else 0
+    return escaped[:at] + "\\" + escaped[at:]
+
+
+def code(text: str) -> str:
+    """A code span; its fence is longer than any run of backticks inside."""
+    shown = visible(text.replace("\n", "\\n").replace("\t", "\\t")) or " "
+    fence = "`" * (_longest_run(shown) + 1)
+    pad = " " if shown[0] == "`" or shown[-1] == "`" else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def block(text: str, info: str = "") -> list[str]:
+    """A fenced block; nothing inside can close it."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return [f"{fence}{info}", *(visible(line) for line in text.rstrip("\n").split("\n")), fence]
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def link(shown: str, target: str) -> str:
+    """A link; `shown` is Markdown already, `target` a relative path."""
+    from urllib.parse import quote  # noqa: PLC0415 (costs start-up time)
+
+    return f"[{shown}]({quote(target.encode('utf-8', 'surrogateescape'))})"
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A GFM table. Cells are Markdown already; only here are pipes escaped, in code spans too, as GFM wants it."""
+    lines = ["| " + " | ".join(headers) + " |", "|" + " --- |" * len(headers)]
+    lines.extend("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+    return lines
+
+
+def frontmatter(fields: Mapping[str, Scalar | Sequence[Scalar]]) -> list[str]:
+    """YAML between `---` lines, in the given order; texts are quoted unless they are plain words."""
+    lines = ["---"]
+    for key, value in fields.items():
+        if isinstance(value, str | int | float | None):
+            lines.append(f"{key}: {yaml_scalar(value)}")
+        elif not value:
+            lines.append(f"{key}: []")
+        else:
+            lines.append(f"{key}:")
+            lines.extend(f"  - {yaml_scalar(item)}" for item in value)
+    lines.append("---")
+    return lines
+
+
+def yaml_scalar(value: Scalar) -> str:
+    """A scalar of YAML's core schema; JSON's strings are YAML's, but for a few characters."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if len(value) < _PLAIN_LENGTH and _PLAIN_YAML.fullmatch(value) and value not in _YAML_WORDS:
+        return value
+    quoted = json.dumps(_SURROGATE.sub(_escape, value), ensure_ascii=False)
+    return _NOT_YAML.sub(lambda m: f"\\u{ord(m[0]):04x}", quoted)
+
+
+def json_text(value: object) -> str:
+    """JSON for people: indented, ending with a newline; bytes that are not UTF-8 stay readable escapes."""
+    return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
+
+
+def xml(text: str) -> str:
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

@@ -1,0 +1,40 @@
+"""`progress.json` of a phase: iDumb's lists, readable by its scripts, and where the run stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.run import RunState
+from idumb.views import markup, standing
+
+
+def fields(contract: Contract, state: RunState, git_hash: str | None) -> dict[str, Any]:
+    """Lists of task ids in execution order. `completed` holds the accepted ones too, so that a resume skips them."""
+    where = standing.statuses(contract, state)
+    current = standing.of(where, outcome.RUNNING)
+    return {
+        "completed": list(standing.of(where, *outcome.DONE)),
+        "failed": list(standing.of(where, outcome.FAILED)),
+        "blocked": list(standing.of(where, outcome.BLOCKED)),
+        "started_at": state.started_at,
+        "git_hash": git_hash or "no-git",
+        "accepted": list(standing.of(where, outcome.ACCEPTED)),
+        "skipped": list(standing.of(where, outcome.SKIPPED)),
+        "waiting": list(standing.of(where, outcome.WAITING)),
+        "remaining": list(standing.of(where, outcome.READY, outcome.PENDING)),
+        "carried": [t for t in where if t in state.tasks and state.tasks[t].carried_from],
+        "current": current[0] if current else None,
+        "phase": state.phase,
+        "run": state.id,
+        "state": state.state,
+        "reason": state.reason,
+        "contract_hash": contract.hash,
+        "updated_at": state.changed_at,
+    }
+
+
+def render(contract: Contract, state: RunState, *, git_hash: str | None = None) -> str:
+    """`git_hash` is HEAD now; None where there is no commit yet."""
+    return markup.json_text(fields(contract, state, git_hash))

@@ -1,0 +1,351 @@
+"""`{phase}-SUMMARY.md`: what a run did, with iDumb's frontmatter and its seven sections.
+
+Everything comes from the recorded state; what is not known is said to be unknown.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from idumb.domain import outcome, run
+from idumb.domain.contract import Contract
+from idumb.domain.event import Event
+from idumb.domain.run import RunState, TaskState
+from idumb.views import advice, amount, evidence_table, graph_mermaid, markup, standing
+
+LineCounts = Mapping[str, tuple[int | None, int | None]]
+MOST_NODES = 120
+_FAILED_OUTPUT_LINES = 20
+_ENDED = frozenset({run.COMPLETED, run.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    contract: Contract
+    state: RunState
+    where: Mapping[str, str]
+    causes: Mapping[str, tuple[str, ...]]
+    evidence: Mapping[str, Sequence[Event]]
+    line_counts: LineCounts
+    links: Mapping[str, str]
+    deviations: Sequence[str]
+    now: str
+
+    def ids(self, *statuses: str) -> tuple[str, ...]:
+        return standing.of(self.where, *statuses)
+
+    def task(self, task_id: str) -> TaskState:
+        return self.state.tasks.get(task_id) or TaskState(task_id, "")
+
+    def title(self, task_id: str) -> str:
+        return markup.prose(self.contract.tasks[task_id].title)
+
+    def linked(self, task_id: str) -> str:
+        target = self.links.get(task_id)
+        return markup.link(markup.prose(task_id), target) if target else markup.prose(task_id)
+
+
+def render(
+    contract: Contract,
+    state: RunState,
+    *,
+    evidence: Mapping[str, Sequence[Event]],
+    line_counts: LineCounts,
+    now: str,
+    links: Mapping[str, str],
+    deviations: Sequence[str] = (),
+) -> str:
+    """The whole document.
+
+    `evidence` maps task id to its `evidence.recorded` events, `line_counts` path to lines added and removed (None:
+    binary), `links` task id to the checkpoint's path from the summary's folder. `deviations` are sentences of the
+    engine about the run as a whole; those of tasks come from `state`.
+    """
+    where = standing.statuses(contract, state)
+    causes = standing.causes(contract, where)
+    facts = _Facts(contract, state, where, causes, evidence, line_counts, links, deviations, now)
+    lines = [*markup.frontmatter(_frontmatter(facts)), "", f"# Phase {markup.prose(contract.phase)} Execution Summary"]
+    for title, section in _SECTIONS:
+        lines += ["", f"## {title}", "", *section(facts)]
+    return "\n".join(lines) + "\n"
+
+
+def _frontmatter(facts: _Facts) -> dict[str, markup.Scalar | Sequence[markup.Scalar]]:
+    return {
+        "type": "summary",
+        "phase": facts.contract.phase,
+        "status": "executed" if facts.state.state in _ENDED else "partial",
+        "created": facts.now,
+        "validator": "execute-phase-workflow",
+        "tasks_completed": len(facts.ids(*outcome.DONE)),
+        "tasks_failed": len(facts.ids(outcome.FAILED)),
+        "tasks_skipped": len(facts.ids(outcome.SKIPPED)),
+        "tasks_blocked": len(facts.ids(outcome.BLOCKED)),
+        "total_duration_minutes": round(_seconds(facts) / 60),
+        "files_modified_count": len(_files(facts)),
+        "run": facts.state.id,
+        "result": standing.result(facts.where),
+        "tasks_accepted": len(facts.ids(outcome.ACCEPTED)),
+        "tasks_total": len(facts.where),
+        "contract_hash": facts.contract.hash,
+    }
+
+
+def _seconds(facts: _Facts) -> float:
+    """Work of this run: a task that an earlier run did counts nothing here."""
+    return sum(task.seconds for task in facts.state.tasks.values() if task.carried_from is None)
+
+
+def _files(facts: _Facts) -> tuple[str, ...]:
+    """Paths of all checkpoints; where line counts are known, a path without any was put back to what it was."""
+    kept = {path for t in facts.state.tasks.values() if t.checkpoint is not None for path in t.checkpoint.files}
+    return tuple(sorted(kept | set(facts.line_counts)))
+
+
+def _overview(facts: _Facts) -> list[str]:
+    attempted = sum(1 for task in facts.state.tasks.values() if task.attempt)
+    plans = ", ".join(markup.code(path) for path, _ in facts.state.plans) or "unknown"
+    lines = [
+        (
+            f"- **Overall status:** {_overall(facts)} (run {markup.code(facts.state.id)} is "
+            f"{markup.prose(facts.state.state)}{_because(facts.state.reason)})"
+        ),
+        (
+            f"- **Time:** {amount.moment(facts.state.started_at) or 'unknown'} to "
+            f"{amount.moment(facts.state.changed_at) or 'unknown'}, {amount.duration(_seconds(facts))} at work"
+        ),
+        f"- **Plans:** {plans}",
+        f"- **Base:** {_commit(facts.state.base_commit)}"
+        + (f" on {markup.code(facts.state.branch)}" if facts.state.branch else ""),
+        f"- **Attempted:** {attempted} of {amount.counted(len(facts.where), 'task')}",
+    ]
+    lines += [f"- **{name}:** {len(facts.ids(*statuses))}" for name, statuses in _COUNTS]
+    return [*lines, "", *_picture(facts)]
+
+
+def _overall(facts: _Facts) -> str:
+    """A run without a failure that is not at its end has neither passed nor failed."""
+    result = standing.result(facts.where)
+    if result == "pass":
+        return "passed"
+    if not facts.ids(outcome.FAILED, outcome.SKIPPED, outcome.BLOCKED):
+        return "unfinished"
+    return "partially complete" if result == "partial" else "failed"
+
+
+_COUNTS = (
+    ("Completed", (outcome.COMPLETED, outcome.ACCEPTED)),
+    ("Failed", (outcome.FAILED,)),
+    ("Skipped", (outcome.SKIPPED,)),
+    ("Blocked", (outcome.BLOCKED,)),
+    ("Not run yet", (outcome.PENDING, outcome.READY, outcome.RUNNING, outcome.WAITING)),
+)
+
+
+def _because(reason: str) -> str:
+    return f": {markup.prose(reason)}" if reason else ""
+
+
+def _commit(commit: str | None) -> str:
+    return f"commit `{amount.short(commit)}`" if commit else "no commit"
+
+
+def _picture(facts: _Facts) -> list[str]:
+    """All tasks, or those of interest where all would not be readable."""
+    if len(facts.where) <= MOST_NODES:
+        return _mermaid(facts, set(facts.where))
+    undone = {task_id for task_id, status in facts.where.items() if status not in outcome.DONE}
+    undone |= {needed for task_id in tuple(undone) for needed in facts.contract.dependencies[task_id]}
+    whole = f"`idumb graph {facts.contract.phase}` draws all {len(facts.where)} tasks."
+    if not undone or len(undone) > MOST_NODES:
+        return [f"The graph is too large to read here; {whole}"]
+    return [f"Only tasks that are not done and what they need are drawn; {whole}", "", *_mermaid(facts, undone)]
+
+
+def _mermaid(facts: _Facts, only: set[str]) -> list[str]:
+    return ["```mermaid", *graph_mermaid.render(facts.contract, facts.where, only).splitlines(), "```"]
+
+
+def _completed(facts: _Facts) -> list[str]:
+    ids = facts.ids(*outcome.DONE)
+    if not ids:
+        return ["None."]
+    rows = (
+        (facts.linked(i), facts.title(i), _duration(facts.task(i)), _validator(facts, i), _own_commit(facts.task(i)))
+        for i in ids
+    )
+    return markup.table(("ID", "Title", "Duration", "Validator", "Commit"), rows)
+
+
+def _duration(task: TaskState) -> str:
+    if task.carried_from is not None:
+        return f"earlier run {markup.code(task.carried_from)}"
+    return amount.duration(task.seconds)
+
+
+def _validator(facts: _Facts, task_id: str) -> str:
+    task = facts.task(task_id)
+    if task.status == outcome.ACCEPTED:
+        return f"accepted by a person{_because(task.reason)}"
+    if task.carried_from is not None:
+        return "proven by the earlier run"
+    return evidence_table.summed(evidence_table.of_attempt(facts.evidence.get(task_id, ()), None))
+
+
+def _own_commit(task: TaskState) -> str:
+    kept = task.checkpoint
+    return f"`{amount.short(kept.commit)}`" if kept is not None and kept.commit else "none"
+
+
+def _failed(facts: _Facts) -> list[str]:
+    ids = facts.ids(outcome.FAILED)
+    if not ids:
+        return ["None."]
+    rows = ((facts.linked(i), facts.title(i), _reason(facts.task(i)), str(facts.task(i).attempts)) for i in ids)
+    lines = markup.table(("ID", "Title", "Failure Reason", "Attempts"), rows)
+    for task_id in ids:
+        lines += ["", *_diagnosis(facts, task_id)]
+    return lines
+
+
+def _reason(task: TaskState) -> str:
+    error = task.checkpoint.error if task.checkpoint is not None else None
+    known = [text for text in (task.reason, error) if text]
+    return "; ".join(markup.prose(text) for text in dict.fromkeys(known)) or "no reason is recorded"
+
+
+def _diagnosis(facts: _Facts, task_id: str) -> list[str]:
+    task = facts.task(task_id)
+    lines = [f"### {markup.prose(task_id)}: {facts.title(task_id)}", ""]
+    bad = evidence_table.failures(evidence_table.of_attempt(facts.evidence.get(task_id, ()), None))
+    for event in bad:
+        p = event.payload
+        code = "" if p.get("exit_code") is None else f" with exit {p['exit_code']}"
+        lines += [
+            (
+                f"{markup.prose(p['subject'])} {evidence_table.result_words(p['result'])}{code}: "
+                f"{evidence_table.how(event)}"
+            ),
+            "",
+            *evidence_table.tail(event, _FAILED_OUTPUT_LINES),
+            "",
+        ]
+    if not bad:
+        lines += ["No check failed; the reason above is all that is recorded.", ""]
+    if task.feedback:
+        lines += ["What the validator said:", "", *markup.block(task.feedback, "text"), ""]
+    return [*lines, f"**Remediation:** {advice.remediation(facts.contract.phase, task_id, task.outcome)}"]
+
+
+def _blocked(facts: _Facts) -> list[str]:
+    ids = facts.ids(outcome.BLOCKED)
+    if not ids:
+        return ["None."]
+    rows = ((markup.prose(i), facts.title(i), _blocked_by(facts, i), _unblock(facts, i)) for i in ids)
+    lines = markup.table(("ID", "Title", "Blocked By", "Unblock Path"), rows)
+    shown = set(ids) | {needed for i in ids for needed in facts.contract.dependencies[i]}
+    shown |= {root for i in ids for root in facts.causes[i]}
+    return [*lines, "", *_mermaid(facts, shown)] if len(shown) <= MOST_NODES else lines
+
+
+def _blocked_by(facts: _Facts, task_id: str) -> str:
+    return ", ".join(f"{markup.prose(root)} ({facts.where[root]})" for root in facts.causes[task_id])
+
+
+def _unblock(facts: _Facts, task_id: str) -> str:
+    causes = facts.causes[task_id]
+    skipped = bool(causes) and facts.where[causes[0]] == outcome.SKIPPED
+    return advice.unblock(facts.contract.phase, causes, skipped=skipped)
+
+
+def _deviations(facts: _Facts) -> list[str]:
+    tasks = [(i, facts.task(i)) for i in facts.where]
+    outside = [f"{markup.prose(i)}: {markup.prose(text)}" for i, task in tasks for text in task.deviations]
+    accepted = [f"{markup.prose(i)}: {markup.code(path)}" for i, task in tasks for path in task.accepted_paths]
+    groups = (
+        ("Files modified outside scope", outside),
+        ("Scope changes accepted", accepted),
+        ("Timeline deviations", _late(facts)),
+        ("The run as a whole", [markup.prose(text) for text in facts.deviations]),
+    )
+    lines: list[str] = []
+    for title, items in groups:
+        if items:
+            lines += [f"**{title}**", "", *(f"- {item}" for item in items), ""]
+    return lines[:-1] or ["None."]
+
+
+def _late(facts: _Facts) -> list[str]:
+    found = []
+    for task_id in facts.where:
+        task, planned = facts.task(task_id), facts.contract.tasks[task_id]
+        if planned.estimate is not None and task.carried_from is None and task.seconds > planned.estimate:
+            found.append(
+                f"{markup.prose(task_id)}: took {amount.duration(task.seconds)}, estimated "
+                f"{amount.duration(planned.estimate)}"
+            )
+    return found
+
+
+def _files_modified(facts: _Facts) -> list[str]:
+    files = _files(facts)
+    if not files:
+        return ["None."]
+    folders: dict[str, list[str]] = {}
+    for path in files:
+        folders.setdefault(posixpath.dirname(path), []).append(path)
+    lines: list[str] = []
+    for folder in sorted(folders):
+        lines += [f"**{markup.code(folder + '/') if folder else 'Top folder'}**", ""]
+        lines += [f"- {markup.code(posixpath.basename(p))}: {_lines_of(facts.line_counts, p)}" for p in folders[folder]]
+        lines += [""]
+    return [*lines, _totals(facts.line_counts, files)]
+
+
+def _lines_of(counts: LineCounts, path: str) -> str:
+    if path not in counts:
+        return "as before the run, or not counted"
+    added, removed = counts[path]
+    return "binary" if added is None or removed is None else f"+{added} -{removed}"
+
+
+def _totals(counts: LineCounts, files: Sequence[str]) -> str:
+    known = [counts[path] for path in files if path in counts]
+    added = sum(a or 0 for a, _ in known)
+    removed = sum(r or 0 for _, r in known)
+    binary = sum(1 for a, r in known if a is None or r is None)
+    extra = f", {binary} binary" if binary else ""
+    uncounted = f", {len(files) - len(known)} without a count" if len(known) < len(files) else ""
+    return f"Total: {amount.counted(len(files), 'file')}, +{added} -{removed}{extra}{uncounted}."
+
+
+def _next_steps(facts: _Facts) -> list[str]:
+    phase, failed = facts.contract.phase, facts.ids(outcome.FAILED)
+    result = standing.result(facts.where)
+    if facts.state.verified:
+        return ["- The phase is verified; nothing is left to do."]
+    if result == "pass":
+        return [f"- Proceed to verification: `{advice.verify(phase)}`"]
+    steps = [f"- {markup.prose(i)}: {advice.remediation(phase, i, facts.task(i).outcome)}" for i in failed]
+    steps += [
+        f"- {markup.prose(i)} waits for a decision: `idumb decide` lists what is asked."
+        for i in facts.ids(outcome.WAITING)
+    ]
+    if facts.ids(outcome.READY, outcome.PENDING):
+        steps.append(f"- Go on with the tasks that are left: `idumb resume {phase}`")
+    if result == "partial" and failed:
+        steps.append(f"- Or verify what is there: `{advice.verify(phase)}`")
+    return steps or [f"- `idumb status {phase}` shows where the phase stands."]
+
+
+_SECTIONS = (
+    ("Overview", _overview),
+    ("Completed Tasks", _completed),
+    ("Failed Tasks", _failed),
+    ("Blocked Tasks", _blocked),
+    ("Deviations from Plan", _deviations),
+    ("Files Modified", _files_modified),
+    ("Next Steps", _next_steps),
+)

@@ -1,0 +1,165 @@
+"""A small phase and runs of it, made the way the engine makes them: by replaying events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idumb.domain import contract as contracts
+from idumb.domain import run
+from idumb.domain.contract import Contract
+from idumb.domain.event import GENESIS, Event
+from idumb.domain.plan import Criterion, FileClaim, Invariant, Option, Plan, Task, TestIntent
+from idumb.domain.settings import Settings
+
+RUN = "0123456789abcdef"
+COMMIT = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d"
+TREE = "f" * 40
+NASTY = 'a | b `c`\n<script>alert("x")</script> [x](http://y) \x1b[31mred\u202e'
+
+
+def task(task_id: str, *needs: str, title: str = "", **fields: Any) -> Task:
+    acceptance = fields.pop("acceptance", (Criterion("AC-1", "it works", "check", "true"),))
+    return Task(id=task_id, title=title or f"Title of {task_id}", depends_on=needs, acceptance=acceptance, **fields)
+
+
+def phase(*tasks: Task, number: str = "1", **fields: Any) -> Contract:
+    path = f".planning/phases/{number}/01-PLAN.md"
+    plan = Plan(path, "ab" * 32, number, "01", "Slugs", "Stable addresses", tasks=tasks, **fields)
+    made, findings = contracts.assemble(number, f".planning/phases/{number}", (plan,), Settings())
+    assert made is not None, findings
+    return made
+
+
+def slugs(title: str = "Unique slugs") -> Contract:
+    """T1-01 <- T1-02 <- T1-03, and T1-04 and T1-05 apart."""
+    return phase(
+        task(
+            "T1-01",
+            title="Slug function",
+            requirements=("REQ-1",),
+            files=(FileClaim("create", "src/slug.py"),),
+            tests=(TestIntent("pytest -q", "fails", "passes", "titles become slugs"),),
+            estimate=1,
+        ),
+        task(
+            "T1-02",
+            "T1-01",
+            title=title,
+            requirements=("REQ-2",),
+            acceptance=(
+                Criterion("AC-1", "two articles differ", "check", "pytest -q -k unique"),
+                Criterion("AC-2", "nothing else breaks", "verify"),
+                Criterion("AC-3", "it reads well", "opinion"),
+                Criterion("AC-4", "it is fast", "unproven"),
+            ),
+            verify=("pytest -q",),
+        ),
+        task("T1-03", "T1-02", title="Addresses in the site map"),
+        task("T1-04", title="Documentation"),
+        task("T1-05", "T1-04", title="Choose a name", kind="decision", options=(Option("a", "slug"),)),
+        requirements={"REQ-1": "lower-case ASCII", "REQ-2": "unique", "REQ-9": "nobody does this"},
+        invariants=(Invariant("INV-1", "the package imports", "python -c 'import blog'"),),
+        success_criteria=(Criterion("SC-1", "the whole suite passes", "check", "pytest -q"),),
+    )
+
+
+class Log:
+    """Events in order; `state` is their replay."""
+
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        self.events: list[Event] = []
+        self.add(
+            "run.started",
+            phase=contract.phase,
+            number=1,
+            contract_hash=contract.hash,
+            plans=[[p.path, p.sha256] for p in contract.plans],
+            mode="guided",
+            policy="task",
+            base_commit=COMMIT,
+            base_tree=TREE,
+            branch="main",
+            tasks=[[i, contracts.task_digest(contract.tasks[i])] for i in contract.order],
+        )
+
+    def add(self, kind: str, task_id: str | None = None, attempt: int | None = None, /, **payload: Any) -> Event:
+        seq = len(self.events) + 1
+        at = f"2026-01-02T03:{seq // 60:02d}:{seq % 60:02d}.000000Z"
+        event = Event(seq, "op", RUN, task_id, attempt, kind, payload, 1, 1, at, GENESIS, GENESIS)
+        self.events.append(event)
+        return event
+
+    def evidence(self, task_id: str | None, subject: str, result: str, attempt: int = 1, **more: Any) -> Event:
+        payload = {
+            "text": "",
+            "command": "pytest -q",
+            "exit_code": 0 if result == "passed" else 1,
+            "output": "",
+            "output_sha256": "cd" * 32,
+            "truncated": False,
+            "tree": TREE,
+            "seconds": 0.5,
+        }
+        return self.add(
+            "evidence.recorded", task_id, attempt, **{**payload, "subject": subject, "result": result, **more}
+        )
+
+    def attempt(
+        self, task_id: str, ended: str, files: Sequence[str] = (), number: int = 1, seconds: float = 0.8, **more: Any
+    ) -> None:
+        done = ended == "completed"
+        self.add("attempt.started", task_id, number, base=TREE, snapshot="5" * 40)
+        self.add(
+            "attempt.finished", task_id, number, outcome=ended, left=TREE, touched=list(files), seconds=seconds, **more
+        )
+        self.add(
+            "checkpoint.recorded",
+            task_id,
+            number,
+            status="completed" if done else "failed",
+            git_hash=COMMIT,
+            snapshot="5" * 40,
+            tree=TREE,
+            files=list(files),
+            seconds=seconds,
+            error=None if done else more.get("reason", "it failed"),
+            commit=COMMIT if done else None,
+        )
+
+    def complete(self, task_id: str, *files: str, **more: Any) -> None:
+        self.attempt(task_id, "completed", files, **more)
+        self.add("task.completed", task_id)
+
+    def fail(self, task_id: str, reason: str, *files: str, **more: Any) -> None:
+        self.attempt(task_id, "failed", files, reason=reason, **more)
+        self.add("task.failed", task_id, reason=reason)
+
+    @property
+    def state(self) -> run.RunState:
+        return run.replay(self.events)
+
+    @property
+    def evidence_by_task(self) -> Mapping[str, Sequence[Event]]:
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            if event.kind == "evidence.recorded":
+                found.setdefault(event.task or "", []).append(event)
+        return found
+
+
+def partial_run() -> Log:
+    """T1-01 done, T1-02 failed in its second attempt (T1-03 blocked), T1-04 done, T1-05 waiting."""
+    log = Log(slugs())
+    log.evidence("T1-01", "AC-1", "passed")
+    log.complete("T1-01", "src/slug.py", "tests/test_slug.py", seconds=75.0)
+    log.attempt("T1-02", "failed", ["src/models.py"], reason="AC-1 failed")
+    log.evidence("T1-02", "AC-1", "failed", 1, output="old output\n")
+    log.evidence("T1-02", "AC-1", "failed", 2, command="pytest -q -k unique", output="E  two are equal\n1 failed\n")
+    log.fail("T1-02", "no attempt is left", "src/models.py", number=2, deviations=["undeclared file: notes.txt"])
+    log.complete("T1-04", "README.md")
+    log.add("decision.asked", "T1-05", id="d1", kind="decision", what="Which name?", why="two fit", choices=[])
+    log.add("task.waiting", "T1-05", reason="waits for an answer", decisions=["d1"])
+    log.add("run.failed", reason="T1-02 failed")
+    return log

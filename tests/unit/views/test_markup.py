@@ -1,0 +1,116 @@
+"""Foreign text stays text in Markdown, YAML, JSON and XML."""
+
+from __future__ import annotations
+
+import io
+import json
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import mistune
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from idumb.views import amount, markup
+
+_MARKDOWN = mistune.create_markdown(escape=False, plugins=["table", "strikethrough", "url"])
+_LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60)
+
+
+class _Seen(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def _rendered(markdown: str) -> _Seen:
+    seen = _Seen()
+    seen.feed(str(_MARKDOWN(markdown)))
+    seen.close()
+    return seen
+
+
+def _yaml(text: str) -> Any:
+    return YAML(typ="safe", pure=True).load(io.StringIO(text))
+
+
+@given(_LINES)
+def test_prose_never_becomes_markup(text: str) -> None:
+    seen = _rendered("- " + markup.prose(text))
+    assert set(seen.tags) <= {"ul", "li", "a"}, text  # a bare address may become a link to itself
+    assert "".join(seen.words).split() == markup.one_line(text).split()
+
+
+@given(st.text(max_size=40))
+def test_a_code_span_holds_exactly_what_was_put_in(text: str) -> None:
+    shown = markup.visible(text.replace("\n", "\\n").replace("\t", "\\t"))
+    seen = _rendered("x " + markup.code(text))
+    assert seen.tags == ["p", "code"]
+    assert seen.words[1:2] == [shown or " "] or not shown.strip()
+
+
+@given(st.lists(_LINES, min_size=2, max_size=2))
+def test_a_table_row_keeps_its_number_of_cells(cells: list[str]) -> None:
+    lines = markup.table(("A", "B"), [(markup.prose(cells[0]), markup.code(cells[1]))])
+    seen = _rendered("\n".join(lines))
+    assert (seen.tags.count("th"), seen.tags.count("td")) == (2, 2)
+
+
+@given(st.text(max_size=80))
+def test_a_block_cannot_be_closed_from_inside(text: str) -> None:
+    seen = _rendered("\n".join([*markup.block(text, "text"), "", "after"]))
+    assert seen.tags == ["pre", "code", "p"]
+
+
+@given(st.text(max_size=40))
+def test_yaml_gives_the_same_text_back(text: str) -> None:
+    lines = markup.frontmatter({"one": text, "many": [text, "x"]})
+    expected = markup._SURROGATE.sub(markup._escape, text)
+    assert _yaml("\n".join(lines[1:-1])) == {"one": expected, "many": [expected, "x"]}
+
+
+def test_yaml_keeps_words_apart_from_values() -> None:
+    fields: dict[str, markup.Scalar | list[markup.Scalar]]
+    fields = {"a": "yes", "b": "null", "c": "1.0", "d": None, "e": True, "f": 3, "g": [], "h": "executed"}
+    assert _yaml("\n".join(markup.frontmatter(fields)[1:-1])) == fields
+    assert "h: executed" in markup.frontmatter(fields)
+
+
+def test_bytes_that_are_not_utf8_can_be_written_to_a_file() -> None:
+    path = b"caf\xe9.txt".decode("utf-8", "surrogateescape")
+    assert markup.code(path) == "`caf\\xe9.txt`"
+    markup.json_text({"path": path}).encode()
+    assert json.loads(markup.json_text({"path": path})) == {"path": path}
+
+
+def test_control_sequences_and_turned_text_are_made_visible() -> None:
+    assert markup.visible("a\x1b[31mb\u202ec\u200bd") == "a\\x1b[31mb\\u202ec\\u200bd"
+
+
+@given(_LINES)
+def test_xml_text_is_well_formed(text: str) -> None:
+    element = ET.fromstring(f'<t a="{markup.xml(text)}">{markup.xml(text)}</t>')
+    assert (element.text or "") == markup.one_line(text) == element.get("a")
+
+
+def test_link_targets_are_encoded() -> None:
+    assert markup.link("x", "a b/(c).md") == "[x](a%20b/%28c%29.md)"
+
+
+def test_amounts_read_as_people_say_them() -> None:
+    assert [amount.duration(s) for s in (0, 0.84, 9.96, 45, 65.4, 3600, 7384)] == [
+        "0.0s", "0.8s", "10s", "45s", "1m05s", "1h00m", "2h03m",
+    ]  # fmt: skip
+    assert amount.counted(1, "task") == "1 task"
+    assert amount.counted(2, "dependency", "dependencies") == "2 dependencies"
+    assert amount.listed(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert amount.moment("2026-01-02T03:04:05.000001Z") == "2026-01-02 03:04:05 UTC"

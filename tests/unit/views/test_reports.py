@@ -1,0 +1,275 @@
+"""Checkpoints, progress, state, summary and verification, from replayed runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from idumb.views import checkpoint, progress, standing, state_json, summary, verification
+from tests.unit.views import examples
+
+NOW = "2026-01-02T04:00:00.000000Z"
+LINKS = {"T1-01": "../../../.idumb/brain/execution/1/checkpoint-T1-01.md"}
+COUNTS: dict[str, tuple[int | None, int | None]] = {
+    "src/slug.py": (10, 0),
+    "src/models.py": (1, 2),
+    "logo.png": (None, None),
+}
+
+
+def _front(text: str) -> dict[str, Any]:
+    _, front, _ = text.split("---\n", 2)
+    loaded = YAML(typ="safe", pure=True).load(io.StringIO(front))
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def _section(text: str, title: str) -> str:
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found is not None, title
+    return found[1]
+
+
+def _summary(log: examples.Log, **more: Any) -> str:
+    given = {"evidence": log.evidence_by_task, "line_counts": COUNTS, "now": NOW, "links": LINKS, **more}
+    return summary.render(log.contract, log.state, **given)
+
+
+def _verification(log: examples.Log) -> str:
+    return verification.render(log.contract, log.state, evidence=log.evidence_by_task, now=NOW)
+
+
+def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
+    """R-GIT-2: git hash, files, result, attempts, error, duration, and the snapshot."""
+    log = examples.partial_run()
+    front = _front(checkpoint.render(log.contract.tasks["T1-02"], log.state, evidence=log.evidence_by_task["T1-02"]))
+    assert list(front)[:10] == [
+        "id", "timestamp", "task_id", "status", "git_hash", "files_modified", "validation_result", "retry_count",
+        "error_message", "duration_seconds",
+    ]  # fmt: skip
+    assert front["id"] == "checkpoint-T1-02"
+    assert (front["status"], front["validation_result"], front["retry_count"]) == ("failed", "fail", 1)
+    assert front["files_modified"] == ["src/models.py"]
+    assert front["error_message"] == "no attempt is left"
+    assert front["snapshot"] == "5" * 40
+
+
+def test_a_checkpoint_shows_only_the_evidence_of_its_attempt_and_the_ledger() -> None:
+    log = examples.partial_run()
+    ledger = [{"path": "notes|1.txt", "status": "undeclared", "actual": "created", "declared": None}]
+    text = checkpoint.render(
+        log.contract.tasks["T1-02"], log.state, evidence=log.evidence_by_task["T1-02"], ledger=ledger
+    )
+    assert _section(text, "Evidence").count("| AC-1") == 1
+    assert r"| `notes\|1.txt` | nothing | created | undeclared |" in _section(text, "Ledger")
+    assert "undeclared file: notes.txt" in _section(text, "Deviations")
+
+
+def test_a_checkpoint_of_a_completed_task_passes() -> None:
+    log = examples.partial_run()
+    front = _front(checkpoint.render(log.contract.tasks["T1-01"], log.state))
+    assert (front["status"], front["validation_result"], front["error_message"]) == ("completed", "pass", None)
+    assert front["verdict"] == "PASS"
+
+
+def test_a_task_without_a_checkpoint_has_no_document() -> None:
+    log = examples.partial_run()
+    with pytest.raises(ValueError, match="no checkpoint"):
+        checkpoint.render(log.contract.tasks["T1-03"], log.state)
+
+
+def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
+    """R-LOG-4."""
+    log = examples.partial_run()
+    found = json.loads(progress.render(log.contract, log.state, git_hash=examples.COMMIT))
+    assert (found["completed"], found["failed"], found["blocked"]) == (["T1-01", "T1-04"], ["T1-02"], ["T1-03"])
+    assert (found["waiting"], found["remaining"], found["current"]) == (["T1-05"], [], None)
+    assert found["git_hash"] == examples.COMMIT
+    assert found["started_at"] == log.events[0].at
+
+
+def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> None:
+    log = examples.Log(examples.slugs())
+    log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
+    found = json.loads(progress.render(log.contract, log.state))
+    assert (found["current"], found["git_hash"]) == ("T1-01", "no-git")
+    assert found["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
+
+
+def test_an_accepted_task_counts_as_completed_but_is_named_apart() -> None:
+    log = examples.partial_run()
+    log.add("task.accepted", "T1-02", reason="good enough")
+    found = json.loads(progress.render(log.contract, log.state))
+    assert "T1-02" in found["completed"]
+    assert found["accepted"] == ["T1-02"]
+    assert "accepted by a person: good enough" in _section(_summary(log), "Completed Tasks")
+    assert standing.statuses(log.contract, log.state)["T1-03"] == "ready"
+
+
+def test_state_keeps_unknown_keys_and_does_not_double_history() -> None:
+    """R-LOG-4: state.json as in iDumb."""
+    entry = state_json.Entry(NOW, "execute-phase:1", "partial")
+    old = {"version": "0.2.0", "anchors": [{"id": "a"}], "mine": 7, "history": [{"timestamp": "x", "action": "init"}]}
+    once = json.loads(state_json.render(old, now=NOW, phase="executed", history=[entry]))
+    twice = state_json.fields(once, now="later", phase="executed", history=[entry])
+    assert once == twice
+    assert (once["version"], once["mine"], once["anchors"], once["phase"]) == ("0.2.0", 7, [{"id": "a"}], "executed")
+    assert [line["action"] for line in once["history"]] == ["init", "execute-phase:1"]
+    assert list(once)[:10] == [
+        "version", "initialized", "framework", "phase", "lastValidation", "validationCount", "anchors", "history",
+        "activeStyle", "styleHistory",
+    ]  # fmt: skip
+
+
+def test_state_holds_fifty_entries_but_never_drops_what_the_file_came_with() -> None:
+    entries = [state_json.Entry(NOW, f"execute-phase:{n}", "pass") for n in range(60)]
+    assert len(state_json.fields(None, now=NOW, history=entries)["history"]) == 50
+    long = {"history": [{"n": n} for n in range(70)]}
+    assert len(state_json.fields(long, now=NOW)["history"]) == 70
+
+
+def test_the_summary_has_the_frontmatter_and_the_seven_sections() -> None:
+    """R-OPS-2."""
+    text = _summary(examples.partial_run())
+    front = _front(text)
+    assert list(front)[:11] == [
+        "type", "phase", "status", "created", "validator", "tasks_completed", "tasks_failed", "tasks_skipped",
+        "tasks_blocked", "total_duration_minutes", "files_modified_count",
+    ]  # fmt: skip
+    assert (front["tasks_completed"], front["tasks_failed"], front["tasks_blocked"]) == (2, 1, 1)
+    assert (front["type"], front["phase"], front["status"]) == ("summary", "1", "executed")
+    assert front["files_modified_count"] == 5
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
+        "Overview", "Completed Tasks", "Failed Tasks", "Blocked Tasks", "Deviations from Plan", "Files Modified",
+        "Next Steps",
+    ]  # fmt: skip
+
+
+def test_the_summary_links_checkpoints_and_draws_the_outcome_of_each_task() -> None:
+    """R-OPS-2: a link for every checkpoint, a picture of the dependencies."""
+    text = _summary(examples.partial_run())
+    assert f"| [T1-01]({LINKS['T1-01']}) | Slug function | 1m15s | 1 passed | `1a2b3c4` |" in text
+    assert '["T1-03: Addresses in the site map<br/>blocked"]:::blocked' in _section(text, "Overview")
+    assert "n0 --> n1" in _section(text, "Blocked Tasks")
+
+
+def test_the_summary_explains_failures_and_ways_out() -> None:
+    """R-OPS-2, R-RUN-5: reason, attempts, diagnosis, remediation; blocked by what, and how to unblock."""
+    text = _summary(examples.partial_run())
+    failed, blocked = _section(text, "Failed Tasks"), _section(text, "Blocked Tasks")
+    assert "| T1-02 | Unique slugs | no attempt is left | 2 |" in failed
+    assert "AC-1 failed with exit 1: `pytest -q -k unique`" in failed
+    assert "E  two are equal" in failed
+    assert "old output" not in failed
+    assert "idumb resume 1 --retry-failed" in failed
+    assert "T1-02 (failed)" in blocked
+    assert 'idumb accept T1-02 --why "..."' in blocked
+
+
+def test_the_summary_counts_lines_by_folder_and_says_what_it_does_not_know() -> None:
+    """R-OPS-2: line counts."""
+    files = _section(_summary(examples.partial_run()), "Files Modified")
+    assert "- `slug.py`: +10 -0" in files
+    assert "- `logo.png`: binary" in files
+    assert "- `README.md`: as before the run, or not counted" in files
+    assert "Total: 5 files, +11 -2, 1 binary, 2 without a count." in files
+
+
+def test_the_summary_names_deviations_of_scope_and_time() -> None:
+    deviations = _section(_summary(examples.partial_run(), deviations=["the branch was moved"]), "Deviations from Plan")
+    assert "- T1-02: undeclared file: notes.txt" in deviations
+    assert "- T1-01: took 1m15s, estimated 1.0s" in deviations
+    assert "- the branch was moved" in deviations
+
+
+def test_a_passed_run_proceeds_to_verification() -> None:
+    """R-RUN-6."""
+    log = examples.Log(examples.slugs())
+    for task_id in log.contract.order:
+        log.complete(task_id)
+    log.add("run.completed")
+    text = _summary(log)
+    assert _front(text)["result"] == "pass"
+    assert "`idumb verify-work 1`" in _section(text, "Next Steps")
+    assert _section(text, "Failed Tasks").strip() == "None."
+
+
+def test_an_unfinished_run_is_neither_passed_nor_failed() -> None:
+    log = examples.Log(examples.slugs())
+    log.add("run.interrupted", reason="stopped by SIGTERM")
+    text = _summary(log, line_counts={})
+    assert _front(text)["status"] == "partial"
+    assert "unfinished" in _section(text, "Overview")
+    assert "`idumb resume 1`" in _section(text, "Next Steps")
+
+
+def test_equal_states_give_equal_documents() -> None:
+    log, again = examples.partial_run(), examples.partial_run()
+    assert _summary(log) == _summary(again)
+    assert _verification(log) == _verification(again)
+
+
+def test_foreign_text_breaks_no_table_of_the_reports() -> None:
+    log = examples.Log(examples.slugs(title=examples.NASTY))
+    log.evidence("T1-02", "AC-1", "failed", output="```\n# no heading\n\x1b[2J", command="echo `|` <b>")
+    log.complete("T1-01")
+    log.fail("T1-02", examples.NASTY, "a|b\n`c`.py", deviations=[examples.NASTY], feedback="```\nmore")
+    for text in (_summary(log), _verification(log), checkpoint.render(log.contract.tasks["T1-02"], log.state)):
+        _front(text)
+        assert "<script" not in text.split("---\n", 2)[2]
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        for row in re.findall(r"^\| .*$", text, re.MULTILINE):
+            assert row.endswith(" |")
+    row = next(line for line in _summary(log).splitlines() if line.startswith("| T1-02"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == 5
+
+
+def test_large_graphs_are_drawn_in_part_and_said_to_be() -> None:
+    contract = examples.phase(*(examples.task(f"T1-{n:03d}") for n in range(200)))
+    log = examples.Log(contract)
+    for task_id in contract.order[:190]:
+        log.add("task.completed", task_id)
+    overview = _section(_summary(log, line_counts={}), "Overview")
+    assert "Only tasks that are not done" in overview
+    assert overview.count("<br/>") == 10
+
+
+def test_verification_ties_criteria_to_evidence_and_requirements_to_tasks() -> None:
+    """R-ADAPT-5: goal-backward, with evidence."""
+    text = _verification(examples.partial_run())
+    criteria = _section(text, "Criteria and evidence")
+    assert "| T1-01 | AC-1: it works | proven | `pytest -q` passed, exit 0, on tree `fffffff` |" in criteria
+    assert "disproven | `pytest -q -k unique` failed, exit 1" in criteria
+    assert "| REQ-2: unique | T1-02 (failed) | T1-02 AC-1 (disproven)," in _section(text, "Requirements")
+    assert "| REQ-9: nobody does this | no task | none |" in _section(text, "Requirements")
+
+
+def test_verification_never_counts_opinions_or_missing_evidence_as_proof() -> None:
+    log = examples.partial_run()
+    log.evidence("T1-02", "AC-3", "opinion", 2, command=None)
+    text = _verification(log)
+    assert _front(text)["criteria_proven"] == 1
+    assert "- T1-02 AC-3: opinion only" in _section(text, "Unproven and opinions")
+    assert "- T1-02 AC-4: unproven" in _section(text, "Unproven and opinions")
+    assert "AC-2: no evidence: nothing else breaks" in _section(text, "Gaps")
+
+
+def test_a_verify_command_proves_the_criteria_that_are_marked_so() -> None:
+    log = examples.partial_run()
+    log.evidence("T1-02", "verify", "passed", 2)
+    found = {(r.owner, r.subject): r.standing for r in verification.rows(log.contract, log.state, log.evidence_by_task)}
+    assert found["T1-02", "AC-2"] == "proven"
+
+
+def test_evidence_of_the_phase_proves_success_criteria_and_invariants() -> None:
+    log = examples.partial_run()
+    log.evidence(None, "SC-1", "passed")
+    log.evidence(None, "invariant INV-1", "failed")
+    found = {r.subject: r.standing for r in verification.rows(log.contract, log.state, log.evidence_by_task)}
+    assert (found["SC-1"], found["invariant INV-1"]) == ("proven", "disproven")
