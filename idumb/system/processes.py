@@ -327,8 +327,7 @@ def _strays(cookie: str, before: frozenset[int]) -> list[int]:
         pid
         for pid in roots
         # What this process started for itself shares its session; what was run here never does.
-        if process_tree.session(pid) not in {None, own_session}
-        and process_tree.variable(pid, _COOKIE) not in others
+        if process_tree.session(pid) not in {None, own_session} and process_tree.variable(pid, _COOKIE) not in others
     ]
     living = []
     for pid in process_tree.descendants(roots):

@@ -1,0 +1,55 @@
+"""The `Checks` port: the project's own commands and conditions, run in the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from idumb.domain.evidence import Evidence
+from idumb.domain.plan import Condition
+from idumb.gates import commands, conditions
+from idumb.system import processes
+
+
+class ShellChecks:
+    """Checks in `root`, an absolute path, with the variables of `allowed` and nothing else.
+
+    `run_id` marks every process that builders and checks of this run start, so that any later process can end it.
+    """
+
+    def __init__(self, root: str, allowed: Sequence[str], redact: Callable[[str], str], run_id: str) -> None:
+        self._root = root
+        self._redact = redact
+        self._run_id = run_id
+        self._environment = processes.environment(allowed, {processes.RUN_COOKIE: run_id})
+        self._searched = False
+
+    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+        return commands.check(
+            subject,
+            text,
+            command,
+            root=self._root,
+            environment=self._environment,
+            timeout=timeout,
+            tree=tree,
+            redact=self._redact,
+        )
+
+    def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
+        if condition.kind == "command":
+            return self.command(subject, condition.subject, condition.subject, timeout=timeout, tree=tree)
+        # `env NAME` asks what the user provides, whether or not checks may see it.
+        seen = processes.environment([condition.subject]) if condition.kind == "env" else {}
+        return conditions.check(subject, condition, root=self._root, environment=seen, tree=tree)
+
+    def end_processes(self) -> tuple[int, ...]:
+        """End what builders and checks of this run left behind; their ids.
+
+        An earlier process of the same run may have been killed, so the first call looks at every process. After
+        that only this process can have started any, and its orphans come to it.
+        """
+        ended: tuple[int, ...] | None = None
+        if self._searched:
+            ended = processes.end_strays()
+        self._searched = True
+        return processes.end_all(processes.RUN_COOKIE, self._run_id) if ended is None else ended

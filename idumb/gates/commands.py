@@ -1,0 +1,71 @@
+"""A command as a check: its exit decides, and an exit that says "could not run" is an error, no failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from idumb.domain import evidence
+from idumb.domain.evidence import Evidence
+from idumb.system import processes
+
+SHELL = "/bin/sh"
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+
+
+def check(
+    subject: str,
+    text: str,
+    command: str,
+    *,
+    root: str,
+    environment: Mapping[str, str],
+    timeout: float | None,
+    tree: str | None,
+    redact: Callable[[str], str],
+) -> Evidence:
+    """Run one fixed string by `/bin/sh -c` in `root`, which is an absolute path."""
+    argv = (SHELL, "-c", command)
+    if "\0" in command:
+        return Evidence(subject, text, evidence.ERRORED, command, argv, output="the command holds a NUL character")
+    try:
+        finished = processes.run(argv, cwd=root, environment=environment, timeout=timeout)
+    except OSError as problem:
+        words = f"{SHELL} could not be started in {root}: {problem.strerror}"
+        return Evidence(subject, text, evidence.ERRORED, command, argv, output=words, tree=tree)
+    note = _note(finished, timeout)
+    output = finished.output.text()
+    return Evidence(
+        subject=subject,
+        text=text,
+        result=_result(finished),
+        command=command,
+        argv=argv,
+        exit_code=finished.exit_code,
+        output=redact(f"{output.rstrip()}\n[{note}]".lstrip() if note else output),
+        output_sha256=finished.output.sha256,
+        truncated=finished.output.truncated,
+        tree=tree,
+        seconds=finished.seconds,
+    )
+
+
+def _result(finished: processes.Finished) -> str:
+    if finished.timed_out:
+        return evidence.TIMED_OUT
+    if finished.exit_code == 0:
+        return evidence.PASSED
+    return evidence.ERRORED if finished.exit_code in {NOT_EXECUTABLE, NOT_FOUND} else evidence.FAILED
+
+
+def _note(finished: processes.Finished, timeout: float | None) -> str:
+    """What the exit alone does not tell a reader."""
+    if finished.timed_out:
+        return f"stopped after {timeout:g} s"
+    if finished.signal is not None:
+        return f"ended by signal {finished.signal}"
+    if finished.exit_code == NOT_FOUND:
+        return "exit 127: the shell did not find a program; nothing was checked"
+    if finished.exit_code == NOT_EXECUTABLE:
+        return "exit 126: the shell could not execute a program; nothing was checked"
+    return ""

@@ -1,0 +1,199 @@
+"""Conditions about files, symbols and variables. Reading them starts no process and follows no link outwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from idumb.domain import evidence, paths
+from idumb.domain.evidence import Evidence
+from idumb.domain.plan import Condition
+
+_LONGEST = 32 * 1024 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Judged = tuple[bool, str]
+
+
+def check(
+    subject: str, condition: Condition, *, root: str, environment: Mapping[str, str], tree: str | None
+) -> Evidence:
+    """Judge any condition but a command. `environment` is where `env NAME` looks."""
+    judge = _JUDGES.get(condition.kind)
+    if judge is None:
+        result, words = evidence.ERRORED, f"there is no condition {condition.kind}"
+    else:
+        try:
+            held, words = judge(condition, root, environment)
+            result = evidence.PASSED if held else evidence.FAILED
+        except (OSError, ValueError) as problem:
+            result, words = evidence.ERRORED, str(problem)
+    return Evidence(subject, described(condition), result, output=words, tree=tree)
+
+
+def described(condition: Condition) -> str:
+    """The condition as a plan writes it."""
+    if condition.kind == "symbol":
+        return f"symbol {condition.subject} in {condition.path}"
+    if condition.kind == "file-contains":
+        return f'file contains {condition.subject} "{condition.text}"'
+    return f"{condition.kind.replace('-', ' ')} {condition.subject}"
+
+
+def _exists(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
+    found = _kind(root, condition.subject)
+    return found is not None, f"{condition.subject} is {found}" if found else f"{condition.subject} does not exist"
+
+
+def _absent(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
+    found = _kind(root, condition.subject)
+    return found is None, f"{condition.subject} is {found}" if found else f"{condition.subject} does not exist"
+
+
+def _contains(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
+    wanted = (condition.text or "").encode("utf-8", "surrogateescape")
+    data = read(root, condition.subject)
+    if data is None:
+        return False, f"{condition.subject} is no file inside the workspace"
+    held = wanted in data
+    return held, f"{condition.subject} {'contains' if held else 'does not contain'} {condition.text!r}"
+
+
+def _symbol(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
+    path = condition.path or ""
+    data = read(root, path)
+    if data is None:
+        return False, f"{path} is no file inside the workspace"
+    text = data.decode("utf-8", "replace")
+    held = defines(text, condition.subject) if path.endswith((".py", ".pyi")) else mentions(text, condition.subject)
+    return held, f"{path} {'has' if held else 'does not have'} {condition.subject}"
+
+
+def _variable(condition: Condition, _: str, environment: Mapping[str, str]) -> Judged:
+    held = bool(environment.get(condition.subject))
+    return held, f"{condition.subject} is {'set' if held else 'not set'}"
+
+
+def _context(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
+    """Context is a file or folder that the builder must be able to read."""
+    found = _kind(root, condition.subject)
+    return found is not None, f"{condition.subject} is {found}" if found else f"{condition.subject} does not exist"
+
+
+_JUDGES: Mapping[str, Callable[[Condition, str, Mapping[str, str]], Judged]] = {
+    "file-exists": _exists,
+    "file-absent": _absent,
+    "file-contains": _contains,
+    "symbol": _symbol,
+    "env": _variable,
+    "context": _context,
+}
+
+
+def read(root: str, path: str) -> bytes | None:
+    """The bytes of a regular file below `root`; None where there is none. No symbolic link is followed."""
+    opened = _open(root, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if opened is None:
+        return None
+    with os.fdopen(opened, "rb") as file:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if found.st_size > _LONGEST:
+            message = f"{path} has more than {_LONGEST} bytes"
+            raise ValueError(message)
+        return file.read()
+
+
+def _kind(root: str, path: str) -> str | None:
+    """What lies at a path below `root`, or None."""
+    folder = _parent(root, path)
+    if folder is None:
+        return None
+    try:
+        mode = os.lstat(path.rstrip("/").rpartition("/")[2], dir_fd=folder).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    finally:
+        os.close(folder)
+    return {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link"}.get(
+        stat.S_IFMT(mode), "a special file"
+    )
+
+
+def _open(root: str, path: str, flags: int) -> int | None:
+    folder = _parent(root, path)
+    if folder is None:
+        return None
+    try:
+        return os.open(path.rpartition("/")[2], flags, dir_fd=folder)
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
+
+
+def _parent(root: str, path: str) -> int | None:
+    """A descriptor of the folder that holds `path`; None where it does not exist or a link is on the way."""
+    problem = paths.problem(path)
+    if problem is not None:
+        message = f"{path!r} {problem}"
+        raise ValueError(message)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part in path.rstrip("/").split("/")[:-1]:
+        try:
+            below = os.open(part, _FOLDER, dir_fd=folder)
+        except OSError:
+            return None
+        finally:
+            os.close(folder)
+        folder = below
+    return folder
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether Python source defines `name`: a function, class, import or assignment; `Class.method` for members."""
+    import ast
+
+    try:
+        scope: list[ast.stmt] = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    *owners, last = name.removesuffix("()").split(".")
+    for owner in owners:
+        classes = [s for s in _statements(scope) if isinstance(s, ast.ClassDef) and s.name == owner]
+        if not classes:
+            return False
+        scope = classes[-1].body
+    return any(last in _names(statement) for statement in _statements(scope))
+
+
+def _statements(body: list[Any]) -> Iterator[Any]:
+    """Statements of a scope, those under `if`, `try` and `with` included."""
+    for statement in body:
+        yield statement
+        if not hasattr(statement, "name"):
+            for block in ("body", "orelse", "finalbody", "handlers"):
+                for inner in getattr(statement, block, ()) or ():
+                    yield from _statements([inner] if not hasattr(inner, "type") else inner.body)
+
+
+def _names(statement: Any) -> set[str]:
+    import ast
+
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+    return set()
+
+
+def mentions(text: str, name: str) -> bool:
+    """Whether `name` stands in the text as a whole word."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

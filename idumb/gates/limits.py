@@ -1,0 +1,58 @@
+"""Size limits: how many files and lines a task may change, and where. Pure; counted from trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from idumb.domain import evidence, paths
+from idumb.domain.evidence import Evidence
+from idumb.domain.ledger import Change
+from idumb.domain.plan import Limits, Plan, Task
+
+LineCounts = Mapping[str, tuple[int | None, int | None]]
+
+_SHOWN = 5
+
+
+class LimitsGate:
+    """Holds a task to its `Limits`, or to the plan's. Binary files count as files and not as lines."""
+
+    name = "limits"
+
+    def judge(self, task: Task, plan: Plan, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
+        limits = task.limits or plan.limits
+        return () if limits is None else check(limits, changes, line_counts)
+
+
+def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
+    """One evidence for each limit that is declared."""
+    found: list[Evidence] = []
+    if limits.files is not None:
+        found.append(_at_most("limit files", "files", len(changes), limits.files))
+    if limits.lines is not None:
+        found.append(_at_most("limit lines", "lines", changed_lines(changes, line_counts), limits.lines))
+    if limits.paths:
+        found.append(_inside(limits.paths, changes))
+    return tuple(found)
+
+
+def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
+    """Lines added and removed in the changed files together."""
+    counted = (line_counts.get(change.path, (None, None)) for change in changes)
+    return sum((added or 0) + (removed or 0) for added, removed in counted)
+
+
+def _at_most(subject: str, unit: str, found: int, allowed: int) -> Evidence:
+    result = evidence.PASSED if found <= allowed else evidence.FAILED
+    return Evidence(subject, f"at most {allowed} {unit} change", result, output=f"{found} {unit} changed")
+
+
+def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
+    strays = [change.path for change in changes if not paths.matches_any(change.path, allowed)]
+    shown = ", ".join(strays[:_SHOWN]) + (f" and {len(strays) - _SHOWN} more" if len(strays) > _SHOWN else "")
+    return Evidence(
+        "limit paths",
+        f"only {', '.join(allowed)} may change",
+        evidence.FAILED if strays else evidence.PASSED,
+        output=f"outside: {shown}" if strays else f"{len(changes)} changed paths are inside",
+    )

@@ -1,0 +1,39 @@
+"""The gates, in the order in which they are asked: one row a gate, with its stage and level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from idumb.app import ports
+
+STEP = "step"
+STAGES = ("planning", "pre", STEP, "post", "completion")
+
+INFORMATIONAL = 0
+ADVISORY = 1
+CRITICAL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`stage` is when the gate is asked, `level` what its failure means: 0 reports, 1 blocks the task, 2 approval."""
+
+    name: str
+    stage: str
+    level: int
+    make: Callable[[], ports.Gate]
+
+
+def _limits() -> ports.Gate:
+    from idumb.gates.limits import LimitsGate
+
+    return LimitsGate()
+
+
+ROWS: tuple[Row, ...] = (Row("limits", STEP, ADVISORY, _limits),)
+
+
+def build(stage: str = STEP) -> tuple[ports.Gate, ...]:
+    """The gates of a stage, in order."""
+    return tuple(row.make() for row in ROWS if row.stage == stage)
