@@ -1,34 +1,20 @@
-"""The event log in SQLite, and the index of runs that is written in the same transactions."""
+"""The event log in SQLite: appended to in single durable transactions, read in pages."""
 
 from __future__ import annotations
 
 import functools
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from idumb.app import ports
-from idumb.domain import canonical, run
+from idumb.domain import canonical
 from idumb.domain.errors import StoreError
 from idumb.domain.event import GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
-from idumb.store import connection
+from idumb.store import connection, pages, run_index
+from idumb.store.pages import COLUMNS, Row
 
-PAGE = 500
-
-_COLUMNS = "seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, hash"
-_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-
-_RUN_STATES: Mapping[str, str] = {
-    "run.resumed": run.ACTIVE,
-    "run.halted": run.HALTED,
-    "run.interrupted": run.INTERRUPTED,
-    "run.completed": run.COMPLETED,
-    "run.failed": run.FAILED,
-    "rollback.completed": run.HALTED,
-}
-
-Row = tuple[Any, ...]
+_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 
 
 class SqliteEventLog:
@@ -48,7 +34,7 @@ class SqliteEventLog:
         if not encoded:
             return ()
         rows = self.database.write(functools.partial(self._insert, encoded, operation, fence))
-        return tuple(_event(row) for row in rows)
+        return tuple(_events(rows))
 
     def events(
         self,
@@ -68,16 +54,14 @@ class SqliteEventLog:
         Read a page at a time, so that a slow reader never stands in the way of a writer.
         """
         equal = {"run": run, "task": task, "kind": kind, "operation": operation}
-        conditions = [f"{column} = ?" for column, value in equal.items() if value is not None]
-        arguments: list[Any] = [value for value in equal.values() if value is not None]
-        for bound, comparison in ((since, ">="), (until, "<=")):
-            if bound is not None:
-                # The plus keeps SQLite from sorting by the index of times once for every page.
-                conditions.append(f"+at {comparison} ?")
-                arguments.append(bound)
-        first = max(after, self._seq_before(since)) if since is not None else after
-        pages = self._pages(conditions, arguments, first, limit, newest_first=newest_first)
-        return (_event(row) for row in pages)
+        where = pages.Where(
+            equal={column: value for column, value in equal.items() if value is not None},
+            since=since,
+            until=until,
+            after=after,
+        )
+        for page in pages.pages(self.database, where, limit=limit, newest_first=newest_first):
+            yield from _events(page)
 
     def head(self) -> tuple[int, str]:
         return self.database.read(_head, (0, GENESIS))
@@ -85,11 +69,12 @@ class SqliteEventLog:
     def verify(self) -> ChainCheck:
         """Compute every hash again and follow the chain from the first event to the last."""
         previous, count = GENESIS, 0
-        for row in self._pages([], [], 0, None, newest_first=False):
-            why = _fault(row, count + 1, previous)
-            if why is not None:
-                return ChainCheck(count, previous, broken_at=count + 1, why=why)
-            previous, count = row[11], count + 1
+        for page in pages.pages(self.database, pages.Where()):
+            for row in page:
+                why = _fault(row, count + 1, previous)
+                if why is not None:
+                    return ChainCheck(count, previous, broken_at=count + 1, why=why)
+                previous, count = row[-1], count + 1
         return ChainCheck(count, previous)
 
     def _insert(
@@ -105,62 +90,8 @@ class SqliteEventLog:
             rows.append(row)
         db.executemany(_INSERT, rows)
         for (new, _), row in zip(encoded, rows, strict=True):
-            _index_run(db, new, row[0], self._worktree)
+            run_index.follow(db, new, row[0], self._worktree)
         return rows
-
-    def _pages(
-        self, conditions: Sequence[str], arguments: Sequence[Any], after: int, limit: int | None, *, newest_first: bool
-    ) -> Iterator[Row]:
-        left = limit
-        bounds: list[Any] = [after]
-        condition = " AND ".join([*conditions, "seq > ?"])
-        order = "DESC" if newest_first else "ASC"
-        while left is None or left > 0:
-            size = PAGE if left is None else min(PAGE, left)
-            query = f"SELECT {_COLUMNS} FROM events WHERE {condition} ORDER BY seq {order} LIMIT ?"  # noqa: S608
-            page = _rows(self.database, query, [*arguments, *bounds, size])
-            yield from page
-            if len(page) < size:
-                return
-            left = None if left is None else left - len(page)
-            if newest_first:
-                bounds = [after, page[-1][0]]
-                condition = " AND ".join([*conditions, "seq > ?", "seq < ?"])
-            else:
-                bounds = [page[-1][0]]
-
-    def _seq_before(self, since: str) -> int:
-        """The last number before every event of `since` or later: the clock may have gone back in between."""
-        rows = _rows(self.database, "SELECT MIN(seq) FROM events WHERE at >= ?", [since])
-        return rows[0][0] - 1 if rows and rows[0][0] is not None else 0
-
-
-class SqliteRunIndex:
-    """Implements the port `RunIndex` on the database of a log."""
-
-    def __init__(self, database: connection.Database, worktree: str) -> None:
-        self._database = database
-        self._worktree = worktree
-
-    def latest(self, phase: str) -> str | None:
-        query = "SELECT id FROM runs WHERE phase = ? AND worktree = ? ORDER BY started_seq DESC LIMIT 1"
-        rows = _rows(self._database, query, [phase, self._worktree])
-        return rows[0][0] if rows else None
-
-    def count(self, phase: str) -> int:
-        """Runs of a phase in all work trees of the repository: they share the log, and so the numbers of runs."""
-        rows = _rows(self._database, "SELECT COUNT(*) FROM runs WHERE phase = ?", [phase])
-        return rows[0][0] if rows else 0
-
-    def phases(self) -> tuple[str, ...]:
-        """Phases that were run in this work tree, in the order of their first run."""
-        query = "SELECT phase FROM runs WHERE worktree = ? GROUP BY phase ORDER BY MIN(started_seq)"
-        return tuple(row[0] for row in _rows(self._database, query, [self._worktree]))
-
-
-def _rows(database: connection.Database, query: str, arguments: Sequence[Any]) -> list[Row]:
-    nothing: list[Row] = []
-    return database.read(lambda db: db.execute(query, arguments).fetchall(), nothing)
 
 
 def _encoded(new: NewEvent) -> str:
@@ -180,11 +111,21 @@ def _row(new: NewEvent, payload: str, seq: int, operation: str, fence: int, at: 
     )  # fmt: skip
 
 
-def _event(row: Row) -> Event:
-    seq, operation, run_id, task, attempt, kind, payload, version, fence, at, previous, own = row
-    return Event(
-        seq, operation, run_id, task, attempt, kind, json.loads(payload), version, fence, at, previous, own
-    )  # fmt: skip
+def _events(rows: Sequence[Row]) -> Iterator[Event]:
+    if not rows:
+        return
+    # One call for the whole page: the decoder's start costs as much as a small payload.
+    try:
+        payloads = json.loads("[" + ",".join([row[6] for row in rows]) + "]")
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            "store.corrupt",
+            f"a payload among events {rows[0][0]} to {rows[-1][0]} is not readable",
+            hint="idumb audit verify",
+        ) from error
+    for row, payload in zip(rows, payloads, strict=True):
+        seq, operation, run, task, attempt, kind, _, version, fence, at, previous, own = row
+        yield Event(seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own)
 
 
 def _head(db: sqlite3.Connection) -> tuple[int, str]:
@@ -204,24 +145,21 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
         )
 
 
-def _index_run(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> None:
-    if new.kind == "run.started":
-        db.execute(
-            "INSERT INTO runs (id, phase, worktree, number, started_seq, state) VALUES (?, ?, ?, ?, ?, ?)",
-            (new.run, new.payload["phase"], worktree, new.payload["number"], seq, run.ACTIVE),
-        )
-    elif new.kind in _RUN_STATES:
-        db.execute("UPDATE runs SET state = ? WHERE id = ?", (_RUN_STATES[new.kind], new.run))
-
-
 def _fault(row: Row, seq: int, previous: str) -> str | None:
     """Why a row cannot stand at this place of the chain, or None."""
     if row[0] != seq:
         return f"event {seq} is missing"
     if row[10] != previous:
         return f"event {seq} is not chained to the event before it"
-    own = chain_hash(
+    try:
+        own = _hash_of(row)
+    except (AttributeError, TypeError, ValueError):
+        return f"event {seq} is not readable"
+    return None if own == row[11] else f"event {seq} is not what it was when it was written"
+
+
+def _hash_of(row: Row) -> str:
+    return chain_hash(
         seq=row[0], operation=row[1], run=row[2], task=row[3], attempt=row[4], kind=row[5], payload=row[6],
         version=row[7], fence=row[8], at=row[9], previous=row[10],
     )  # fmt: skip
-    return None if own == row[11] else f"event {seq} is not what it was when it was written"

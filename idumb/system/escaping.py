@@ -1,0 +1,35 @@
+r"""Foreign text for a terminal or a model: what could act, hide or reorder is shown as `\x1b`, `\u202e`, ...
+
+Covers C0 but newline and tab, DEL, C1, bidirectional controls, zero-width and other invisible characters, tags,
+variation selectors that can smuggle bytes, and lone surrogates. Visible text is never changed.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def show(text: str) -> str:
+    r"""Text of one or more lines; `\r\n` becomes a plain line break."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _HARMFUL.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def show_line(text: str) -> str:
+    r"""The same for a place with room for one line: line breaks and tabs are shown as `\n` and `\t`."""
+    return show(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if number <= 0xFF:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

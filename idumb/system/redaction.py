@@ -1,0 +1,160 @@
+"""Secrets are taken out of output before anything is stored.
+
+Known values (of variables handed to a program) are found in the spellings that programs give them; unknown ones by
+the prefixes that their issuers gave them. There is no rule for randomness as such: it would hit every object id.
+What is found becomes `[redacted:kind:8 hex]`; equal secrets of one repository get equal marks.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote, quote_plus
+
+from idumb.system.token_patterns import LONGEST, PATTERNS
+
+SHORTEST_VALUE = 6
+SHORTEST_FRAGMENT = 8
+CONTEXT = 512
+
+
+class Redactor:
+    """`secrets` maps a variable's name to its value; values under 6 characters are too common to look for.
+
+    `key` makes the marks of one repository comparable with each other and with nothing else.
+    """
+
+    def __init__(self, secrets: Mapping[str, str] | None = None, *, key: bytes = b"") -> None:
+        self._key = key
+        values = (value for value in (secrets or {}).values() if len(value) >= SHORTEST_VALUE)
+        spelled = {_latin(spelling) for value in values for spelling in spellings(value)}
+        ordered = sorted(spelled, key=lambda text: (-len(text), text))
+        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self.overlap = max(LONGEST, len(ordered[0]) if ordered else 0)
+
+    def text(self, text: str) -> str:
+        return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def data(self, data: bytes) -> bytes:
+        # Bytes are looked at as Latin-1, so that every byte is one character and no encoding can fail.
+        whole = data.decode("latin-1")
+        return self._marked(whole, 0, len(whole))[0].encode("latin-1")
+
+    def stream(self) -> Stream:
+        return Stream(self)
+
+    def value(self, value: object) -> object:
+        """A JSON value with every string in it redacted, keys included."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self.value(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in value]
+        return value
+
+    def _marked(self, text: str, start: int, end: int) -> tuple[str, int]:
+        """`text[start:end]` with marks, and where it really ended: a secret that begins before `end` goes whole."""
+        out: list[str] = []
+        at = start
+        for first, last, kind in self._spans(text):
+            if first >= end:
+                break
+            if last <= at:
+                continue
+            out += [text[at : max(first, at)], self._mark(kind, text[first:last])]
+            at = last
+        if at < end:
+            out.append(text[at:end])
+        return "".join(out), max(at, end)
+
+    def _spans(self, text: str) -> list[tuple[int, int, str]]:
+        """Where secrets stand, in order, none inside another."""
+        found = sorted(self._matches(text), key=lambda span: (span[0], -span[1]))
+        spans: list[tuple[int, int, str]] = []
+        for first, last, kind in found:
+            if spans and first < spans[-1][1]:
+                # Two that overlap become one, so that no end of either is left standing.
+                spans[-1] = (spans[-1][0], max(last, spans[-1][1]), spans[-1][2])
+            else:
+                spans.append((first, last, kind))
+        return spans
+
+    def _matches(self, text: str) -> Iterator[tuple[int, int, str]]:
+        if self._known is not None:
+            for match in self._known.finditer(text):
+                yield match.start(), match.end(), "value"
+        for kind, prefixes, pattern in PATTERNS:
+            if any(prefix in text for prefix in prefixes):
+                for match in pattern.finditer(text):
+                    yield match.start("secret"), match.end("secret"), kind
+
+    def _mark(self, kind: str, secret: str) -> str:
+        digest = hmac.new(self._key, secret.encode("latin-1"), hashlib.sha256).hexdigest()
+        return f"[redacted:{kind}:{digest[:8]}]"
+
+
+class Stream:
+    """Redacts what comes in pieces; a secret that is cut in two by a piece's end is found all the same.
+
+    Holds back up to twice `overlap` bytes until `finish`.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._text = ""
+        self._start = 0
+
+    def feed(self, data: bytes) -> bytes:
+        self._text += data.decode("latin-1")
+        if len(self._text) - self._start < 2 * self._redactor.overlap:
+            return b""
+        return self._emit(len(self._text) - self._redactor.overlap)
+
+    def finish(self) -> bytes:
+        return self._emit(len(self._text))
+
+    def _emit(self, end: int) -> bytes:
+        out, reached = self._redactor._marked(self._text, self._start, end)  # noqa: SLF001 - two halves of one thing
+        # Some patterns look at what stands before a secret (a host's user, the word Authorization).
+        keep = max(reached - CONTEXT, 0)
+        self._text = self._text[keep:]
+        self._start = reached - keep
+        return out.encode("latin-1")
+
+
+def spellings(value: str) -> set[str]:
+    """The value as programs print it: plain, URL-, JSON-, shell-escaped, in base64 and hexadecimal."""
+    raw = value.encode("utf-8", "surrogateescape")
+    found = {
+        value,
+        quote(raw, safe=""),
+        quote_plus(raw),
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        shlex.quote(value).strip("'"),
+        raw.hex(),
+    }
+    found.update(_base64_fragments(raw))
+    return {spelling for spelling in found if len(spelling) >= SHORTEST_VALUE}
+
+
+def _base64_fragments(raw: bytes) -> Iterable[str]:
+    """The part of the base64 text that depends on the value alone, for each of its three possible positions."""
+    for before in range(3):
+        encoded = base64.b64encode(b"\0" * before + raw).decode("ascii")
+        first = (before * 8 + 5) // 6
+        last = (before + len(raw)) * 8 // 6
+        fragment = encoded[first:last]
+        if len(fragment) >= SHORTEST_FRAGMENT:
+            yield fragment
+            yield fragment.replace("+", "-").replace("/", "_")
+
+
+def _latin(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
