@@ -1,0 +1,173 @@
+"""The configuration file: what it gives, and what it says about mistakes (R-OPS-4, R-ADAPT-1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.errors import InputError
+from idumb.domain.settings import DEFAULT_ENVIRONMENT, Binding, GitSettings, RunSettings, Settings
+from idumb.markdown import configuration
+
+FULL = """\
+builder: coder            # a binding
+validator: reviewer
+bindings:
+  coder:
+    adapter: command
+    argv: [python3, tools/builder.py, "--level=2", ""]
+    prompt: file
+    environment: [API_KEY]
+    timeout: 1h30m
+    options: {depth: 3, names: [a, 06.2], on: true, ratio: 0.5, text: "3", nothing: null}
+  reviewer: {adapter: command, argv: [review], timeout: 90}
+git: {commit: none, hooks: false, commit_reports: false}
+run:
+  max_attempts: 5
+  halt_after: 2
+  on_deviation: accept
+  validator_timeout: 2m
+  check_timeout: 45
+  output_limit: 1000
+  workspace: clone
+protected: ["migrations/**", docs/]
+environment: [CI, PATH]
+"""
+
+
+def parsed(text: str) -> Settings:
+    settings, findings = configuration.read(text.encode())
+    assert findings == ()
+    assert settings is not None
+    return settings
+
+
+def problems(text: str) -> list[str]:
+    settings, findings = configuration.read(text.encode())
+    assert settings is None
+    return [f"{f.place}:{f.column} {f.field}: {f.message} {f.mend}" for f in findings]
+
+
+def test_every_setting_can_be_given() -> None:
+    settings = parsed(FULL)
+    assert settings == Settings(
+        builder="coder",
+        validator="reviewer",
+        bindings={
+            "coder": Binding(
+                "coder",
+                "command",
+                ("python3", "tools/builder.py", "--level=2", ""),
+                "file",
+                ("API_KEY",),
+                5400,
+                {"depth": 3, "names": ["a", 6.2], "on": True, "ratio": 0.5, "text": "3", "nothing": None},
+            ),
+            "reviewer": Binding("reviewer", "command", ("review",), timeout=90),
+        },
+        git=GitSettings("none", hooks=False, commit_reports=False),
+        run=RunSettings(5, 2, "accept", 120, 45, 1000, "clone"),
+        protected=("migrations/**", "docs/"),
+        environment=(*DEFAULT_ENVIRONMENT, "CI"),
+    )
+    assert settings.digest() != Settings().digest()
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "git:\nrun:\nbindings:\n"])
+def test_what_the_file_does_not_say_has_its_default(text: str) -> None:
+    assert parsed(text) == Settings()
+
+
+def test_an_unknown_key_is_named_with_the_nearest() -> None:
+    assert problems("biulder: steps\n") == [
+        ".idumb/config.yaml:1:1 biulder: biulder is no key of the configuration Did you mean builder?"
+    ]
+    assert "Did you mean max_attempts?" in problems("run:\n  max_attempt: 3\n")[0]
+
+
+def test_every_mistake_is_reported_at_once_with_its_line() -> None:
+    found = problems(
+        "git:\n  commit: tsak\n  hooks: yes\nrun:\n  max_attempts: 0\n  check_timeout: soon\nnonsense: 1\n"
+    )
+    assert [line.split(" ")[0] for line in found] == [
+        ".idumb/config.yaml:2:11",
+        ".idumb/config.yaml:3:10",
+        ".idumb/config.yaml:5:17",
+        ".idumb/config.yaml:6:18",
+        ".idumb/config.yaml:7:1",
+    ]
+    assert "Did you mean task?" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("builder: coder\nbindings: {codec: {adapter: command, argv: [x]}}\n", "Did you mean codec?"),
+        ("builder: nobody\n", "Define nobody under `bindings`."),
+        ("validator: steps\n", "'steps' is not"),
+        ("bindings: {a: {argv: [x]}}\n", "adapter"),
+        ("bindings: {a: {adapter: command}}\n", "argv"),
+        ("bindings: {a: {adapter: command, argv: run it}}\n", "a list"),
+        ("bindings: {steps: {adapter: command, argv: [x]}}\n", "not steps or human"),
+        ("bindings: {a b: {adapter: x}}\n", "without blanks"),
+        ("bindings: {a: {adapter: x, options: 3}}\n", "keys with values"),
+        ("bindings: {a: {adapter: x, environment: [A=1]}}\n", "without its value"),
+        ("environment: [IDUMB_TASK]\n", "name of an environment variable"),
+        ("protected: [../x]\n", "leads out of the workspace"),
+        ("protected: [/etc]\n", "is absolute"),
+        ("git: [task]\n", "keys with values"),
+        ("run: {max_attempts: '3'}\n", "whole number"),
+        ("run: {max_attempts: 2.5}\n", "whole number"),
+        ("run: {workspace: there}\n", "one of here, clone"),
+        ("builder: &a x\nvalidator: *a\n", "anchors"),
+        ("builder: x\nbuilder: y\n", "second time"),
+        ("builder: [\n", "not readable YAML"),
+        ("- a\n", "keys with values"),
+        ("builder: ''\n", "a text"),
+    ],
+)
+def test_a_mistake_is_an_error_that_says_what_is_accepted(text: str, words: str) -> None:
+    assert any(words in line for line in problems(text))
+
+
+def test_bytes_that_are_not_utf8_are_refused() -> None:
+    settings, findings = configuration.read(b"builder: \xff\n")
+    assert settings is None
+    assert findings[0].code == "config.unreadable"
+
+
+def test_a_repository_without_configuration_has_the_defaults(tmp_path: Path) -> None:
+    assert configuration.load(str(tmp_path)) == Settings()
+
+
+def test_loading_raises_one_error_that_carries_all_findings(tmp_path: Path) -> None:
+    (tmp_path / ".idumb").mkdir()
+    (tmp_path / ".idumb/config.yaml").write_text("biulder: x\nvalidator: y\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        configuration.load(str(tmp_path))
+    assert caught.value.code == "config.invalid"
+    assert len(caught.value.findings) == 2
+    assert caught.value.message.startswith(".idumb/config.yaml:1: biulder")
+    assert caught.value.hint == "Did you mean builder?"
+
+
+def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
+    (tmp_path / ".idumb/config.yaml").mkdir(parents=True)
+    with pytest.raises(InputError, match="cannot be read"):
+        configuration.load(str(tmp_path))
+
+
+def test_the_page_explains_every_setting_with_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
+    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run"}
+    names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
+    names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}
+    assert set(rows) == names
+    for section, default in (("git", GitSettings()), ("run", RunSettings())):
+        for field in fields(default):
+            value = getattr(default, field.name)
+            assert str(value).lower() in rows[f"{section}.{field.name}"]
