@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.domain import evidence as proof
+from idumb.domain import ledger as ledgers
 from idumb.domain import outcome
-from idumb.domain.event import Event
 from idumb.domain.plan import Task
 from idumb.domain.run import Checkpoint, RunState, TaskState
 from idumb.views import amount, evidence_table, markup
@@ -19,23 +19,21 @@ def render(
     task: Task,
     state: RunState,
     *,
-    evidence: Sequence[Event] = (),
+    evidence: Sequence[evidence_table.Recorded] = (),
     ledger: Sequence[Mapping[str, Any]] | None = None,
-    verdict: str | None = None,
 ) -> str:
     """The document for the task's newest checkpoint in `state`, which must be there.
 
-    `evidence` are the task's events (older attempts are left out), `ledger` is `Ledger.as_list()`; None means
-    that it is not known. `verdict` is PASS, PARTIAL or FAIL; None derives it from status and evidence.
+    `evidence` are the payloads of that attempt's `evidence.recorded` events, `ledger` is `Ledger.as_list()`; None
+    means that it is not known.
     """
     known = state.tasks[task.id]
     kept = known.checkpoint
     if kept is None:
         raise ValueError(f"{task.id} has no checkpoint")
-    recorded = evidence_table.of_attempt(evidence, kept.attempt)
-    judged = verdict or verdict_of(kept, recorded)
+    judged = verdict_of(known, kept, evidence, ledger or ())
     body = [f"# Checkpoint {markup.prose(task.id)}: {markup.prose(task.title)}", "", *_sentence(known, kept), ""]
-    body += ["## Evidence", "", *evidence_table.render(recorded), ""]
+    body += ["## Evidence", "", *evidence_table.render(evidence), ""]
     body += ["## Ledger", "", *_ledger(ledger), ""]
     body += ["## Deviations", "", *_deviations(known)]
     return "\n".join([*markup.frontmatter(fields(known, kept, state.id, judged)), "", *body]) + "\n"
@@ -75,14 +73,20 @@ def status_of(status: str) -> str:
     return "partial" if status == outcome.WAITING else "failed"
 
 
-def verdict_of(kept: Checkpoint, recorded: Sequence[Event]) -> str | None:
-    """What the record allows to say: PARTIAL where a failed task has some of its proof."""
+def verdict_of(
+    known: TaskState,
+    kept: Checkpoint,
+    evidence: Sequence[evidence_table.Recorded],
+    ledger: Sequence[Mapping[str, Any]],
+) -> str | None:
+    """PARTIAL where a failed attempt has some of its proof; None where nothing was judged."""
     if kept.status in outcome.DONE:
         return outcome.PASS
-    if kept.status == outcome.SKIPPED:
+    if kept.status == outcome.SKIPPED or known.outcome not in {None, outcome.FAILED}:
         return None
-    passed = any(event.payload["result"] == proof.PASSED for event in recorded)
-    return outcome.PARTIAL if passed or kept.status in {"partial", outcome.WAITING} else outcome.FAIL
+    broken = any(line["status"] != ledgers.DECLARED for line in ledger)
+    passed = any(found["result"] == proof.PASSED for found in evidence)
+    return outcome.PARTIAL if passed and not broken else outcome.FAIL
 
 
 def validation_result(verdict: str | None) -> str:

@@ -1,12 +1,16 @@
-"""Recorded checks as Markdown. A person's answer and a model's opinion are never shown as a passed check."""
+"""Recorded checks as Markdown, from the payloads of `evidence.recorded`. An opinion is never shown as a proof."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from idumb.domain import evidence
-from idumb.domain.event import Event
 from idumb.views import amount, markup
+
+_ANSWER_WIDTH = 120
+
+Recorded = Mapping[str, Any]
 
 _WORDS = {
     evidence.ERRORED: "errored (could not run)",
@@ -17,30 +21,22 @@ _WORDS = {
 }
 
 
-def of_attempt(events: Sequence[Event], attempt: int | None) -> tuple[Event, ...]:
-    """The evidence of one attempt; of the newest one where `attempt` is None."""
-    if attempt is None:
-        attempt = max((event.attempt or 0 for event in events), default=0)
-    return tuple(event for event in events if (event.attempt or 0) == attempt)
-
-
-def render(events: Sequence[Event]) -> list[str]:
+def render(events: Sequence[Recorded]) -> list[str]:
     """Table lines; a sentence where nothing was recorded."""
     if not events:
         return ["No evidence is recorded."]
-    return markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(event) for event in events))
+    return markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(found) for found in events))
 
 
-def _row(event: Event) -> tuple[str, ...]:
-    p = event.payload
-    subject = markup.prose(p["subject"]) + (f": {markup.prose(p['text'])}" if p.get("text") else "")
+def _row(found: Recorded) -> tuple[str, ...]:
+    subject = markup.prose(found["subject"]) + (f": {markup.prose(found['text'])}" if found.get("text") else "")
     return (
         subject,
-        result_words(p["result"]),
-        how(event),
-        _exit(event),
-        amount.duration(p.get("seconds") or 0),
-        _output(event),
+        result_words(found["result"]),
+        how(found),
+        _exit(found),
+        amount.duration(found.get("seconds") or 0),
+        _output(found),
     )
 
 
@@ -48,33 +44,35 @@ def result_words(result: str) -> str:
     return _WORDS.get(result, markup.prose(result))
 
 
-def how(event: Event) -> str:
-    """The command that ran, as a code span; a word where none did."""
-    command = event.payload.get("command")
-    return markup.code(command) if command else "no command"
+def how(found: Recorded) -> str:
+    """The command that ran, as a code span; else a person's answer; a word where there is neither."""
+    if found.get("command"):
+        return markup.code(found["command"])
+    answer = found.get("output") if found.get("exit_code") is None else ""
+    return markup.prose(markup.clip(answer, _ANSWER_WIDTH)) if answer else "no command"
 
 
-def _exit(event: Event) -> str:
-    code = event.payload.get("exit_code")
+def _exit(found: Recorded) -> str:
+    code = found.get("exit_code")
     return "-" if code is None else str(code)
 
 
-def _output(event: Event) -> str:
-    digest = event.payload.get("output_sha256")
+def _output(found: Recorded) -> str:
+    digest = found.get("output_sha256")
     if not digest:
         return "none kept"
-    return f"`sha256:{str(digest)[:12]}`" + (", shortened" if event.payload.get("truncated") else "")
+    return f"`sha256:{str(digest)[:12]}`" + (", shortened" if found.get("truncated") else "")
 
 
-def failures(events: Sequence[Event]) -> tuple[Event, ...]:
+def failures(events: Sequence[Recorded]) -> tuple[Recorded, ...]:
     """Evidence that speaks against the task."""
     bad = {evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT}
-    return tuple(event for event in events if event.payload["result"] in bad)
+    return tuple(found for found in events if found["result"] in bad)
 
 
-def summed(events: Sequence[Event]) -> str:
+def summed(events: Sequence[Recorded]) -> str:
     """`3 passed, 1 unproven`, in a fixed order of results."""
-    results = [event.payload["result"] for event in events]
+    results = [found["result"] for found in events]
     known = (
         evidence.PASSED,
         evidence.FAILED,
@@ -92,9 +90,9 @@ def _short_word(result: str) -> str:
     return result_words(result).split(" (")[0]
 
 
-def tail(event: Event, lines: int = 20) -> list[str]:
+def tail(found: Recorded, lines: int = 20) -> list[str]:
     """The last lines of what the check printed, as a fenced block."""
-    kept = str(event.payload.get("output") or "").rstrip("\n").split("\n")
+    kept = str(found.get("output") or "").rstrip("\n").split("\n")
     if kept == [""]:
         return ["It printed nothing."]
     shown = kept[-lines:]

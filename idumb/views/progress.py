@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.domain import outcome
-from idumb.domain.contract import Contract
 from idumb.domain.run import RunState
 from idumb.views import markup, standing
 
 
-def fields(contract: Contract, state: RunState, git_hash: str | None) -> dict[str, Any]:
+def fields(state: RunState, where: Mapping[str, str], head: str | None) -> dict[str, Any]:
     """Lists of task ids in execution order. `completed` holds the accepted ones too, so that a resume skips them."""
-    where = standing.statuses(contract, state)
     current = standing.of(where, outcome.RUNNING)
     return {
         "completed": list(standing.of(where, *outcome.DONE)),
         "failed": list(standing.of(where, outcome.FAILED)),
         "blocked": list(standing.of(where, outcome.BLOCKED)),
         "started_at": state.started_at,
-        "git_hash": git_hash or "no-git",
+        "git_hash": head or "no-git",
         "accepted": list(standing.of(where, outcome.ACCEPTED)),
         "skipped": list(standing.of(where, outcome.SKIPPED)),
         "waiting": list(standing.of(where, outcome.WAITING)),
@@ -30,11 +29,11 @@ def fields(contract: Contract, state: RunState, git_hash: str | None) -> dict[st
         "run": state.id,
         "state": state.state,
         "reason": state.reason,
-        "contract_hash": contract.hash,
+        "contract_hash": state.contract_hash,
         "updated_at": state.changed_at,
     }
 
 
-def render(contract: Contract, state: RunState, *, git_hash: str | None = None) -> str:
-    """`git_hash` is HEAD now; None where there is no commit yet."""
-    return markup.json_text(fields(contract, state, git_hash))
+def render(state: RunState, statuses: Mapping[str, str], *, head: str | None = None) -> str:
+    """`statuses` are those of `schedule.statuses`; `head` is HEAD's commit now, None where there is none yet."""
+    return markup.json_text(fields(state, statuses, head))

@@ -1,33 +1,14 @@
-"""Where every task stands: the recorded status, and what follows from the graph (ready, blocked, by what)."""
+"""What follows from the statuses of all tasks, as `schedule.statuses` gives them, for a reader."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.run import RunState
 
 _BLOCKING = frozenset({outcome.FAILED, outcome.SKIPPED, outcome.BLOCKED})
 _MOST_CAUSES = 5
-
-
-def statuses(contract: Contract, state: RunState | None) -> dict[str, str]:
-    """Task id to status, in execution order; without a run every task is ready or pending."""
-    found: dict[str, str] = {}
-    for task_id in contract.order:
-        known = state.tasks.get(task_id) if state is not None else None
-        status = known.status if known is not None else outcome.PENDING
-        if status in {outcome.PENDING, outcome.READY}:
-            status = _waiting_status([found[d] for d in contract.dependencies[task_id] if d in found])
-        found[task_id] = status
-    return found
-
-
-def _waiting_status(needed: Sequence[str]) -> str:
-    if any(status in _BLOCKING for status in needed):
-        return outcome.BLOCKED
-    return outcome.READY if all(status in outcome.DONE for status in needed) else outcome.PENDING
 
 
 def causes(contract: Contract, standing: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -50,8 +31,8 @@ def of(standing: Mapping[str, str], *wanted: str) -> tuple[str, ...]:
 
 
 def result(standing: Mapping[str, str]) -> str:
-    """The word of iDumb for a run as a whole: pass, partial or fail (nothing completed)."""
-    done = len(of(standing, *outcome.DONE))
-    if done + len(of(standing, outcome.SKIPPED)) == len(standing) and done:
+    """The word of iDumb for a run as a whole: pass, partial or fail (nothing done)."""
+    done = len(of(standing, *outcome.DONE, outcome.SKIPPED))
+    if done == len(standing):
         return "pass"
     return "partial" if done else "fail"

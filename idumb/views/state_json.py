@@ -29,6 +29,7 @@ def fields(
     existing: Mapping[str, Any] | None,
     *,
     now: str,
+    version: str = VERSION,
     phase: str | None = None,
     framework: str | None = None,
     validated_at: str | None = None,
@@ -37,12 +38,13 @@ def fields(
 ) -> dict[str, Any]:
     """The new state from the file's present content (None: there is none) and what is known now.
 
-    None leaves a value as it is. `history` are all entries known; those that the file has already are not doubled.
+    None leaves a value as it is; `version` is for a new file, an old one keeps its own. `history` are all entries
+    known; those that the file has already are not doubled.
     As in iDumb the list is held at fifty entries, unless the file came with more: the event log keeps everything.
     """
     old = dict(existing or {})
     defaults: dict[str, Any] = {
-        "version": VERSION,
+        "version": version,
         "initialized": now,
         "framework": "idumb",
         "phase": "init",

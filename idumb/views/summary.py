@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from idumb.domain import outcome, run
 from idumb.domain.contract import Contract
-from idumb.domain.event import Event
 from idumb.domain.run import RunState, TaskState
 from idumb.views import advice, amount, evidence_table, graph_mermaid, markup, standing
 
@@ -27,7 +26,7 @@ class _Facts:
     state: RunState
     where: Mapping[str, str]
     causes: Mapping[str, tuple[str, ...]]
-    evidence: Mapping[str, Sequence[Event]]
+    evidence: Mapping[str, Sequence[evidence_table.Recorded]]
     line_counts: LineCounts
     links: Mapping[str, str]
     deviations: Sequence[str]
@@ -50,8 +49,9 @@ class _Facts:
 def render(
     contract: Contract,
     state: RunState,
+    statuses: Mapping[str, str],
     *,
-    evidence: Mapping[str, Sequence[Event]],
+    evidence: Mapping[str, Sequence[evidence_table.Recorded]],
     line_counts: LineCounts,
     now: str,
     links: Mapping[str, str],
@@ -59,13 +59,13 @@ def render(
 ) -> str:
     """The whole document.
 
-    `evidence` maps task id to its `evidence.recorded` events, `line_counts` path to lines added and removed (None:
+    `statuses` are those of `schedule.statuses`. `evidence` maps task id to the payloads of its last attempt's
+    `evidence.recorded` events, `line_counts` path to lines added and removed (None:
     binary), `links` task id to the checkpoint's path from the summary's folder. `deviations` are sentences of the
     engine about the run as a whole; those of tasks come from `state`.
     """
-    where = standing.statuses(contract, state)
-    causes = standing.causes(contract, where)
-    facts = _Facts(contract, state, where, causes, evidence, line_counts, links, deviations, now)
+    causes = standing.causes(contract, statuses)
+    facts = _Facts(contract, state, statuses, causes, evidence, line_counts, links, deviations, now)
     lines = [*markup.frontmatter(_frontmatter(facts)), "", f"# Phase {markup.prose(contract.phase)} Execution Summary"]
     for title, section in _SECTIONS:
         lines += ["", f"## {title}", "", *section(facts)]
@@ -191,7 +191,7 @@ def _validator(facts: _Facts, task_id: str) -> str:
         return f"accepted by a person{_because(task.reason)}"
     if task.carried_from is not None:
         return "proven by the earlier run"
-    return evidence_table.summed(evidence_table.of_attempt(facts.evidence.get(task_id, ()), None))
+    return evidence_table.summed(facts.evidence.get(task_id, ()))
 
 
 def _own_commit(task: TaskState) -> str:
@@ -219,17 +219,16 @@ def _reason(task: TaskState) -> str:
 def _diagnosis(facts: _Facts, task_id: str) -> list[str]:
     task = facts.task(task_id)
     lines = [f"### {markup.prose(task_id)}: {facts.title(task_id)}", ""]
-    bad = evidence_table.failures(evidence_table.of_attempt(facts.evidence.get(task_id, ()), None))
-    for event in bad:
-        p = event.payload
-        code = "" if p.get("exit_code") is None else f" with exit {p['exit_code']}"
+    bad = evidence_table.failures(facts.evidence.get(task_id, ()))
+    for found in bad:
+        code = "" if found.get("exit_code") is None else f" with exit {found['exit_code']}"
         lines += [
             (
-                f"{markup.prose(p['subject'])} {evidence_table.result_words(p['result'])}{code}: "
-                f"{evidence_table.how(event)}"
+                f"{markup.prose(found['subject'])} {evidence_table.result_words(found['result'])}{code}: "
+                f"{evidence_table.how(found)}"
             ),
             "",
-            *evidence_table.tail(event, _FAILED_OUTPUT_LINES),
+            *evidence_table.tail(found, _FAILED_OUTPUT_LINES),
             "",
         ]
     if not bad:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from idumb.app import schedule
 from idumb.domain import contract as contracts
 from idumb.domain import run
 from idumb.domain.contract import Contract
@@ -141,12 +142,22 @@ class Log:
         return run.replay(self.events)
 
     @property
-    def evidence_by_task(self) -> Mapping[str, Sequence[Event]]:
-        found: dict[str, list[Event]] = {}
+    def statuses(self) -> dict[str, str]:
+        return schedule.statuses(self.contract, self.state)
+
+    @property
+    def evidence_by_task(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """Payloads of the last attempt of each task, as the engine hands them over."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        last = {task: known.attempt for task, known in self.state.tasks.items()}
         for event in self.events:
-            if event.kind == "evidence.recorded":
-                found.setdefault(event.task or "", []).append(event)
+            if event.kind == "evidence.recorded" and (event.task is None or event.attempt == last[event.task]):
+                found.setdefault(event.task or "", []).append(event.payload)
         return found
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return {"status": "failed", "run": RUN, "statuses": self.statuses, "evidence": self.evidence_by_task}
 
 
 def partial_run() -> Log:

@@ -1,17 +1,24 @@
-"""R-PLAN-6: the graph as text and Mermaid."""
+"""R-PLAN-6: the graph as text, Mermaid and SVG."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Mapping
+from xml.etree import ElementTree as ET
 
-from idumb.views import graph_mermaid, graph_text, standing
+import pytest
+
+from idumb.domain import graph
+from idumb.domain.contract import Contract
+from idumb.views import graph_layout, graph_mermaid, graph_svg, graph_text
 from tests.unit.views import examples
 
 
 def test_text_shows_order_waves_dependencies_and_status() -> None:
     """R-PLAN-6."""
     log = examples.partial_run()
-    assert graph_text.render(log.contract, standing.statuses(log.contract, log.state)) == (
+    assert graph_text.render(log.contract, log.statuses) == (
         "Phase 1: 5 tasks in 3 waves, 3 dependencies\n"
         "\n"
         "Wave 1 (needs nothing)\n"
@@ -34,7 +41,7 @@ def test_text_without_a_run_has_no_status_column() -> None:
 def test_mermaid_names_every_task_and_edge_and_says_the_status_in_words() -> None:
     """R-PLAN-6: meaning is never by colour alone."""
     log = examples.partial_run()
-    drawn = graph_mermaid.render(log.contract, standing.statuses(log.contract, log.state))
+    drawn = graph_mermaid.render(log.contract, log.statuses)
     assert drawn.startswith("flowchart TD\n")
     assert '    n1["T1-02: Unique slugs<br/>failed"]:::failed\n' in drawn
     assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1", "n1 --> n2", "n3 --> n4"]
@@ -52,3 +59,68 @@ def test_mermaid_can_leave_tasks_out() -> None:
     drawn = graph_mermaid.render(examples.slugs(), only={"T1-02", "T1-03"})
     assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1"]
     assert "T1-01" not in drawn
+
+
+def _svg(contract: Contract, statuses: Mapping[str, str] | None = None) -> ET.Element:
+    return ET.fromstring(graph_svg.render(contract, statuses))
+
+
+def _texts(root: ET.Element) -> list[str]:
+    return ["".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_svg_shows_every_task_wave_and_status_in_words() -> None:
+    """R-PLAN-6."""
+    log = examples.partial_run()
+    root = _svg(log.contract, log.statuses)
+    texts = _texts(root)
+    assert {"T1-01", "T1-02", "Unique slugs", "failed", "blocked", "Wave 3: 1 task"} <= set(texts)
+    assert "2 completed, 1 failed, 1 blocked, 1 waiting" in texts
+    lines = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("class") == "line"]
+    assert len(lines) == 3
+    assert "prefers-color-scheme: dark" in graph_svg.render(log.contract)
+
+
+def test_svg_escapes_foreign_text() -> None:
+    contract = examples.slugs(title=examples.NASTY)
+    assert "<script" not in graph_svg.render(contract)
+    assert any("<script>" in text for text in _texts(_svg(contract)))
+
+
+def test_boxes_of_a_column_never_overlap_and_lines_run_forwards() -> None:
+    tasks = [
+        examples.task(f"T1-{n:02d}", *(f"T1-{m:02d}" for m in range(n) if (n * 7 + m) % 5 == 0)) for n in range(30)
+    ]
+    contract = examples.phase(*tasks)
+    layout = graph_layout.place(graph.waves(contract.dependencies, contract.order), contract.dependencies)
+    columns: dict[int, list[float]] = {}
+    for column, row in layout.at.values():
+        columns.setdefault(column, []).append(row)
+    for rows in columns.values():
+        assert all(b - a > 0.999 for a, b in itertools.pairwise(sorted(rows)))
+    assert all(a[0] < b[0] for line in layout.lines for a, b in itertools.pairwise(line))
+    assert len(layout.lines) == sum(map(len, contract.dependencies.values()))
+
+
+def test_a_long_line_gets_a_place_of_its_own_in_each_column_it_crosses() -> None:
+    contract = examples.phase(
+        examples.task("T1-01"), examples.task("T1-02", "T1-01"), examples.task("T1-03", "T1-02", "T1-01")
+    )
+    layout = graph_layout.place(graph.waves(contract.dependencies, contract.order), contract.dependencies)
+    long = next(line for line in layout.lines if len(line) == 3)
+    assert abs(long[1][1] - layout.at["T1-02"][1]) >= 1
+
+
+@pytest.mark.parametrize("needs", ["none", "chain", "layers"])
+def test_a_thousand_tasks_are_drawn_with_each_edge_once(needs: str) -> None:
+    """A thousand tasks take well under a second; the benchmark measures it, here it must simply end."""
+
+    def needed(n: int) -> list[str]:
+        if needs == "none" or not n:
+            return []
+        return [f"T1-{n - 1:04d}"] if needs == "chain" else [f"T1-{m:04d}" for m in range(n) if n // 25 == m // 25 + 1]
+
+    contract = examples.phase(*(examples.task(f"T1-{n:04d}", *needed(n)) for n in range(1000)))
+    drawn = graph_svg.render(contract)
+    assert drawn.count('class="box"') == 1000
+    assert drawn.count('class="line"') == sum(map(len, contract.dependencies.values()))

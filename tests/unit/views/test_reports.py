@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from idumb.views import checkpoint, progress, standing, state_json, summary, verification
+from idumb.app import ports
+from idumb.views import checkpoint, documents, progress, state_json, summary, verification
 from tests.unit.views import examples
 
 NOW = "2026-01-02T04:00:00.000000Z"
@@ -37,11 +38,11 @@ def _section(text: str, title: str) -> str:
 
 def _summary(log: examples.Log, **more: Any) -> str:
     given = {"evidence": log.evidence_by_task, "line_counts": COUNTS, "now": NOW, "links": LINKS, **more}
-    return summary.render(log.contract, log.state, **given)
+    return summary.render(log.contract, log.state, log.statuses, **given)
 
 
 def _verification(log: examples.Log) -> str:
-    return verification.render(log.contract, log.state, evidence=log.evidence_by_task, now=NOW)
+    return verification.render(log.contract, log.record, now=NOW)
 
 
 def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
@@ -59,7 +60,7 @@ def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
     assert front["snapshot"] == "5" * 40
 
 
-def test_a_checkpoint_shows_only_the_evidence_of_its_attempt_and_the_ledger() -> None:
+def test_a_checkpoint_shows_evidence_ledger_and_deviations() -> None:
     log = examples.partial_run()
     ledger = [{"path": "notes|1.txt", "status": "undeclared", "actual": "created", "declared": None}]
     text = checkpoint.render(
@@ -77,6 +78,32 @@ def test_a_checkpoint_of_a_completed_task_passes() -> None:
     assert front["verdict"] == "PASS"
 
 
+def test_an_attempt_that_was_never_judged_has_no_verdict() -> None:
+    log = examples.Log(examples.slugs())
+    log.attempt("T1-01", "timed_out", reason="took too long")
+    front = _front(checkpoint.render(log.contract.tasks["T1-01"], log.state))
+    assert (front["status"], front["validation_result"], front["verdict"]) == ("failed", "skipped", None)
+
+
+@pytest.mark.parametrize(("ledger_status", "verdict"), [("declared", "PARTIAL"), ("undeclared", "FAIL")])
+def test_some_proof_makes_a_partial_unless_the_ledger_is_broken(ledger_status: str, verdict: str) -> None:
+    log = examples.partial_run()
+    log.evidence("T1-02", "AC-2", "passed", 2)
+    line = {"path": "a", "status": ledger_status, "actual": "created", "declared": None}
+    text = checkpoint.render(
+        log.contract.tasks["T1-02"], log.state, evidence=log.evidence_by_task["T1-02"], ledger=[line]
+    )
+    assert _front(text)["verdict"] == verdict
+
+
+def test_a_persons_answer_is_shown_as_the_proof_it_is() -> None:
+    log = examples.Log(examples.slugs())
+    log.evidence("T1-01", "AC-1", "passed", command=None, exit_code=None, output="ann answered yes: | fine")
+    log.complete("T1-01")
+    text = checkpoint.render(log.contract.tasks["T1-01"], log.state, evidence=log.evidence_by_task["T1-01"])
+    assert r"| AC-1 | passed | ann answered yes: \| fine | - |" in text
+
+
 def test_a_task_without_a_checkpoint_has_no_document() -> None:
     log = examples.partial_run()
     with pytest.raises(ValueError, match="no checkpoint"):
@@ -86,7 +113,7 @@ def test_a_task_without_a_checkpoint_has_no_document() -> None:
 def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
     """R-LOG-4."""
     log = examples.partial_run()
-    found = json.loads(progress.render(log.contract, log.state, git_hash=examples.COMMIT))
+    found = json.loads(progress.render(log.state, log.statuses, head=examples.COMMIT))
     assert (found["completed"], found["failed"], found["blocked"]) == (["T1-01", "T1-04"], ["T1-02"], ["T1-03"])
     assert (found["waiting"], found["remaining"], found["current"]) == (["T1-05"], [], None)
     assert found["git_hash"] == examples.COMMIT
@@ -96,7 +123,7 @@ def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
 def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> None:
     log = examples.Log(examples.slugs())
     log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
-    found = json.loads(progress.render(log.contract, log.state))
+    found = json.loads(progress.render(log.state, log.statuses))
     assert (found["current"], found["git_hash"]) == ("T1-01", "no-git")
     assert found["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
 
@@ -104,11 +131,11 @@ def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> N
 def test_an_accepted_task_counts_as_completed_but_is_named_apart() -> None:
     log = examples.partial_run()
     log.add("task.accepted", "T1-02", reason="good enough")
-    found = json.loads(progress.render(log.contract, log.state))
+    found = json.loads(progress.render(log.state, log.statuses))
     assert "T1-02" in found["completed"]
     assert found["accepted"] == ["T1-02"]
     assert "accepted by a person: good enough" in _section(_summary(log), "Completed Tasks")
-    assert standing.statuses(log.contract, log.state)["T1-03"] == "ready"
+    assert log.statuses["T1-03"] == "ready"
 
 
 def test_state_keeps_unknown_keys_and_does_not_double_history() -> None:
@@ -262,8 +289,8 @@ def test_verification_never_counts_opinions_or_missing_evidence_as_proof() -> No
 
 def test_a_verify_command_proves_the_criteria_that_are_marked_so() -> None:
     log = examples.partial_run()
-    log.evidence("T1-02", "verify", "passed", 2)
-    found = {(r.owner, r.subject): r.standing for r in verification.rows(log.contract, log.state, log.evidence_by_task)}
+    log.evidence("T1-02", "verify 1", "passed", 2)
+    found = {(r.owner, r.subject): r.standing for r in verification.rows(log.contract, log.record)}
     assert found["T1-02", "AC-2"] == "proven"
 
 
@@ -271,5 +298,26 @@ def test_evidence_of_the_phase_proves_success_criteria_and_invariants() -> None:
     log = examples.partial_run()
     log.evidence(None, "SC-1", "passed")
     log.evidence(None, "invariant INV-1", "failed")
-    found = {r.subject: r.standing for r in verification.rows(log.contract, log.state, log.evidence_by_task)}
+    found = {r.subject: r.standing for r in verification.rows(log.contract, log.record)}
     assert (found["SC-1"], found["invariant INV-1"]) == ("proven", "disproven")
+
+
+def test_the_documents_port_renders_each_document() -> None:
+    log = examples.partial_run()
+    port: ports.Documents = documents.MarkdownDocuments(lambda request: request.role)
+    evidence = log.evidence_by_task
+    text = port.summary(
+        log.contract, log.state, log.statuses, evidence=evidence, line_counts=COUNTS, now=NOW, links=LINKS
+    )
+    assert text == _summary(log)
+    assert port.verification(log.contract, log.record, now=NOW) == _verification(log)
+    assert json.loads(port.progress(log.state, log.statuses, head=None))["git_hash"] == "no-git"
+    assert _front(port.checkpoint(log.state, log.contract.tasks["T1-01"], evidence["T1-01"], []))["verdict"] == "PASS"
+
+
+def test_a_damaged_state_file_is_written_anew() -> None:
+    log = examples.partial_run()
+    port = documents.MarkdownDocuments(lambda request: request.role)
+    for existing in (None, "{ not json", "[]"):
+        state = json.loads(port.state(existing, log.state, version="1.0.0", now=NOW, result="partial"))
+        assert (state["phase"], state["history"][0]["result"]) == ("executed", "partial")

@@ -1,0 +1,79 @@
+"""The `Documents` port: each document by the module that renders it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from idumb.app.ports import PromptRequest
+from idumb.domain import run
+from idumb.domain.contract import Contract
+from idumb.domain.plan import Task
+from idumb.domain.run import RunState
+
+
+class MarkdownDocuments:
+    """Implements `Documents`. `prompt` renders what agents read, which is not this room's affair.
+
+    The modules are imported when first used: most commands write no document.
+    """
+
+    def __init__(self, prompt: Callable[[PromptRequest], str]) -> None:
+        self.prompt = prompt
+
+    def checkpoint(
+        self, state: RunState, task: Task, evidence: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
+    ) -> str:
+        from idumb.views import checkpoint
+
+        return checkpoint.render(task, state, evidence=evidence, ledger=lines)
+
+    def progress(self, state: RunState, statuses: Mapping[str, str], *, head: str | None) -> str:
+        from idumb.views import progress
+
+        return progress.render(state, statuses, head=head)
+
+    def state(self, existing: str | None, state: RunState, *, version: str, now: str, result: str) -> str:
+        from idumb.views import state_json
+
+        entry = state_json.Entry(now, f"execute-phase:{state.phase}", result)
+        return state_json.render(_object(existing), now=now, version=version, phase=_phase(state), history=[entry])
+
+    def summary(
+        self,
+        contract: Contract,
+        state: RunState,
+        statuses: Mapping[str, str],
+        *,
+        evidence: Mapping[str, Sequence[Mapping[str, Any]]],
+        line_counts: Mapping[str, tuple[int | None, int | None]],
+        now: str,
+        links: Mapping[str, str],
+    ) -> str:
+        from idumb.views import summary
+
+        return summary.render(
+            contract, state, statuses, evidence=evidence, line_counts=line_counts, now=now, links=links
+        )
+
+    def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str:
+        from idumb.views import verification
+
+        return verification.render(contract, record, now=now)
+
+
+def _phase(state: RunState) -> str:
+    """The word of iDumb for where the phase is."""
+    if state.verified:
+        return "verified"
+    return "executed" if state.state in {run.COMPLETED, run.FAILED} else "executing"
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    """The JSON object in `text`; None where it holds none, so that a damaged file is written anew."""
+    try:
+        value = json.loads(text or "")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
