@@ -7,16 +7,19 @@ Object ids are hex.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
-from idumb.domain.event import Event, NewEvent
+from idumb.domain.event import ChainCheck, Event, NewEvent
 from idumb.domain.evidence import Evidence
 from idumb.domain.finding import Finding
 from idumb.domain.ledger import Change, Entry
-from idumb.domain.plan import Condition, Plan
+from idumb.domain.plan import Condition, Plan, Task
+from idumb.domain.run import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,9 @@ class EventLog(Protocol):
     def head(self) -> tuple[int, str]:
         """(last sequence number, its hash); (0, GENESIS) when empty."""
 
+    def verify(self) -> ChainCheck:
+        """Compute every hash again and follow the chain to the first break."""
+
 
 class RunIndex(Protocol):
     """Finds runs without replaying them. A row is written in the same transaction as its event."""
@@ -305,3 +311,69 @@ class Reporter(Protocol):
 
 
 Payload = Mapping[str, Any]
+
+
+class Interrupts(Protocol):
+    """Signals, turned into `Interrupted` only where stopping is safe."""
+
+    def check(self) -> None:
+        """Raise Interrupted when the user asked to stop."""
+
+    def armed(self) -> AbstractContextManager[None]:
+        """Inside, a signal raises Interrupted at once; outside, it waits for the next `check`."""
+
+
+class Documents(Protocol):
+    """Renders what people read; pure. `views/` implements it."""
+
+    def checkpoint(
+        self, state: RunState, task: Task, evidence: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
+    ) -> str: ...
+
+    def progress(self, state: RunState, statuses: Mapping[str, str], *, head: str | None) -> str: ...
+
+    def state(self, existing: str | None, state: RunState, *, version: str, now: str, result: str) -> str: ...
+
+    def summary(
+        self,
+        contract: Contract,
+        state: RunState,
+        statuses: Mapping[str, str],
+        *,
+        evidence: Mapping[str, Sequence[Mapping[str, Any]]],
+        line_counts: Mapping[str, tuple[int | None, int | None]],
+        now: str,
+        links: Mapping[str, str],
+    ) -> str: ...
+
+    def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str: ...
+
+    def prompt(self, request: PromptRequest) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRequest:
+    """What a prompt is made of; `evidence` is of the attempt before, for the validator of this one."""
+
+    role: str
+    task: Task
+    plan: Plan
+    protected: tuple[str, ...]
+    feedback: str
+    attempt: int
+    evidence: tuple[Evidence, ...] = ()
+    diff: str = ""
+
+
+class Gate(Protocol):
+    """A check of our own, made from what changed; pure, so it never touches the workspace."""
+
+    name: str
+
+    def judge(
+        self,
+        task: Task,
+        plan: Plan,
+        changes: Sequence[Change],
+        line_counts: Mapping[str, tuple[int | None, int | None]],
+    ) -> tuple[Evidence, ...]: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from idumb.domain.decision import Answer, Decision
 from idumb.domain.plan import Task
 
 BUILDER = "builder"
@@ -34,6 +35,7 @@ class AgentRequest:
     """One piece of work for one role.
 
     `workspace` is an absolute path. `allowed_paths` are the paths and globs the task declares (without `read`).
+    `question` is set where a person is to do the work, `answer` where that person has answered already.
     `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
     `feedback` is what the validator said of the attempt before, "" on the first.
     """
@@ -51,6 +53,8 @@ class AgentRequest:
     environment: Mapping[str, str] = field(default_factory=dict)
     protected: tuple[str, ...] = ()
     run_id: str = ""
+    question: Decision | None = None
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class AgentResult:
     """`outcome` is one of `idumb.domain.outcome`; `transcript` names where the spooled output is kept.
 
     `exit_code` is None where there was no process. `output` holds head and tail of what was printed, bounded.
-    `question` is set by adapters that wait for a person.
+    `answer` is what a person said to the request's question.
     """
 
     outcome: str
@@ -86,3 +90,4 @@ class AgentResult:
     truncated: bool = False
     steps: tuple[StepRecord, ...] = ()
     seconds: float = 0.0
+    answer: Answer | None = None

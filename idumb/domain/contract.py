@@ -50,8 +50,16 @@ def assemble(
     tasks = {task.id: task for plan in plans for task in plan.tasks}
     if len(tasks) > MAX_TASKS:
         findings.append(
-            _at(plans[-1], plans[-1].tasks[-1], "", "phase.too-many-tasks", str(len(tasks)), f"at most {MAX_TASKS}",
-                f"The phase has {len(tasks)} tasks; at most {MAX_TASKS} fit.", "Split the phase.")
+            _at(
+                plans[-1],
+                plans[-1].tasks[-1],
+                "",
+                "phase.too-many-tasks",
+                str(len(tasks)),
+                f"at most {MAX_TASKS}",
+                f"The phase has {len(tasks)} tasks; at most {MAX_TASKS} fit.",
+                "Split the phase.",
+            )
         )
     dependencies = _effective_dependencies(plans)
     order = graph.topological_order(dependencies)
@@ -59,9 +67,7 @@ def assemble(
         findings.append(_cycle(plans, order.cycle))
     if any(f.severity == ERROR for f in findings):
         return None, tuple(findings)
-    contract = Contract(
-        phase, folder, tuple(plans), tasks, order.ids, dependencies, contract_hash(plans, settings)
-    )
+    contract = Contract(phase, folder, tuple(plans), tasks, order.ids, dependencies, contract_hash(plans, settings))
     return contract, tuple(findings)
 
 
@@ -83,15 +89,29 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
             if task.id in seen and seen[task.id][0] is not plan:
                 other, first = seen[task.id]
                 line = first.span.line if first.span else 1
-                yield _at(plan, task, "id", "task.duplicate-id", task.id, "an id unique in the phase",
-                          f"Task id {task.id} is used at {other.path}:{line} too.", "Give this task a free id.")
+                yield _at(
+                    plan,
+                    task,
+                    "id",
+                    "task.duplicate-id",
+                    task.id,
+                    "an id unique in the phase",
+                    f"Task id {task.id} is used at {other.path}:{line} too.",
+                    "Give this task a free id.",
+                )
             seen.setdefault(task.id, (plan, task))
     numbers: dict[str, Plan] = {}
     for plan in plans:
         if plan.plan in numbers:
-            yield _plan_finding(plan, "plan", "plan.duplicate-id", plan.plan, "a plan id unique in the phase",
-                                f"Plan id {plan.plan} is used by {numbers[plan.plan].path} too.",
-                                "Give this plan another id.")
+            yield _plan_finding(
+                plan,
+                "plan",
+                "plan.duplicate-id",
+                plan.plan,
+                "a plan id unique in the phase",
+                f"Plan id {plan.plan} is used by {numbers[plan.plan].path} too.",
+                "Give this plan another id.",
+            )
         numbers.setdefault(plan.plan, plan)
 
 
@@ -101,14 +121,29 @@ def _dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
         for task in plan.tasks:
             for dependency in task.depends_on:
                 if dependency == task.id:
-                    yield _at(plan, task, "depends_on", "task.self-dependency", dependency, "another task's id",
-                              f"{task.id} depends on itself.", "Take the id out of `Depends on`.")
+                    yield _at(
+                        plan,
+                        task,
+                        "depends_on",
+                        "task.self-dependency",
+                        dependency,
+                        "another task's id",
+                        f"{task.id} depends on itself.",
+                        "Take the id out of `Depends on`.",
+                    )
                 elif dependency not in known:
                     near = nearest(dependency, known)
                     hint = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
-                    yield _at(plan, task, "depends_on", "task.unknown-dependency", dependency,
-                              near or "a task id of this phase",
-                              f"{task.id} depends on {dependency}, which is no task of phase {plan.phase}.", hint)
+                    yield _at(
+                        plan,
+                        task,
+                        "depends_on",
+                        "task.unknown-dependency",
+                        dependency,
+                        near or "a task id of this phase",
+                        f"{task.id} depends on {dependency}, which is no task of phase {plan.phase}.",
+                        hint,
+                    )
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
@@ -117,17 +152,31 @@ def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
         for dependency in plan.depends_on:
             if dependency == plan.plan or dependency not in known:
                 what = "itself" if dependency == plan.plan else f"{dependency}, which is no plan of this phase"
-                yield _plan_finding(plan, "depends_on", "plan.unknown-dependency", dependency,
-                                    nearest(dependency, known - {plan.plan}) or "the id of another plan of this phase",
-                                    f"Plan {plan.plan} depends on {what}.", "Correct `depends_on`.")
+                yield _plan_finding(
+                    plan,
+                    "depends_on",
+                    "plan.unknown-dependency",
+                    dependency,
+                    nearest(dependency, known - {plan.plan}) or "the id of another plan of this phase",
+                    f"Plan {plan.plan} depends on {what}.",
+                    "Correct `depends_on`.",
+                )
 
 
 def _cycle(plans: Sequence[Plan], cycle: Sequence[str]) -> Finding:
     owner = {task.id: (plan, task) for plan in plans for task in plan.tasks}
     plan, task = owner[cycle[0]]
     named = " → ".join(cycle)
-    return _at(plan, task, "depends_on", "plan.cycle", named, "dependencies without a cycle",
-               f"The dependencies go round: {named}.", "Take one of these dependencies away.")
+    return _at(
+        plan,
+        task,
+        "depends_on",
+        "plan.cycle",
+        named,
+        "dependencies without a cycle",
+        f"The dependencies go round: {named}.",
+        "Take one of these dependencies away.",
+    )
 
 
 def readiness(contract: Contract, settings: Settings) -> tuple[Finding, ...]:
@@ -156,22 +205,51 @@ def _builder_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Fi
     name = builder_of(plan, task, settings)
     builtin = {"steps", "human"}
     if name is None:
-        yield _at(plan, task, "builder", "task.no-builder", "no steps and no builder", "steps, or a builder",
-                  f"Nothing can build {task.id}: it has no steps, and neither task, plan nor configuration names a"
-                  " builder.", "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml.")
+        yield _at(
+            plan,
+            task,
+            "builder",
+            "task.no-builder",
+            "no steps and no builder",
+            "steps, or a builder",
+            f"Nothing can build {task.id}: it has no steps, and neither task, plan nor configuration names a builder.",
+            "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml.",
+        )
     elif name == "steps" and not task.steps:
-        yield _at(plan, task, "builder", "task.no-builder", "builder steps without steps", "a `yaml steps` fence",
-                  f"{task.id} is built by its steps but has none.", "Add a `yaml steps` fence.")
+        yield _at(
+            plan,
+            task,
+            "builder",
+            "task.no-builder",
+            "builder steps without steps",
+            "a `yaml steps` fence",
+            f"{task.id} is built by its steps but has none.",
+            "Add a `yaml steps` fence.",
+        )
     elif name not in builtin and name not in settings.bindings:
         near = nearest(name, [*settings.bindings, *builtin])
-        yield _at(plan, task, "builder", "task.unknown-builder", name, near or "a binding of .idumb/config.yaml",
-                  f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
-                  f"Did you mean {near}?" if near else "Define it under `bindings`.")
+        yield _at(
+            plan,
+            task,
+            "builder",
+            "task.unknown-builder",
+            name,
+            near or "a binding of .idumb/config.yaml",
+            f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
+            f"Did you mean {near}?" if near else "Define it under `bindings`.",
+        )
     validator = validator_of(plan, task, settings)
     if validator is not None and validator not in {"human", *settings.bindings}:
-        yield _at(plan, task, "validator", "task.unknown-validator", validator, "a binding of .idumb/config.yaml",
-                  f"{task.id} names the validator {validator}, which .idumb/config.yaml does not define.",
-                  "Define it under `bindings`.")
+        yield _at(
+            plan,
+            task,
+            "validator",
+            "task.unknown-validator",
+            validator,
+            "a binding of .idumb/config.yaml",
+            f"{task.id} names the validator {validator}, which .idumb/config.yaml does not define.",
+            "Define it under `bindings`.",
+        )
 
 
 def _proof_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Finding]:
@@ -181,15 +259,30 @@ def _proof_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Find
     proven = proofs(task)
     has_validator = validator_of(plan, task, settings) is not None
     if not has_validator and not task.tests and all(p in (UNPROVEN, "opinion") for p in proven.values()):
-        yield _at(plan, task, "acceptance", "task.no-proof", "no criterion with a proof", "check, verify or human",
-                  f"Nothing proves {task.id}: no criterion has a check, no Verify command covers it, no validator is"
-                  " bound.", "Write `— check: \\`command\\`` behind a criterion, or a Verify field.",
-                  severity=ERROR)
+        yield _at(
+            plan,
+            task,
+            "acceptance",
+            "task.no-proof",
+            "no criterion with a proof",
+            "check, verify or human",
+            f"Nothing proves {task.id}: no criterion has a check, no Verify command covers it, no validator is bound.",
+            "Write `— check: \\`command\\`` behind a criterion, or a Verify field.",
+            severity=ERROR,
+        )
     elif any(p == UNPROVEN for p in proven.values()):
         names = ", ".join(c for c, p in proven.items() if p == UNPROVEN)
-        yield _at(plan, task, "acceptance", "criterion.unproven", names, "check, verify, human or opinion",
-                  f"{task.id}: nothing proves {names}.", "Write a proof behind the criterion.",
-                  severity=ERROR if strict else WARNING)
+        yield _at(
+            plan,
+            task,
+            "acceptance",
+            "criterion.unproven",
+            names,
+            "check, verify, human or opinion",
+            f"{task.id}: nothing proves {names}.",
+            "Write a proof behind the criterion.",
+            severity=ERROR if strict else WARNING,
+        )
 
 
 def proofs(task: Task) -> dict[str, str]:
@@ -220,14 +313,31 @@ def _one_path(
 ) -> Iterable[Finding]:
     why = paths.problem(path)
     if why is not None:
-        yield _at(plan, task, field, "path.outside-workspace", path, "a path inside the workspace",
-                  f"{task.id}: the path {path!r} {why}.", "Write it relative to the workspace root.", line=line)
+        yield _at(
+            plan,
+            task,
+            field,
+            "path.outside-workspace",
+            path,
+            "a path inside the workspace",
+            f"{task.id}: the path {path!r} {why}.",
+            "Write it relative to the workspace root.",
+            line=line,
+        )
         return
     rule = paths.protecting_rule(path, protected, literal)
     if rule is not None:
-        yield _at(plan, task, field, "path.protected", path, "a path that is not protected",
-                  f"{task.id} would write {path}, which is protected by {rule}.",
-                  "Take the path out of the task; idumb never writes it.", line=line)
+        yield _at(
+            plan,
+            task,
+            field,
+            "path.protected",
+            path,
+            "a path that is not protected",
+            f"{task.id} would write {path}, which is protected by {rule}.",
+            "Take the path out of the task; idumb never writes it.",
+            line=line,
+        )
 
 
 def consent_paths(contract: Contract) -> tuple[str, ...]:
@@ -273,12 +383,11 @@ def _at(
     line: int = 0,
 ) -> Finding:
     span = task.spans.get(field) or task.span
-    return Finding(code, severity, plan.path, line or (span.line if span else 1), 1, field, found, accepted, message,
-                   mend)
+    return Finding(
+        code, severity, plan.path, line or (span.line if span else 1), 1, field, found, accepted, message, mend
+    )
 
 
-def _plan_finding(
-    plan: Plan, field: str, code: str, found: str, accepted: str, message: str, mend: str
-) -> Finding:
+def _plan_finding(plan: Plan, field: str, code: str, found: str, accepted: str, message: str, mend: str) -> Finding:
     span = plan.spans.get(field)
     return Finding(code, ERROR, plan.path, span.line if span else 1, 1, field, found, accepted, message, mend)

@@ -109,9 +109,7 @@ def compare(
     allowed = frozenset(accepted)
     lines = [_line(change, literal, globs, protected, allowed) for change in changes]
     changed = {change.path for change in changes}
-    lines.extend(
-        Line(claim.path, MISSING, None, claim.verb) for claim in literal.values() if claim.path not in changed
-    )
+    lines.extend(Line(claim.path, MISSING, None, claim.verb) for claim in literal.values() if claim.path not in changed)
     return Ledger(tuple(lines))
 
 

@@ -171,7 +171,11 @@ def _task_carried(state: RunState, event: Event) -> None:
     p = event.payload
     checkpoint = Checkpoint(**{**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])})
     state.update(
-        _task(event), status=p["status"], checkpoint=checkpoint, carried_from=p["from_run"], left=checkpoint.tree,
+        _task(event),
+        status=p["status"],
+        checkpoint=checkpoint,
+        carried_from=p["from_run"],
+        left=checkpoint.tree,
         reason=p.get("reason", ""),
     )
 
@@ -181,16 +185,29 @@ def _attempt_started(state: RunState, event: Event) -> None:
     number = event.attempt or 1
     state.attempted.setdefault(task, event.seq)
     state.update(
-        task, status=outcome.RUNNING, running=True, attempt=number, base=p["base"], snapshot=p["snapshot"],
-        outcome=None, intended=None, reason="",
+        task,
+        status=outcome.RUNNING,
+        running=True,
+        attempt=number,
+        base=p["base"],
+        snapshot=p["snapshot"],
+        outcome=None,
+        intended=None,
+        reason="",
     )
 
 
 def _attempt_interrupted(state: RunState, event: Event) -> None:
     p = event.payload
     state.update(
-        _task(event), status=outcome.PENDING, running=False, outcome=outcome.CANCELLED, left=p.get("left"),
-        touched=tuple(p.get("touched", ())), reason=p.get("reason", ""), intended=None,
+        _task(event),
+        status=outcome.PENDING,
+        running=False,
+        outcome=outcome.CANCELLED,
+        left=p.get("left"),
+        touched=tuple(p.get("touched", ())),
+        reason=p.get("reason", ""),
+        intended=None,
     )
 
 
@@ -198,9 +215,17 @@ def _attempt_finished(state: RunState, event: Event) -> None:
     p, task = event.payload, _task(event)
     known = state.tasks[task]
     state.update(
-        task, running=False, attempts=known.attempts + 1, outcome=p["outcome"], left=p["left"],
-        touched=tuple(p["touched"]), deviations=tuple(p.get("deviations", ())), feedback=p.get("feedback", ""),
-        reason=p.get("reason", ""), seconds=known.seconds + p.get("seconds", 0.0), status=outcome.RUNNING,
+        task,
+        running=False,
+        attempts=known.attempts + (p["outcome"] != outcome.WAITING),
+        outcome=p["outcome"],
+        left=p["left"],
+        touched=tuple(p["touched"]),
+        deviations=tuple(p.get("deviations", ())),
+        feedback=p.get("feedback", ""),
+        reason=p.get("reason", ""),
+        seconds=known.seconds + p.get("seconds", 0.0),
+        status=outcome.RUNNING,
         accepted_paths=tuple(p.get("accepted_paths", ())),
     )
 
@@ -212,8 +237,16 @@ def _checkpoint_intended(state: RunState, event: Event) -> None:
 def _checkpoint_recorded(state: RunState, event: Event) -> None:
     p = event.payload
     checkpoint = Checkpoint(
-        status=p["status"], git_hash=p["git_hash"], snapshot=p["snapshot"], tree=p["tree"], files=tuple(p["files"]),
-        attempt=event.attempt or 1, seconds=p["seconds"], at=event.at, seq=event.seq, error=p.get("error"),
+        status=p["status"],
+        git_hash=p["git_hash"],
+        snapshot=p["snapshot"],
+        tree=p["tree"],
+        files=tuple(p["files"]),
+        attempt=event.attempt or 1,
+        seconds=p["seconds"],
+        at=event.at,
+        seq=event.seq,
+        error=p.get("error"),
         commit=p.get("commit"),
     )
     state.update(_task(event), checkpoint=checkpoint, intended=None)
@@ -232,8 +265,13 @@ def _task_status(value: str) -> Callable[[RunState, Event], None]:
 
 def _task_waiting(state: RunState, event: Event) -> None:
     p = event.payload
-    state.update(_task(event), status=outcome.WAITING, running=False, reason=p.get("reason", ""),
-                 decisions=tuple(p.get("decisions", ())))
+    state.update(
+        _task(event),
+        status=outcome.WAITING,
+        running=False,
+        reason=p.get("reason", ""),
+        decisions=tuple(p.get("decisions", ())),
+    )
 
 
 def _task_reset(state: RunState, event: Event) -> None:
@@ -257,7 +295,9 @@ def _rollback(state: RunState, event: Event) -> None:
     """Tasks after the checkpoint are as if never tried; what they were is kept for `undo`."""
     trimmed = {task: state.tasks[task] for task in event.payload["tasks"] if task in state.tasks}
     state.operations[event.operation] = {
-        "tasks": trimmed, "verification": state.verification, "state": state.state,
+        "tasks": trimmed,
+        "verification": state.verification,
+        "state": state.state,
         "attempted": {t: s for t, s in state.attempted.items() if t in trimmed},
     }
     for task, known in trimmed.items():
@@ -275,8 +315,10 @@ def _undo(state: RunState, event: Event) -> None:
     if kept is None:
         return
     state.operations[event.operation] = {
-        "tasks": {task: state.tasks[task] for task in kept["tasks"]}, "verification": state.verification,
-        "state": state.state, "attempted": {t: s for t, s in state.attempted.items() if t in kept["tasks"]},
+        "tasks": {task: state.tasks[task] for task in kept["tasks"]},
+        "verification": state.verification,
+        "state": state.state,
+        "attempted": {t: s for t, s in state.attempted.items() if t in kept["tasks"]},
     }
     state.tasks.update(kept["tasks"])
     for task in kept["tasks"]:

@@ -1,0 +1,301 @@
+"""Execute a phase: consent, one owner, a new run or the unfinished one, every task, the reports, then verify-work."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app import consent, loading, publish, recovery, runner, schedule, session, verify_work
+from idumb.app.journal import Journal
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain import errors, outcome
+from idumb.domain.contract import Contract
+from idumb.domain.errors import Interrupted, Refusal
+from idumb.domain.event import NewEvent
+from idumb.domain.plan import STRICT
+from idumb.domain.run import COMPLETED, RunState, run_id
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `execute-phase`; None means that the configuration decides."""
+
+    phase: str
+    approve: str | None = None
+    mode: str | None = None
+    max_attempts: int | None = None
+    on_deviation: str | None = None
+    verify: bool = True
+    force: bool = False
+    workspace: str | None = None
+    command: str = "execute-phase"
+
+
+def execute(services: Services, request: Request) -> Result:
+    """Start the phase's run, or go on with the unfinished run of the same contract."""
+    contract = prepare(services, request)
+    with session.owned(services, request.command) as owned:
+        state = unfinished(services, contract)
+        journal = owned.journal(state or RunState())
+        if state is None:
+            refuse_verified(services, contract, force=request.force)
+            start(services, journal, contract, request)
+        else:
+            journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
+        return carry_out(services, journal, contract, request)
+
+
+def prepare(services: Services, request: Request) -> Contract:
+    """Everything that can refuse before anything is touched."""
+    session.require_initialised(services)
+    contract = loading.runnable(loading.load(services.plans, request.phase, services.settings), services.settings)
+    if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
+        raise Refusal(
+            "mode.strict-plan",
+            "The plan says `mode: strict`; --mode guided cannot soften it.",
+            hint="Change the plan's mode, or leave --mode away",
+        )
+    session.require_repository(services)
+    consent.ensure(services, contract, approve=request.approve, mode=request.mode)
+    return contract
+
+
+def unfinished(services: Services, contract: Contract) -> RunState | None:
+    """The phase's newest run, if it is of this contract and has something left to do."""
+    state = session.latest_run(services, contract.phase)
+    if state is None or state.contract_hash != contract.hash or state.state == COMPLETED:
+        return None
+    return state
+
+
+def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
+    state = session.latest_run(services, contract.phase)
+    if state is None or force:
+        return
+    if state.verified:
+        raise Refusal(
+            "phase.verified",
+            f"Phase {contract.phase} is verified already.",
+            hint=f"idumb execute-phase {contract.phase} --force runs it again from the start",
+        )
+
+
+def start(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
+    """Snapshot the base, keep the plans' bytes, begin the run, carry over what is done and unchanged."""
+    before = session.latest_run(services, contract.phase)
+    number = services.runs.count(contract.phase) + 1
+    head = services.history.head()
+    run = run_id(contract.hash, head.commit, number)
+    base = services.trees.snapshot(services.run_ref(run, "base"), f"before run {number} of phase {contract.phase}")
+    blobs = {path: services.trees.store(data) for path, data in services.plans.plans(contract.folder)}
+    services.trees.keep_blobs(services.run_ref(run, "plans"), blobs, f"plans of run {number}")
+    digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
+    started = journal.event(
+        "run.started",
+        phase=contract.phase,
+        folder=contract.folder,
+        number=number,
+        contract_hash=contract.hash,
+        plans=[[p.path, p.sha256] for p in contract.plans],
+        mode=request.mode or contract.mode,
+        policy=services.settings.git.commit,
+        base_commit=head.commit,
+        base_tree=base.tree,
+        base_snapshot=base.commit,
+        branch=head.branch,
+        tasks=[[task, digests[task]] for task in contract.order],
+        workspace=request.workspace or services.settings.run.workspace,
+    )
+    events = [_for_run(started, run)]
+    if request.force and before is not None and before.verified:
+        events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
+    elif before is not None:
+        events += [_for_run(e, run) for e in _carried(journal, contract, before, digests)]
+    journal.write(*events)
+
+
+def _for_run(event: NewEvent, run: str) -> NewEvent:
+    return dataclasses.replace(event, run=run)
+
+
+def _carried(journal: Journal, contract: Contract, before: RunState, digests: Mapping[str, str]) -> list[NewEvent]:
+    """Tasks done by the run before whose text is the same, and all whose dependencies are carried too."""
+    events: list[NewEvent] = []
+    carried: set[str] = set()
+    for task in contract.order:
+        known = before.tasks.get(task)
+        if known is None or known.status not in outcome.DONE or known.digest != digests[task]:
+            continue
+        if known.checkpoint is None or not set(contract.dependencies[task]) <= carried:
+            continue
+        carried.add(task)
+        c = known.checkpoint
+        events.append(
+            journal.event(
+                "task.carried",
+                task,
+                from_run=before.id,
+                status=known.status,
+                reason=known.reason,
+                checkpoint={
+                    "status": c.status,
+                    "git_hash": c.git_hash,
+                    "snapshot": c.snapshot,
+                    "tree": c.tree,
+                    "files": list(c.files),
+                    "attempt": c.attempt,
+                    "seconds": c.seconds,
+                    "at": c.at,
+                    "seq": c.seq,
+                    "error": c.error,
+                    "commit": c.commit,
+                },
+            )
+        )
+    return events
+
+
+def carry_out(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
+    """Recover, run the tasks, write the reports, verify; whatever happens, the next command is known."""
+    bench = session.bench(
+        services,
+        journal,
+        contract,
+        on_deviation=request.on_deviation,
+        max_attempts=request.max_attempts,
+        workspace=request.workspace,
+    )
+    try:
+        recovery.recover(bench)
+        recovery.resolve_waiting(bench)
+        for task in (contract.tasks[t] for t in contract.order):
+            if journal.state.tasks[task.id].status in schedule.RUNNABLE:
+                runner.refuse_foreign_changes(bench, task)
+        ending = runner.run_tasks(bench)
+    except Interrupted as interrupted:
+        journal.write(journal.event("run.interrupted", reason=f"signal {interrupted.signal_number}"))
+        publish.write_progress(services, contract, journal.state)
+        raise
+    except Refusal as refusal:
+        journal.write(journal.event("run.halted", reason=refusal.message))
+        publish.write_progress(services, contract, journal.state)
+        raise
+    finally:
+        bench.workspace.close()
+    return conclude(services, journal, contract, request, ending)
+
+
+def conclude(
+    services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending
+) -> Result:
+    shown = schedule.statuses(contract, journal.state)
+    done = all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values())
+    kind = {"done": "run.completed" if done else "run.failed"}.get(ending.kind, "run.halted")
+    journal.write(journal.event(kind, reason=ending.words))
+    reports = publish.ending(services, contract, journal.state)
+    verification = None
+    if done and request.verify:
+        verification = verify_work.judge(services, journal, contract)
+        reports = (*reports, verify_work.write_report(services, contract, verification))
+        publish.ending(services, contract, journal.state)
+    warnings = _commit_reports(services, journal, reports, request)
+    return _result(services, journal.state, contract, ending, shown, verification, warnings)
+
+
+def _commit_reports(
+    services: Services, journal: Journal, reports: tuple[str, ...], request: Request
+) -> tuple[str, ...]:
+    if not services.settings.git.commit_reports or journal.state.policy != "task":
+        return ()
+    commit, words = publish.commit_reports(services, journal.state, reports)
+    if commit is not None:
+        journal.write(journal.event("reports.committed", commit=commit, paths=list(reports)))
+    return (f"git refused the commit of the reports: {words}",) if words else ()
+
+
+def _result(
+    services: Services,
+    state: RunState,
+    contract: Contract,
+    ending: runner.Ending,
+    shown: Mapping[str, str],
+    verification: Mapping[str, Any] | None,
+    warnings: tuple[str, ...],
+) -> Result:
+    counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
+    done = all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values())
+    word = "complete" if done else ("waiting" if ending.kind == "waiting" else "partial")
+    if not done and not any(s in outcome.DONE for s in shown.values()) and word == "partial":
+        word = "failed"
+    data: dict[str, Any] = {
+        "run": state.id,
+        "phase": state.phase,
+        "outcome": word,
+        "reason": ending.words,
+        "counts": counts,
+        "total": len(shown),
+        "contract_hash": contract.hash,
+        "tasks": [session.task_row(state, contract, t, shown) for t in contract.order],
+        "summary": publish.report_path(contract.folder, "SUMMARY"),
+        "files_modified": len({p for t in state.attempted for p in state.tasks[t].touched}),
+        "verification": verification,
+        "decisions": session.pending(state),
+        "next": session.next_commands(contract, shown, ending.kind, verification),
+    }
+    if word == "complete":
+        return _complete(data, verification, warnings, contract)
+    failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
+    data["failure"] = _structured_failure(services, state, contract, failed)
+    code = errors.EXIT_WAITING if word == "waiting" else errors.EXIT_FAILED
+    words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
+    slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
+    return Result(
+        data,
+        code,
+        warnings,
+        (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", data["next"][0]),
+    )
+
+
+def _complete(
+    data: dict[str, Any], verification: Mapping[str, Any] | None, warnings: tuple[str, ...], contract: Contract
+) -> Result:
+    if verification is None or verification["status"] == "passed":
+        return Result(data, errors.EXIT_DONE, warnings)
+    waiting = verification["status"] == "waiting"
+    return Result(
+        data,
+        errors.EXIT_WAITING if waiting else errors.EXIT_FAILED,
+        warnings,
+        (
+            "verification.waiting" if waiting else "verification.failed",
+            f"All tasks of phase {contract.phase} are done, but verify-work says {verification['status']}:"
+            f" {verification['reason']}",
+            data["next"][0],
+        ),
+    )
+
+
+def _structured_failure(
+    services: Services, state: RunState, contract: Contract, task: str | None
+) -> dict[str, Any] | None:
+    """Source A's answer on failure: what, where, with which tool, under which plan, and its audit trail."""
+    if task is None or task not in contract.tasks:
+        return None
+    trail = list(services.log.events(run=state.id, task=task))
+    steps = [e for e in trail if e.kind == "step.finished" and not e.payload["ok"]]
+    plan = contract.plan_of(task)
+    return {
+        "status": "failed",
+        "step_id": f"{task}.{steps[-1].payload['index']}" if steps else task,
+        "tool": steps[-1].payload["tool"]
+        if steps
+        else contracts.builder_of(plan, contract.tasks[task], services.settings),
+        "error": state.tasks[task].reason,
+        "plan_hash": plan.sha256,
+        "audit_trail": [{"seq": e.seq, "kind": e.kind, "at": e.at} for e in trail],
+    }

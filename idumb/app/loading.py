@@ -1,0 +1,90 @@
+"""Reads a phase's plans into a contract, with every finding, or refuses with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from idumb.app import ports
+from idumb.domain import contract as contracts
+from idumb.domain.contract import Contract
+from idumb.domain.errors import InputError
+from idumb.domain.finding import ERROR, Finding, errors
+from idumb.domain.plan import Plan
+from idumb.domain.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`contract` is None when a finding of the format or the graph is an error."""
+
+    phase: str
+    folder: str
+    contract: Contract | None
+    findings: tuple[Finding, ...]
+    paths: tuple[str, ...]
+    sources: tuple[tuple[str, bytes], ...] = ()
+
+
+def load(plans: ports.PlanFiles, phase: str, settings: Settings) -> Loaded:
+    """Parse and assemble; raises only when the phase itself cannot be found or has no plan."""
+    folder = plans.phase_folder(phase)
+    sources = plans.plans(folder)
+    if not sources:
+        raise InputError(
+            "phase.no-plan",
+            f"No plan in {folder}: no file ends in PLAN.md.",
+            hint=f"Write {folder}/01-PLAN.md; docs/plan-format.md shows one",
+        )
+    return assemble(phase, folder, [(path, plans.parse(data, path)) for path, data in sources], settings, sources)
+
+
+def assemble(
+    phase: str,
+    folder: str,
+    parsed: Sequence[tuple[str, ports.ParsedPlan]],
+    settings: Settings,
+    sources: Sequence[tuple[str, bytes]] = (),
+) -> Loaded:
+    findings = [f for _, p in parsed for f in p.findings]
+    good: list[Plan] = [p.plan for _, p in parsed if p.plan is not None]
+    findings += [_wrong_phase(plan, good[0]) for plan in good if plan.phase != good[0].phase]
+    contract: Contract | None = None
+    if len(good) == len(parsed) and not errors(findings):
+        contract, more = contracts.assemble(good[0].phase, folder, good, settings)
+        findings += more
+    paths = tuple(path for path, _ in parsed)
+    return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources))
+
+
+def _wrong_phase(plan: Plan, first: Plan) -> Finding:
+    span = plan.spans.get("phase")
+    return Finding(
+        "plan.other-phase",
+        ERROR,
+        plan.path,
+        span.line if span else 1,
+        1,
+        "phase",
+        plan.phase,
+        first.phase,
+        f"{plan.path} says phase {plan.phase}, {first.path} in the same folder says {first.phase}.",
+        "Spell the phase alike in all plans of a folder.",
+    )
+
+
+def runnable(loaded: Loaded, settings: Settings) -> Contract:
+    """The contract, if it is legal and can be executed here; InputError with every finding otherwise."""
+    findings = list(loaded.findings)
+    if loaded.contract is not None:
+        findings += contracts.readiness(loaded.contract, settings)
+    wrong = errors(findings)
+    if loaded.contract is None or wrong:
+        count = len(wrong)
+        raise InputError(
+            "plan.invalid",
+            f"Phase {loaded.phase} cannot be executed: {count} error{'s' * (count != 1)}.",
+            findings=findings,
+            hint=f"idumb check-plan {loaded.phase}",
+        )
+    return loaded.contract

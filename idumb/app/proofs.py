@@ -1,0 +1,236 @@
+"""Proofs of a task: which checks must hold, what people must answer, and the verdict that follows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from idumb.app import ports
+from idumb.domain import agent, contract, evidence, ledger, outcome
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.evidence import Evidence
+from idumb.domain.plan import CHECK, HUMAN, OPINION, UNPROVEN, Criterion, Plan, Task
+from idumb.domain.settings import Settings
+
+YES = "yes"
+NO = "no"
+DONE = "done"
+NOT_DONE = "not-done"
+_AGREES = frozenset({YES, DONE})
+_REFUSES = frozenset({NO, NOT_DONE})
+
+
+def before(checks: ports.Checks, task: Task, settings: Settings, tree: str, first: bool) -> tuple[Evidence, ...]:
+    """Preconditions; on the first attempt also tests that must fail, or pass, before the work."""
+    limit = float(settings.run.check_timeout)
+    found = [
+        checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
+        for i, condition in enumerate(task.preconditions, 1)
+    ]
+    for i, test in enumerate(task.tests, 1):
+        if first:
+            made = checks.command(
+                f"test {i} before", test.intent or test.command, test.command, timeout=limit, tree=tree
+            )
+            found.append(_expected(made, test.before))
+    return tuple(found)
+
+
+def _expected(found: Evidence, wanted: str) -> Evidence:
+    """A test that is to fail has proven its point by failing; an error or a timeout proves nothing."""
+    if wanted == "passes" or found.result not in (evidence.PASSED, evidence.FAILED):
+        return found
+    turned = evidence.FAILED if found.passed else evidence.PASSED
+    return dataclasses.replace(found, result=turned, text=f"{found.text} (must fail before the work)")
+
+
+def after(
+    checks: ports.Checks,
+    task: Task,
+    plan: Plan,
+    settings: Settings,
+    tree: str | None,
+    interrupts: ports.Interrupts,
+) -> Iterator[Evidence]:
+    """Criteria, Verify, tests, postconditions and invariants, each run once on the frozen candidate."""
+    limit = float(settings.run.check_timeout)
+    effective = contract.proofs(task)
+    for criterion in task.acceptance:
+        interrupts.check()
+        with interrupts.armed():
+            yield from _of_criterion(checks, criterion, effective[criterion.id], limit, tree)
+    commands = [("verify", f"verify {i}", c, c) for i, c in enumerate(task.verify, 1)]
+    commands += [("test", f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)]
+    wanted = None if task.invariants is None else set(task.invariants)
+    commands += [
+        ("invariant", f"invariant {i.id}", i.text, i.check) for i in plan.invariants if wanted is None or i.id in wanted
+    ]
+    for _, subject, text, command in commands:
+        interrupts.check()
+        with interrupts.armed():
+            yield checks.command(subject, text, command, timeout=limit, tree=tree)
+    for i, condition in enumerate(task.postconditions, 1):
+        with interrupts.armed():
+            yield checks.condition(f"postcondition {i}", condition, timeout=limit, tree=tree)
+
+
+def _of_criterion(
+    checks: ports.Checks, criterion: Criterion, proof: str, limit: float, tree: str | None
+) -> Iterator[Evidence]:
+    if proof == CHECK and criterion.command:
+        yield checks.command(criterion.id, criterion.text, criterion.command, timeout=limit, tree=tree)
+    elif proof == OPINION:
+        yield Evidence(criterion.id, criterion.text, evidence.OPINION, tree=tree)
+    elif proof == UNPROVEN:
+        yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
+
+
+def of_validator(name: str, result: agent.AgentResult, tree: str | None) -> Evidence:
+    """A validator's verdict as evidence. Anything but a clean PASS is no proof."""
+    words = {
+        outcome.COMPLETED: evidence.PASSED,
+        outcome.TIMED_OUT: evidence.TIMED_OUT,
+        outcome.ERRORED: evidence.ERRORED,
+    }.get(result.outcome, evidence.FAILED)
+    return Evidence(
+        f"validator {name}",
+        result.message or f"validator {name}",
+        words,
+        exit_code=result.exit_code,
+        output=result.output,
+        output_sha256=result.output_sha256,
+        truncated=result.truncated,
+        tree=tree,
+        seconds=result.seconds,
+    )
+
+
+def questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tuple[Decision, ...]:
+    """One question for each criterion that a person proves. Human kinds are one question as a whole."""
+    if task.is_human:
+        return ()
+    shown = tuple(f"{c.kind} {c.path}" for c in changes[:20])
+    return tuple(
+        Decision(
+            id=f"{task.id}.{criterion.id}.{attempt}",
+            kind="criterion",
+            task=task.id,
+            what=f"{task.id} {criterion.id}: {criterion.text}",
+            why="The plan says that a person judges this criterion.",
+            evidence=(*criterion.instructions, *shown),
+            choices=(
+                Choice(YES, "it holds", "the criterion counts as proven by you"),
+                Choice(NO, "it does not hold", "the attempt fails"),
+            ),
+        )
+        for criterion in task.acceptance
+        if criterion.proof == HUMAN
+    )
+
+
+def work_question(task: Task) -> Decision:
+    """The question that a task for a person is."""
+    if task.kind == "decision" and task.options:
+        choices = tuple(Choice(o.id, o.text, f"the record says {o.id}") for o in task.options)
+    elif task.kind == "human-verify":
+        choices = (
+            Choice(YES, "it is as it should be", "the task is complete"),
+            Choice(NO, "it is not", "the task fails and what depends on it is blocked"),
+        )
+    else:
+        choices = (
+            Choice(DONE, "it is done", "idumb goes on to the task's checks"),
+            Choice(NOT_DONE, "it cannot be done", "the task fails and what depends on it is blocked"),
+        )
+    steps = tuple(line for c in task.acceptance for line in (c.text, *c.instructions))
+    return Decision(
+        id=f"{task.id}.work",
+        kind=task.kind if task.is_human else "human-action",
+        task=task.id,
+        what=f"{task.id}: {task.title}",
+        why=task.description or "The plan leaves this task to a person.",
+        evidence=steps,
+        choices=choices,
+    )
+
+
+def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
+    return Decision(
+        id=f"{task.id}.deviation",
+        kind="deviation",
+        task=task.id,
+        what=f"{task.id} changed files it does not declare",
+        why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
+        evidence=tuple(strays),
+        choices=(
+            Choice("accept", "they belong to the task", "they are checked and committed with it"),
+            Choice("halt", "stop here", "the run halts, everything is kept, and you look at them first"),
+        ),
+    )
+
+
+def of_answers(asked: Iterable[Decision], answers: Iterable[Answer], tree: str | None) -> tuple[Evidence, ...]:
+    """People's answers as evidence; a question without one waits."""
+    given = {answer.decision: answer for answer in answers}
+    return tuple(_of_answer(question, given.get(question.id), tree) for question in asked)
+
+
+def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> Evidence:
+    subject = question.id.split(".")[1] if "." in question.id else question.id
+    if answer is None:
+        return Evidence(subject, question.what, evidence.WAITING, tree=tree)
+    result = evidence.FAILED if answer.choice in _REFUSES else evidence.PASSED
+    said = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
+    return Evidence(subject, question.what, result, output=said, tree=tree)
+
+
+def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
+    """(PASS, PARTIAL, FAIL or waiting, why). PASS needs a ledger that holds and at least one real proof."""
+    wrong = [line for line in found.lines if line.status != ledger.DECLARED]
+    if wrong:
+        return outcome.FAIL, "; ".join(_ledger_words(line) for line in wrong[:5])
+    failed = [e for e in proofs if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
+    passed = [e for e in proofs if e.passed and not _only_before(e.subject)]
+    if failed:
+        names = ", ".join(f"{e.subject} {e.result}" for e in failed[:5])
+        return (outcome.PARTIAL if passed else outcome.FAIL), names
+    if any(e.result == evidence.WAITING for e in proofs):
+        return evidence.WAITING, "waits for a person"
+    if not passed:
+        return outcome.FAIL, "nothing proves this task"
+    return outcome.PASS, ""
+
+
+def _only_before(subject: str) -> bool:
+    """Evidence made before the work proves nothing about it."""
+    return subject.startswith("precondition") or subject.endswith(" before")
+
+
+def _ledger_words(line: ledger.Line) -> str:
+    if line.status == ledger.MISSING:
+        return f"{line.path} was declared ({line.declared}) and did not change"
+    if line.status == ledger.MISMATCH:
+        return f"{line.path} was {line.actual}, declared {line.declared}"
+    if line.status == ledger.PROTECTED:
+        return f"{line.path} is protected by {line.rule} and was {line.actual}"
+    return f"{line.path} was {line.actual} and is not declared"
+
+
+def feedback(reason: str, found: ledger.Ledger, proofs: Sequence[Evidence]) -> str:
+    """What the next attempt is told: the reason, the ledger's complaints, and the end of each failed check."""
+    lines = [reason] if reason else []
+    lines += [_ledger_words(line) for line in found.lines if line.status != ledger.DECLARED]
+    for e in proofs:
+        if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT):
+            exit_words = "" if e.exit_code is None else f", exit {e.exit_code}"
+            lines.append(f"{e.subject} ({e.text}): {e.result}{exit_words}")
+            if e.command:
+                lines.append(f"$ {e.command}")
+            if e.output:
+                lines.append(e.output[-2000:].rstrip())
+    return "\n".join(dict.fromkeys(lines))
+
+
+def unresolved(proofs: Sequence[Evidence]) -> tuple[str, ...]:
+    """Criteria that nothing proves, or only a model's opinion: shown wherever the task is shown."""
+    return tuple(f"{e.subject} ({e.result})" for e in proofs if e.result in (evidence.OPINION, evidence.UNPROVEN))

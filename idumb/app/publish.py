@@ -1,0 +1,130 @@
+"""Writes the projections that people read. Never part of the truth: losing or failing them loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idumb.app import schedule
+from idumb.app.attempt import Attempt, Bench, evidence_payload
+from idumb.app.services import Services
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.run import RunState
+
+BRAIN = ".idumb/brain"
+STATE_FILE = f"{BRAIN}/state.json"
+EVERY_SECONDS = 2.0
+
+
+def execution_folder(phase: str) -> str:
+    return f"{BRAIN}/execution/{phase}"
+
+
+def checkpoint_path(phase: str, task: str) -> str:
+    return f"{execution_folder(phase)}/checkpoint-{task}.md"
+
+
+def report_path(folder: str, what: str) -> str:
+    """`.planning/phases/01-name/01-name-SUMMARY.md`."""
+    return f"{folder}/{folder.rsplit('/', 1)[-1]}-{what}.md"
+
+
+def checkpoint(bench: Bench, attempt: Attempt) -> None:
+    state = bench.journal.state
+    if state.tasks[attempt.task.id].checkpoint is None:
+        return
+    text = bench.services.documents.checkpoint(
+        state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
+    )
+    bench.services.reports.write(checkpoint_path(state.phase, attempt.task.id), text)
+
+
+def progress(bench: Bench, *, now: bool = False) -> None:
+    """progress.json, at most every two seconds while a run goes on, so that long runs stay linear."""
+    moment = bench.services.clock.monotonic()
+    if not now and moment - bench.pace.written < EVERY_SECONDS:
+        return
+    bench.pace.written = moment
+    write_progress(bench.services, bench.contract, bench.journal.state)
+
+
+def write_progress(services: Services, contract: Contract, state: RunState) -> None:
+    text = services.documents.progress(state, schedule.statuses(contract, state), head=services.history.head().commit)
+    services.reports.write(f"{execution_folder(state.phase)}/progress.json", text)
+
+
+def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+    """Everything that is written at the end of a run; the Markdown files, which may be committed."""
+    shown = schedule.statuses(contract, state)
+    write_progress(services, contract, state)
+    now = services.clock.now()
+    existing = services.reports.read(STATE_FILE)
+    services.reports.write(
+        STATE_FILE, services.documents.state(existing, state, version=services.version, now=now, result=result(shown))
+    )
+    summary = report_path(contract.folder, "SUMMARY")
+    links = {
+        t: "/".join([".."] * contract.folder.count("/") + ["..", checkpoint_path(state.phase, t)])
+        for t in state.tasks
+        if state.tasks[t].checkpoint is not None
+    }
+    services.reports.write(
+        summary,
+        services.documents.summary(
+            contract,
+            state,
+            shown,
+            evidence=evidence_by_task(services, state),
+            line_counts=_line_counts(services, state),
+            now=now,
+            links=links,
+        ),
+    )
+    checkpoints = [checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].checkpoint is not None]
+    return (summary, *(c for c in checkpoints if services.reports.exists(c)))
+
+
+def result(shown: Mapping[str, str]) -> str:
+    """B's word for a run: pass, partial or fail."""
+    done = sum(1 for s in shown.values() if s in outcome.DONE or s == outcome.SKIPPED)
+    if done == len(shown):
+        return "pass"
+    return "partial" if done else "fail"
+
+
+def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapping[str, Any]]]:
+    """The evidence of each task's last attempt, from the log."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for event in services.log.events(run=state.id, kind="evidence.recorded"):
+        if event.task in state.tasks and event.attempt == state.tasks[event.task].attempt:
+            found.setdefault(event.task, []).append(event.payload)
+    return found
+
+
+def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int | None, int | None]]:
+    """Lines added and removed between the run's base and its end, for the paths that its tasks touched."""
+    if not state.attempted:
+        return {}
+    last = state.tasks[max(state.attempted, key=state.attempted.__getitem__)]
+    touched = {path for task in state.attempted for path in state.tasks[task].touched}
+    counts = services.trees.line_counts(state.base_tree, last.left or state.base_tree)
+    return {path: count for path, count in counts.items() if path in touched}
+
+
+def commit_reports(services: Services, state: RunState, paths: Sequence[str]) -> tuple[str | None, str]:
+    """One commit with the Markdown reports; (commit, words of a refusal). Ignored files stay out of it."""
+    changed = services.history.uncommitted(paths)
+    if not changed:
+        return None, ""
+    message = (
+        f"Phase {state.phase}: reports of run {state.number}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n"
+    )
+    made = services.history.commit(
+        changed,
+        message,
+        expected_head=services.history.head().commit,
+        hooks=services.settings.git.hooks,
+        allow_empty=False,
+    )
+    return made.commit, made.words

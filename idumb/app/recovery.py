@@ -1,0 +1,170 @@
+"""What a killed or interrupted run left behind is finished, adopted or taken back. Safe to be killed itself."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from idumb.app import attempt as attempts
+from idumb.app import ports, proofs
+from idumb.app.attempt import Attempt, Bench
+from idumb.domain import ledger, outcome, paths
+from idumb.domain.decision import Answer
+from idumb.domain.errors import Refusal
+from idumb.domain.plan import Task
+from idumb.domain.run import TaskState
+
+
+def recover(bench: Bench) -> tuple[str, ...]:
+    """Bring every task that was running to a state from which the run can go on; the ids of those tasks."""
+    found = [task for task, known in bench.journal.state.tasks.items() if known.status == outcome.RUNNING]
+    for task_id in found:
+        bench.checks.end_processes()
+        _recover(bench, bench.contract.tasks[task_id], bench.journal.state.tasks[task_id])
+    return tuple(found)
+
+
+def resolve_waiting(bench: Bench) -> None:
+    """Go on with tasks whose questions have all been answered since."""
+    state = bench.journal.state
+    for task_id, known in list(state.tasks.items()):
+        if known.status == outcome.WAITING and all(d in state.answers for d in known.decisions):
+            _resolve(bench, bench.contract.tasks[task_id], known)
+
+
+def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
+    state = bench.journal.state
+    if f"{task.id}.work" in known.decisions:
+        bench.journal.write(bench.journal.event("task.reset", task.id, reason="answered"))
+        return
+    asked = proofs.questions(task, known.attempt, ())
+    given = [
+        Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
+        for a in (state.answers[d] for d in known.decisions)
+    ]
+    judged = proofs.of_answers([q for q in asked if q.id in known.decisions], given, known.left)
+    attempt = dataclasses.replace(_rebuilt(bench, task, known), evidence=judged)
+    failed = [e for e in judged if not e.passed]
+    if failed:
+        words = "; ".join(f"{e.text}: {e.output}" for e in failed)
+        attempt = dataclasses.replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, words)
+    elif not _is_present(bench, known.left or "", known.touched):
+        raise Refusal(
+            "task.changed-since",
+            f"{task.id} was judged, but its files changed since: {', '.join(known.touched[:5])}",
+            hint=f"Put them back, or idumb skip {task.id} --why REASON",
+        )
+    attempt = attempts.record_checkpoint(bench, attempt)
+    if attempt.commit_refused is not None:
+        raise _commit_refusal(bench, task, attempt.commit_refused)
+
+
+def _recover(bench: Bench, task: Task, known: TaskState) -> None:
+    if known.intended is not None:
+        commit = _commit_of(bench, task.id, known)
+        if commit is not None:
+            _record(bench, task, known, commit)
+        elif _is_present(bench, known.intended["tree"], tuple(known.intended["paths"])):
+            _commit_again(bench, task, known)
+        else:
+            record_interruption(bench, task)
+    elif known.running:
+        record_interruption(bench, task)
+    elif known.attempts >= bench.max_attempts:
+        bench.journal.write(
+            bench.journal.event("task.failed", task.id, known.attempt, reason=known.reason, attempts=known.attempts)
+        )
+    # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.
+
+
+def record_interruption(bench: Bench, task: Task) -> None:
+    """Keep the present, say what the attempt touched of its declared paths; it does not count."""
+    known = bench.journal.state.tasks[task.id]
+    if known.base is None or not (known.running or known.intended):
+        return
+    bench.checks.end_processes()
+    services = bench.services
+    ref = services.attempt_ref(bench.run, task.id, known.attempt, "interrupted")
+    declared = ledger.written_paths(task.files)
+    also = tuple(p for p in declared if not paths.has_wildcard(p))
+    kept = services.trees.snapshot(ref, f"{task.id}, attempt {known.attempt}, interrupted", also)
+    here = bench.workspace.kind == "here"
+    changed = services.trees.changes(known.base, kept.tree) if here else ()
+    touched = [c.path for c in changed if paths.matches_any(c.path, declared)]
+    bench.journal.write(
+        bench.journal.event(
+            "attempt.interrupted",
+            task.id,
+            known.attempt,
+            left=kept.tree,
+            touched=touched,
+            snapshot=kept.commit,
+            ref=ref,
+            reason="cut short by the end of the executor",
+        )
+    )
+
+
+def _commit_of(bench: Bench, task: str, known: TaskState) -> str | None:
+    """The task's commit on the branch, found by its trailers, if it was made before the crash."""
+    intended = known.intended or {}
+    for commit, trailers in bench.services.history.trailers_since(intended.get("head")):
+        if (trailers.get("Idumb-Run"), trailers.get("Idumb-Task"), trailers.get("Idumb-Attempt")) == (
+            bench.run,
+            task,
+            str(known.attempt),
+        ):
+            return commit
+    return None
+
+
+def _is_present(bench: Bench, tree: str, touched: tuple[str, ...]) -> bool:
+    """Whether each touched path is in the work tree as it is in `tree`."""
+    trees = bench.services.trees
+    present = trees.scan(touched)
+    return trees.overlay(present, tree, touched) == present
+
+
+def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
+    intended = known.intended or {}
+    attempt = _rebuilt(bench, task, known)
+    ref = bench.services.attempt_ref(bench.run, task.id, known.attempt, "checkpoint")
+    kept = bench.services.trees.keep(ref, intended["tree"], f"after {task.id}, attempt {known.attempt}", known.snapshot)
+    head = bench.services.history.head()
+    attempt = attempts.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+    if attempt.commit_refused is not None:
+        raise _commit_refusal(bench, task, attempt.commit_refused)
+
+
+def _commit_refusal(bench: Bench, task: Task, words: str) -> Refusal:
+    return Refusal(
+        "git.commit-refused",
+        f"git refused the commit of {task.id}: {words}",
+        hint=f"Mend what git names, then idumb resume {bench.contract.phase}",
+    )
+
+
+def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> None:
+    """The work was done and proven, only its record is missing: write it."""
+    attempt = _rebuilt(bench, task, known)
+    tree = (known.intended or {}).get("tree") or known.left or ""
+    ref = bench.services.attempt_ref(bench.run, task.id, known.attempt, "checkpoint")
+    kept = bench.services.trees.keep(ref, tree, f"after {task.id}, attempt {known.attempt}", known.snapshot)
+    bench.journal.write(*attempts.completion_events(bench, attempt, kept, commit))
+
+
+def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Attempt:
+    """The attempt as its events tell it, far enough to commit and record it."""
+    lines = tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in known.touched)
+    return Attempt(
+        task,
+        bench.plans[task.id],
+        known.attempt,
+        known.base or "",
+        "",
+        bench.services.clock.monotonic(),
+        snapshot=ports.Snapshot(known.snapshot or "", known.base or "", ""),
+        candidate=known.left,
+        ledger=ledger.Ledger(lines),
+        verdict=outcome.PASS,
+        outcome=outcome.COMPLETED,
+    )

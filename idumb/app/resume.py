@@ -1,0 +1,150 @@
+"""Go on with a run, and a person's word about single tasks: accept, skip, an answer to a question."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app import consent, execute_phase, loading, publish, schedule, session
+from idumb.app.execute_phase import Request
+from idumb.app.journal import Journal
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Answer
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.run import COMPLETED, RunState
+
+
+def resume(services: Services, request: Request, *, retry_failed: bool) -> Result:
+    """The unfinished run of the phase, under the same consent, from its last checkpoint."""
+    session.require_initialised(services)
+    loaded = loading.load(services.plans, request.phase, services.settings)
+    contract = loading.runnable(loaded, services.settings)
+    state = session.require_run(services, contract.phase)
+    session.same_contract(services, contract, state)
+    session.require_repository(services)
+    consent.ensure(services, contract, approve=request.approve, mode=request.mode)
+    if state.state == COMPLETED and (state.verified or not request.verify):
+        return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
+    with session.owned(services, "resume") as owned:
+        journal = owned.journal(state)
+        journal.write(journal.event("run.resumed", reason="resume"))
+        _reset(journal, retry_failed=retry_failed, deviations=request.on_deviation is not None)
+        return execute_phase.carry_out(services, journal, contract, request)
+
+
+def _reset(journal: Journal, *, retry_failed: bool, deviations: bool) -> None:
+    """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
+    for task, known in list(journal.state.tasks.items()):
+        if known.status == outcome.FAILED and (retry_failed or (deviations and known.deviations)):
+            journal.write(journal.event("task.reset", task, reason="retry"))
+
+
+def accept(services: Services, task: str, why: str, who: str) -> Result:
+    """A person says that a task is good as it is; what it changed is committed under their reason."""
+    return _say(services, task, why, who, "task.accepted")
+
+
+def skip(services: Services, task: str, why: str, who: str) -> Result:
+    """A person says that a task is not to be done; what depends on it stays blocked."""
+    return _say(services, task, why, who, "task.skipped")
+
+
+def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result:
+    if not why.strip():
+        raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
+    contract, state, task_id = find(services, task)
+    known = state.tasks[task_id]
+    if known.status in outcome.DONE or known.status == outcome.SKIPPED:
+        raise Refusal("task.already-done", f"{task_id} is {known.status} already.", hint=f"idumb show {task_id}")
+    with session.owned(services, kind.split(".")[1]) as owned:
+        journal = owned.journal(state)
+        commit = _commit(services, journal, contract, task_id, why) if kind == "task.accepted" else None
+        journal.write(journal.event(kind, task_id, reason=why, by=who, commit=commit))
+        publish.ending(services, contract, journal.state)
+    shown = schedule.statuses(contract, state)
+    row = session.task_row(state, contract, task_id, shown)
+    return Result({"task": row, "commit": commit, "left": list(known.touched), "next": [f"idumb resume {state.phase}"]})
+
+
+def _commit(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> str | None:
+    """Commit what the accepted task left, if the run's policy commits and there is something."""
+    known = journal.state.tasks[task]
+    if journal.state.policy != "task" or not known.touched:
+        return None
+    changed = services.history.uncommitted(known.touched)
+    if not changed:
+        return None
+    title = contract.tasks[task].title
+    message = f"{title}\n\nAccepted: {why}\n\nIdumb-Run: {journal.state.id}\nIdumb-Task: {task}\nIdumb-Accepted: true\n"
+    head = services.history.head().commit
+    made = services.history.commit(
+        changed, message, expected_head=head, hooks=services.settings.git.hooks, allow_empty=False
+    )
+    if made.commit is None:
+        raise Refusal(
+            "git.commit-refused",
+            f"git refused the commit of {task}: {made.words}",
+            hint="Mend what git names and say it again",
+        )
+    return made.commit
+
+
+def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
+    """The contract and newest run of a task's phase, and the id as the plan spells it."""
+    phase, task_id = session.find_task(services, task)
+    session.require_initialised(services)
+    loaded = loading.load(services.plans, phase, services.settings)
+    contract = loading.runnable(loaded, services.settings)
+    if task_id not in contract.tasks:
+        raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")
+    state = session.require_run(services, contract.phase)
+    session.same_contract(services, contract, state)
+    return contract, state, task_id
+
+
+def decisions(services: Services) -> Result:
+    """Every question that waits for a person, in all phases of this work tree."""
+    rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
+    return Result({"decisions": rows})
+
+
+def _open(services: Services, phase: str) -> list[dict[str, Any]]:
+    state = session.latest_run(services, phase)
+    if state is None:
+        return []
+    unanswered = [dict(d) for i, d in state.decisions.items() if i not in state.answers]
+    alive = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
+    return [{**d, "phase": phase} for d in unanswered if d["id"] in alive or d.get("task") is None]
+
+
+def decide(services: Services, decision_id: str, choice: str, guidance: str, who: str) -> Result:
+    """Record a person's answer; the run takes it up with `resume`."""
+    for phase in services.runs.phases():
+        state = session.latest_run(services, phase)
+        if state is None or decision_id not in state.decisions:
+            continue
+        _check_choice(state.decisions[decision_id], choice)
+        if decision_id in state.answers:
+            raise Refusal("decision.answered", f"{decision_id} was answered already.", hint=f"idumb resume {phase}")
+        with session.owned(services, "decide") as owned:
+            journal = owned.journal(state)
+            answer = Answer(decision_id, choice, who, guidance)
+            task = state.decisions[decision_id].get("task")
+            journal.write(journal.event("decision.answered", task, **dataclasses.asdict(answer)))
+        after = f"idumb resume {phase}" if task else f"idumb verify-work {phase}"
+        return Result({"decision": decision_id, "choice": choice, "next": [after]})
+    raise InputError("decision.unknown", f"No question has the id {decision_id}.", hint="idumb decisions")
+
+
+def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
+    known = [c["id"] for c in decision["choices"]]
+    if choice not in known:
+        raise InputError(
+            "decision.bad-choice",
+            f"{choice!r} is no choice of {decision['id']}; it has {', '.join(known)}.",
+            hint=f"idumb decide {decision['id']} {known[0]}",
+        )

@@ -1,0 +1,174 @@
+"""Runs the tasks of one run in order until none is left, a person is needed, or the policy says stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from idumb.app import attempt as attempts
+from idumb.app import publish, recovery
+from idumb.app.attempt import Attempt, Bench
+from idumb.app.schedule import Schedule
+from idumb.domain import contract as contracts
+from idumb.domain import ledger, outcome
+from idumb.domain.errors import Interrupted, Refusal
+from idumb.domain.plan import STRICT, Task
+
+GO_ON = "go-on"
+HALT = "halt"
+WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the loop ended: `kind` is done, halted, waiting or commit-refused; `words` say why."""
+
+    kind: str
+    words: str = ""
+    task: str | None = None
+
+
+def run_tasks(bench: Bench) -> Ending:
+    """Work through the schedule. What an interruption cuts short is recorded before it is passed on."""
+    schedule = Schedule(bench.contract, bench.journal.state)
+    waiting: Ending | None = None
+    while (task_id := schedule.next()) is not None:
+        ending = _run_task(bench, bench.contract.tasks[task_id])
+        publish.progress(bench)
+        if ending is not None and ending.kind != "waiting":
+            return ending
+        if ending is not None:
+            waiting = ending
+            if not bench.contract.tasks[task_id].is_human:
+                return ending  # its unfinished work lies in the tree; nothing may build on top of it
+            continue
+        if bench.journal.state.tasks[task_id].status in outcome.DONE:
+            schedule.completed(task_id)
+    return waiting or Ending("done")
+
+
+def _run_task(bench: Bench, task: Task) -> Ending | None:
+    """All attempts at one task; None when the run goes on, whatever became of the task."""
+    while True:
+        refuse_foreign_changes(bench, task)
+        attempt = _begin(bench, task)
+        try:
+            attempt = attempts.make(bench, attempt)
+        except Interrupted:
+            recovery.record_interruption(bench, task)
+            raise
+        publish.checkpoint(bench, attempt)
+        if attempt.commit_refused is not None:
+            return Ending("commit-refused", attempt.commit_refused, task.id)
+        if attempt.outcome == outcome.WAITING:
+            return Ending("waiting", attempt.reason, task.id)
+        if attempt.outcome == outcome.COMPLETED:
+            return None
+        if not _tries_again(bench, attempt):
+            return _failed(bench, attempt)
+
+
+def _begin(bench: Bench, task: Task) -> Attempt:
+    """Number, task base and feedback of the next attempt; puts the work tree back where it must start anew."""
+    known = bench.journal.state.tasks[task.id]
+    plan = bench.plans[task.id]
+    started = bench.services.clock.monotonic()
+    fresh = Attempt(task, plan, known.attempt + 1, known.base or "", known.feedback, started, known.accepted_paths)
+    if known.base is None or known.left is None:
+        return fresh
+    if not _goes_on(bench, task, known.outcome):
+        restart(bench, task)
+    return fresh
+
+
+def _goes_on(bench: Bench, task: Task, last: str | None) -> bool:
+    """A retry after failed validation goes on from its own work, where the builder can; all else starts anew."""
+    name = contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or ""
+    return last == outcome.FAILED and bench.agents.get(name).continues
+
+
+def restart(bench: Bench, task: Task) -> None:
+    """Put the paths that earlier attempts touched back to the task base, only where nobody changed them since."""
+    known = bench.journal.state.tasks[task.id]
+    if known.base is None or known.left is None or not known.touched:
+        return
+    conflicts = bench.work.restore(known.base, known.left, known.touched)
+    if conflicts:
+        named = ", ".join(c.path for c in conflicts)
+        raise Refusal(
+            "task.changed-since",
+            f"{task.id} must start again from its base, but these files changed since its last attempt: {named}",
+            hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
+            details={"paths": [c.path for c in conflicts], "task": task.id},
+        )
+
+
+def refuse_foreign_changes(bench: Bench, task: Task) -> None:
+    """A declared path with uncommitted changes that this run did not make is refused before anything starts."""
+    if bench.workspace.kind != "here" or task.is_human:
+        return
+    dirty = foreign_changes(bench, task)
+    if dirty:
+        raise Refusal(
+            "task.dirty-path",
+            f"{task.id} declares files with uncommitted changes that this run did not make: {', '.join(dirty[:5])}",
+            hint="Commit them (git commit), or run in a clone: idumb execute-phase "
+            f"{bench.contract.phase} --workspace clone",
+            details={"task": task.id, "paths": list(dirty)},
+        )
+
+
+def foreign_changes(bench: Bench, task: Task) -> tuple[str, ...]:
+    state = bench.journal.state
+    declared = ledger.written_paths(task.files)
+    if not declared or state.tasks[task.id].attempt:
+        return ()  # with an attempt behind it, the paths are the task's working area
+    dirty = bench.services.history.uncommitted(declared)
+    return tuple(p for p in dirty if not _made_by_run(bench, p)) if dirty else ()
+
+
+def _made_by_run(bench: Bench, path: str) -> bool:
+    """Whether the path's present bytes are what this run's last attempt at it left."""
+    state, work = bench.journal.state, bench.work
+    for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
+        known = state.tasks[task_id]
+        if known.left is not None and path in known.touched:
+            return work.entry(known.left, path) == work.entry(work.scan((path,)), path)
+    return False
+
+
+def _tries_again(bench: Bench, attempt: Attempt) -> bool:
+    """Guided mode retries what failed validation or, where the task says so, what timed out."""
+    task, known = attempt.task, bench.journal.state.tasks[attempt.task.id]
+    if attempt.plan.mode == STRICT or attempt.deviation or attempt.outcome == outcome.REFUSED or task.is_human:
+        return False
+    if attempt.outcome == outcome.TIMED_OUT and task.on_timeout != "retry":
+        return False
+    if task.on_failure in ("block", "ask"):
+        return False
+    return known.attempts < bench.max_attempts
+
+
+def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
+    task = attempt.task
+    if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
+        bench.journal.write(
+            bench.journal.event("task.skipped", task.id, attempt.number, reason="timed out, and the plan says skip")
+        )
+        return None
+    bench.journal.write(
+        bench.journal.event(
+            "task.failed",
+            task.id,
+            attempt.number,
+            reason=attempt.reason,
+            attempts=bench.journal.state.tasks[task.id].attempts,
+        )
+    )
+    if attempt.deviation:
+        return Ending("halted", f"{task.id} {attempt.reason}", task.id)
+    if attempt.plan.mode == STRICT:
+        return Ending("halted", f"{task.id} failed: {attempt.reason}", task.id)
+    if bench.journal.state.failures_in_a_row >= bench.services.settings.run.halt_after:
+        count = bench.journal.state.failures_in_a_row
+        return Ending("halted", f"{count} tasks failed in a row; the last was {task.id}: {attempt.reason}", task.id)
+    return None

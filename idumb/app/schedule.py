@@ -1,0 +1,63 @@
+"""Which task comes next: the first in execution order whose dependencies are all done."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.run import RunState
+
+RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
+
+
+class Schedule:
+    """A heap of positions; each task enters it once, when its last dependency is done."""
+
+    def __init__(self, contract: Contract, state: RunState) -> None:
+        self._order = contract.order
+        self._position = {task: i for i, task in enumerate(contract.order)}
+        self._successors: dict[str, list[str]] = {}
+        self._missing: dict[str, int] = {}
+        self._ready: list[int] = []
+        for task in contract.order:
+            needed = {d for d in contract.dependencies[task] if state.tasks[d].status not in outcome.DONE}
+            self._missing[task] = len(needed)
+            for dependency in needed:
+                self._successors.setdefault(dependency, []).append(task)
+            if not needed and state.tasks[task].status in RUNNABLE:
+                heapq.heappush(self._ready, self._position[task])
+
+    def next(self) -> str | None:
+        return self._order[heapq.heappop(self._ready)] if self._ready else None
+
+    def completed(self, task: str) -> None:
+        for successor in self._successors.pop(task, ()):
+            self._missing[successor] -= 1
+            if not self._missing[successor]:
+                heapq.heappush(self._ready, self._position[successor])
+
+
+def statuses(contract: Contract, state: RunState) -> dict[str, str]:
+    """Every task's status as people see it: pending ones are ready, or blocked by what failed or was skipped."""
+    shown: dict[str, str] = {}
+    for task in contract.order:
+        status = state.tasks[task].status if task in state.tasks else outcome.PENDING
+        if status in (outcome.PENDING, outcome.READY):
+            status = _of_pending([shown[d] for d in contract.dependencies[task]])
+        shown[task] = status
+    return shown
+
+
+def _of_pending(dependencies: list[str]) -> str:
+    if any(s in (outcome.FAILED, outcome.BLOCKED, outcome.SKIPPED) for s in dependencies):
+        return outcome.BLOCKED
+    if all(s in outcome.DONE for s in dependencies):
+        return outcome.READY
+    return outcome.PENDING
+
+
+def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
+    """The direct dependencies that keep a task from running."""
+    return tuple(d for d in contract.dependencies[task] if shown[d] not in outcome.DONE)

@@ -1,0 +1,178 @@
+"""What every command on a run shares: ownership, entry checks, the newest run, rows of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app import publish, schedule
+from idumb.app.attempt import Bench, Pace
+from idumb.app.journal import Journal, operation_id
+from idumb.app.services import Services
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.run import RunState, replay
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The right to write: an operation's id and a fencing token."""
+
+    services: Services
+    operation: str
+    fence: int
+    command: str
+
+    def journal(self, state: RunState) -> Journal:
+        """A journal whose first entry is the operation itself."""
+        journal = Journal(
+            self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
+        )
+        journal.write(journal.event("operation.started", command=self.command))
+        return journal
+
+
+@contextmanager
+def owned(services: Services, command: str) -> Iterator[Owned]:
+    """Hold the work tree for the length of one command."""
+    fence = services.owner.acquire(command)
+    try:
+        yield Owned(services, operation_id(services.log, command, services.clock.now()), fence, command)
+    finally:
+        services.owner.release()
+
+
+def require_initialised(services: Services) -> None:
+    if not services.reports.exists(".idumb/config.yaml"):
+        raise Refusal("state.not-initialised", "idumb is not set up in this repository.", hint="idumb init")
+
+
+def require_repository(services: Services) -> None:
+    """Refuse states of the repository in which nothing may be run, before anything is touched."""
+    obstacle = services.history.obstacle()
+    if obstacle is not None:
+        code, message = obstacle
+        raise Refusal(code, message, hint="git status tells how to finish or abort it")
+    problem = services.history.identity_problem() if services.settings.git.commit == "task" else None
+    if problem is not None:
+        raise Refusal(
+            "git.no-identity",
+            f"git cannot commit for you: {problem}",
+            hint="git config user.name NAME; git config user.email ADDRESS",
+        )
+
+
+def latest_run(services: Services, phase: str) -> RunState | None:
+    run = services.runs.latest(phase)
+    return None if run is None else replay(services.log.events(run=run))
+
+
+def require_run(services: Services, phase: str) -> RunState:
+    state = latest_run(services, phase)
+    if state is None:
+        raise Refusal(
+            "run.none", f"Phase {phase} has not been run in this work tree.", hint=f"idumb execute-phase {phase}"
+        )
+    return state
+
+
+def same_contract(services: Services, contract: Contract, state: RunState) -> None:
+    if contract.hash == state.contract_hash:
+        return
+    was = dict(state.plans)
+    changed = [p.path for p in contract.plans if was.get(p.path) != p.sha256]
+    changed += [path for path in was if path not in {p.path for p in contract.plans}]
+    what = ", ".join(changed) if changed else "the configuration"
+    raise Refusal(
+        "run.contract-changed",
+        f"{what} changed since run {state.number} of phase {state.phase} started; it goes on only as it was agreed.",
+        hint=f"Put it back, or start a run of the changed plan (done, unchanged tasks are kept):"
+        f" idumb execute-phase {state.phase}",
+        details={"changed": changed, "was": state.contract_hash, "is": contract.hash},
+    )
+
+
+def bench(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    *,
+    on_deviation: str | None = None,
+    max_attempts: int | None = None,
+    workspace: str | None = None,
+) -> Bench:
+    kind = workspace or services.settings.run.workspace
+    place = services.open_workspace(kind, journal.state.id)
+    return Bench(
+        services,
+        journal,
+        contract,
+        place,
+        services.open_agents(place, journal.state.id),
+        services.open_checks(place, journal.state.id),
+        journal.state.policy,
+        on_deviation,
+        max_attempts or services.settings.run.max_attempts,
+        Pace(),
+    )
+
+
+def find_task(services: Services, task: str) -> tuple[str, str]:
+    """(phase, id) of a task id, whatever its case: the phase is in the id."""
+    import re  # noqa: PLC0415
+
+    match = re.fullmatch(r"[Tt]([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
+    if match is None:
+        raise InputError("task.bad-id", f"{task!r} is no task id.", hint="Task ids look like T1-01; see idumb status")
+    return match[1], f"T{match[1]}-{match[2]}"
+
+
+def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
+    known = state.tasks.get(task)
+    row: dict[str, Any] = {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
+    if known is None:
+        return row
+    row |= {"attempts": known.attempts, "reason": known.reason, "seconds": round(known.seconds, 3)}
+    if known.checkpoint is not None:
+        row |= {
+            "commit": known.checkpoint.commit,
+            "git_hash": known.checkpoint.git_hash,
+            "snapshot": known.checkpoint.snapshot,
+            "files": list(known.checkpoint.files),
+            "checkpoint": publish.checkpoint_path(state.phase, task),
+        }
+    if shown[task] == outcome.BLOCKED:
+        row["blocked_by"] = list(schedule.blockers(contract, shown, task))
+    return row
+
+
+def pending(state: RunState) -> list[dict[str, Any]]:
+    """Questions that wait for a person, of tasks that wait."""
+    waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
+    return [dict(state.decisions[d]) for d in state.decisions if d in waiting and d not in state.answers]
+
+
+def next_commands(
+    contract: Contract, shown: Mapping[str, str], ending: str, verification: Mapping[str, Any] | None
+) -> list[str]:
+    """What a user can do now, the most likely first."""
+    phase = contract.phase
+    if all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values()):
+        if verification is None or verification["status"] != "passed":
+            return [f"idumb verify-work {phase}"]
+        return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
+    if ending == "waiting":
+        return ["idumb decisions", f"idumb resume {phase}"]
+    failed = [t for t, s in shown.items() if s == outcome.FAILED]
+    if not failed:
+        return [f"idumb resume {phase}"]
+    return [
+        f"idumb show {failed[0]}",
+        f"idumb resume {phase} --retry-failed",
+        f"idumb accept {failed[0]} --why REASON",
+        f"idumb skip {failed[0]} --why REASON",
+        f"idumb rollback {phase} --to start",
+    ]

@@ -1,0 +1,155 @@
+"""Reading: one task with everything known of it, what it changed, and the events of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from idumb.app import loading, schedule, session
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain.contract import Contract
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plan import Task
+from idumb.domain.run import RunState, TaskState
+
+_SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
+
+
+def show(services: Services, task: str) -> Result:
+    """A task as the plan has it, with its attempts, evidence and checkpoint from the newest run."""
+    contract, state, task_id = _find(services, task)
+    declared = contract.tasks[task_id]
+    data: dict[str, Any] = {
+        "id": task_id,
+        "phase": contract.phase,
+        "plan": contract.plan_of(task_id).path,
+        "line": declared.span.line if declared.span else None,
+        "task": _plain(declared),
+        "proofs": contracts.proofs(declared),
+        "steps": len(declared.steps),
+        "run": None,
+        "status": "pending",
+        "attempts": [],
+        "decisions": [],
+    }
+    if state is not None and task_id in state.tasks:
+        shown = schedule.statuses(contract, state)
+        data |= session.task_row(state, contract, task_id, shown)
+        data |= {
+            "run": state.id,
+            "attempts": _attempts(services, state, task_id),
+            "decisions": [d for d in state.decisions.values() if d.get("task") == task_id],
+            "answers": [a for i, a in state.answers.items() if state.decisions.get(i, {}).get("task") == task_id],
+        }
+    return Result(data)
+
+
+def _plain(task: Task) -> dict[str, Any]:
+    plain = {f.name: getattr(task, f.name) for f in dataclasses.fields(task) if f.name not in _SKIPPED_FIELDS}
+    return {k: _value(v) for k, v in plain.items()}
+
+
+def _value(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _value(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "span"}
+    if isinstance(value, tuple):
+        return [_value(v) for v in value]
+    return dict(value) if hasattr(value, "items") else value
+
+
+def _attempts(services: Services, state: RunState, task: str) -> list[dict[str, Any]]:
+    """Attempts in order, each with its evidence and how it ended."""
+    rows: dict[int, dict[str, Any]] = {}
+    for event in services.log.events(run=state.id, task=task):
+        if event.attempt is None:
+            continue
+        row = rows.setdefault(event.attempt, {"attempt": event.attempt, "evidence": [], "outcome": None})
+        if event.kind == "attempt.started":
+            row |= {"started": event.at, "snapshot": event.payload["snapshot"], "builder": event.payload["builder"]}
+        elif event.kind == "evidence.recorded":
+            row["evidence"].append(dict(event.payload))
+        elif event.kind == "attempt.finished":
+            row |= {
+                k: event.payload.get(k)
+                for k in (
+                    "outcome",
+                    "verdict",
+                    "reason",
+                    "ledger",
+                    "residue",
+                    "feedback",
+                    "seconds",
+                    "builder",
+                    "deviations",
+                )
+            }
+        elif event.kind == "attempt.interrupted":
+            row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
+        elif event.kind == "checkpoint.recorded":
+            row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("ref")}
+    return [rows[n] for n in sorted(rows)]
+
+
+def diff(services: Services, task: str) -> Result:
+    """What a task changed, from its task base to its last checkpoint (or what it left)."""
+    contract, state, task_id = _find(services, task)
+    known = state.tasks.get(task_id) if state else None
+    known, origin = _origin(services, known, state)
+    if known is None or known.base is None or known.left is None:
+        raise Refusal("task.no-attempt", f"{task_id} has not been attempted.", hint=f"idumb show {task_id}")
+    tree = known.checkpoint.tree if known.checkpoint else known.left
+    paths = known.touched
+    text = services.trees.diff(known.base, tree, paths) if paths else ""
+    counts = services.trees.line_counts(known.base, tree) if paths else {}
+    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]
+    return Result({"id": task_id, "run": origin, "base": known.base, "tree": tree, "files": files, "diff": text})
+
+
+def _origin(services: Services, known: TaskState | None, state: RunState | None) -> tuple[TaskState | None, str | None]:
+    """A carried task's own attempt is in the run that made it."""
+    from idumb.domain.run import replay  # noqa: PLC0415
+
+    run = state.id if state else None
+    while known is not None and known.carried_from is not None and known.base is None:
+        run = known.carried_from
+        known = replay(services.log.events(run=run)).tasks.get(known.id)
+    return known, run
+
+
+def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
+    phase, task_id = session.find_task(services, task)
+    loaded = loading.load(services.plans, phase, services.settings)
+    if loaded.contract is None:
+        raise InputError(
+            "plan.invalid", f"Phase {phase} cannot be read.", findings=loaded.findings, hint=f"idumb check-plan {phase}"
+        )
+    if task_id not in loaded.contract.tasks:
+        raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")
+    state = session.latest_run(services, loaded.contract.phase)
+    if state is not None and set(state.tasks) != set(loaded.contract.order):
+        state = state if task_id in state.tasks and set(loaded.contract.order) <= set(state.tasks) else None
+    return loaded.contract, state, task_id
+
+
+def log(
+    services: Services,
+    *,
+    phase: str | None,
+    run: str | None,
+    task: str | None,
+    kind: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+) -> Result:
+    """The newest events that fit, oldest first."""
+    if run is None and phase is not None:
+        run = services.runs.latest(phase)
+        if run is None:
+            return Result({"events": [], "run": None})
+    found = list(
+        services.log.events(run=run, task=task, kind=kind, since=since, until=until, limit=limit, newest_first=True)
+    )
+    return Result({"run": run, "events": [event.as_dict() for event in reversed(found)]})

@@ -1,0 +1,171 @@
+"""Where every phase is and what comes next: one view, made from plans and log, that status, next and roadmap show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app import loading, schedule, session
+from idumb.app.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain import finding, outcome
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError
+from idumb.domain.run import RunState
+
+SHOWN = 20
+VIEW_SCHEMA = 1
+
+
+def view(services: Services) -> dict[str, Any]:
+    """The whole view. JSON-serialisable and small: long lists are cut, with the number of what was cut."""
+    initialised = services.reports.exists(".idumb/config.yaml")
+    roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
+    folders = dict(services.plans.phases())
+    numbers = sorted({*roadmap, *folders}, key=_phase_key)
+    numbers = _merged(numbers, roadmap, folders)
+    phases = [_phase(services, n, roadmap.get(n), folders.get(n)) for n in numbers]
+    return {"schema": VIEW_SCHEMA, "initialised": initialised, "phases": phases, "next": _next(initialised, phases)}
+
+
+def _merged(numbers: list[str], roadmap: Mapping[str, Any], folders: Mapping[str, str]) -> list[str]:
+    """`1` of the roadmap and `01` of a folder are one phase; the folder's spelling wins."""
+    by_key: dict[tuple[Any, ...], str] = {}
+    for number in numbers:
+        key = _phase_key(number)
+        if key not in by_key or number in folders:
+            by_key[key] = number
+    return [by_key[k] for k in sorted(by_key)]
+
+
+def _phase_key(number: str) -> tuple[Any, ...]:
+    import re  # noqa: PLC0415
+
+    return tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number))
+
+
+def _phase(services: Services, number: str, planned: tuple[str, int] | None, folder: str | None) -> dict[str, Any]:
+    title = planned[0] if planned else ""
+    row: dict[str, Any] = {
+        "phase": number,
+        "title": title,
+        "folder": folder,
+        "state": "not planned",
+        "run": None,
+        "tasks": {"total": 0},
+        "next": [],
+        "others": [],
+        "more": 0,
+        "decisions": [],
+    }
+    if folder is None or not services.plans.plans(folder):
+        return row
+    try:
+        loaded = loading.load(services.plans, number, services.settings)
+    except IdumbError as error:
+        return {**row, "state": "invalid", "problem": error.message}
+    if loaded.contract is None:
+        count = len(finding.errors(loaded.findings))
+        first = finding.errors(loaded.findings)[0] if count else None
+        words = f"{first.place}: {first.message}" if first else ""
+        return {**row, "state": "invalid", "problem": words, "errors": count}
+    state = session.latest_run(services, loaded.contract.phase)
+    return _planned(services, row, loaded.contract, state)
+
+
+def _planned(services: Services, row: dict[str, Any], contract: Contract, state: RunState | None) -> dict[str, Any]:
+    current = state if state is not None and state.contract_hash == contract.hash else None
+    changed = state is not None and current is None
+    shown = schedule.statuses(contract, current or _blank(contract, state))
+    counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
+    ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
+    others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
+    unready = contracts.readiness(contract, services.settings) if state is None else ()
+    return {
+        **row,
+        "phase": contract.phase,
+        "title": row["title"] or contract.plans[0].title,
+        "mode": contract.mode,
+        "state": _state_word(current, shown, changed=changed),
+        "run": state.id if state else None,
+        "reason": current.reason if current else "",
+        "changed_since_run": changed,
+        "tasks": {"total": len(shown), **counts},
+        "next": [_row(contract, t, shown) for t in ready[:SHOWN]],
+        "others": [{**_row(contract, t, shown), "why": _why(contract, current, shown, t)} for t in others[:SHOWN]],
+        "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
+        "decisions": session.pending(current) if current else [],
+        "verification": (current.verification or {}).get("status") if current else None,
+        "problems": [f"{f.place}: {f.message}" for f in finding.errors(unready)[:SHOWN]],
+    }
+
+
+def _blank(contract: Contract, before: RunState | None) -> RunState:
+    """A state in which nothing was tried, but for tasks that a run of an earlier plan version completed."""
+    from idumb.domain.run import TaskState  # noqa: PLC0415
+
+    state = RunState()
+    for task in contract.order:
+        known = before.tasks.get(task) if before else None
+        digest = contracts.task_digest(contract.tasks[task]) if known and known.status in outcome.DONE else ""
+        kept = known is not None and digest == known.digest and known.status in outcome.DONE
+        state.tasks[task] = TaskState(task, digest, status=known.status if kept and known else outcome.PENDING)
+    return state
+
+
+def _state_word(state: RunState | None, shown: Mapping[str, str], *, changed: bool) -> str:
+    if state is None:
+        return "changed" if changed else "ready"
+    if state.verified:
+        return "verified"
+    return state.state
+
+
+def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
+    return {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
+
+
+def _why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+    """Why a task is not next, in one phrase."""
+    status = shown[task]
+    known = state.tasks.get(task) if state else None
+    if status in (outcome.BLOCKED, outcome.PENDING):
+        return "waits for " + ", ".join(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task)[:5])
+    if status == outcome.WAITING:
+        return "waits for a person: " + ", ".join(known.decisions if known else ())
+    return known.reason if known else ""
+
+
+def _next(initialised: bool, phases: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one command that makes sense now, and why."""
+    if not initialised:
+        return {"command": "idumb init", "why": "idumb is not set up here"}
+    for row in phases:
+        number, state = row["phase"], row["state"]
+        if state == "verified":
+            continue
+        return {"phase": number, **_for_phase(row, number, state)}
+    if not phases:
+        return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
+    return {"command": None, "why": "every phase is verified"}
+
+
+def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
+    if state == "not planned":
+        return {"command": None, "why": f"phase {number} has no plan; write .planning/phases/{number}/01-PLAN.md"}
+    if state == "invalid":
+        return {"command": f"idumb check-plan {number}", "why": row.get("problem", "its plan has errors")}
+    if row.get("problems"):
+        return {"command": f"idumb check-plan {number}", "why": row["problems"][0]}
+    if row["decisions"]:
+        return {"command": "idumb decisions", "why": f"phase {number} waits for an answer"}
+    if state == "completed":
+        return {"command": f"idumb verify-work {number}", "why": "every task is done, the phase is not verified"}
+    tasks = row["tasks"]
+    if state in ("ready", "changed"):
+        word = "starts with" if state == "ready" else "goes on with the changed plan, at"
+        first = row["next"][0]["id"] if row["next"] else "nothing that can run"
+        return {"command": f"idumb execute-phase {number}", "why": f"it {word} {first}"}
+    if tasks.get(outcome.FAILED):
+        return {"command": f"idumb resume {number} --retry-failed", "why": f"{tasks[outcome.FAILED]} failed"}
+    return {"command": f"idumb resume {number}", "why": row.get("reason") or "its run is not finished"}

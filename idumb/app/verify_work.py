@@ -1,0 +1,251 @@
+"""Verify a phase backward: from its success criteria and goals to evidence made now, on the tree as it stands."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app import loading, ports, proofs, publish, schedule, session
+from idumb.app.attempt import evidence_payload
+from idumb.app.journal import Journal
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain import errors, evidence, graph, ledger, outcome
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.errors import Refusal
+from idumb.domain.evidence import Evidence
+from idumb.domain.plan import HUMAN, OPINION, Criterion
+
+
+def verify(services: Services, phase: str) -> Result:
+    """`idumb verify-work N`: judge again, write VERIFICATION.md, record the outcome."""
+    session.require_initialised(services)
+    loaded = loading.load(services.plans, phase, services.settings)
+    contract = loading.runnable(loaded, services.settings)
+    state = session.require_run(services, contract.phase)
+    session.same_contract(services, contract, state)
+    session.require_repository(services)
+    if not services.consent.given(contract.hash):
+        raise Refusal(
+            "consent.missing",
+            f"Nobody consented to contract {contract.hash[:16]} on this machine.",
+            hint=f"idumb execute-phase {contract.phase} --approve {contract.hash}",
+        )
+    shown = schedule.statuses(contract, state)
+    open_tasks = [t for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED]
+    if open_tasks:
+        raise Refusal(
+            "verification.too-early",
+            f"Phase {contract.phase} has tasks that are not done: {', '.join(open_tasks[:5])}",
+            hint=f"idumb resume {contract.phase}",
+        )
+    with session.owned(services, "verify-work") as owned:
+        journal = owned.journal(state)
+        record = judge(services, journal, contract)
+        report = write_report(services, contract, record)
+        warnings: tuple[str, ...] = ()
+        if services.settings.git.commit_reports and state.policy == "task":
+            commit, words = publish.commit_reports(services, state, (report,))
+            if commit is not None:
+                journal.write(journal.event("reports.committed", commit=commit, paths=[report]))
+            warnings = (f"git refused the commit of the report: {words}",) if words else ()
+        publish.ending(services, contract, journal.state)
+    data = {"phase": contract.phase, "run": state.id, "report": report, **record}
+    if record["status"] == "passed":
+        return Result(data, errors.EXIT_DONE, warnings)
+    code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
+    return Result(
+        data,
+        code,
+        warnings,
+        (
+            f"verification.{record['status']}",
+            f"Phase {contract.phase}: {record['reason']}",
+            "idumb decisions" if code == errors.EXIT_WAITING else f"idumb show {next(iter(shown))}",
+        ),
+    )
+
+
+def judge(services: Services, journal: Journal, contract: Contract) -> dict[str, Any]:
+    """Run every success criterion, invariant and test once on the frozen tree; the record that the log keeps."""
+    workspace = services.open_workspace("here", journal.state.id)
+    checks = services.open_checks(workspace, journal.state.id)
+    tree = services.trees.scan()
+    found = _evidence(services, checks, contract, tree, journal)
+    checks.end_processes()
+    spoiled = [c.path for c in services.trees.changes(tree, services.trees.scan()) if c.old is not None]
+    mismatches = _mismatches(services, journal, contract, tree)
+    status, reason = _status(found, spoiled, mismatches)
+    record: dict[str, Any] = {
+        "status": status,
+        "reason": reason,
+        "tree": tree,
+        "evidence": [evidence_payload(e) for e in found],
+        "requirements": _requirements(contract, schedule.statuses(contract, journal.state)),
+        "goals": {p.path: p.goal for p in contract.plans},
+        "mismatches": mismatches,
+        "spoiled": spoiled,
+        "unproven": [e.text for e in found if e.result == evidence.UNPROVEN],
+        "opinions": [e.text for e in found if e.result == evidence.OPINION],
+        "skipped": [t for t, s in schedule.statuses(contract, journal.state).items() if s == outcome.SKIPPED],
+        "accepted": {
+            t: journal.state.tasks[t].reason
+            for t, s in schedule.statuses(contract, journal.state).items()
+            if s == outcome.ACCEPTED
+        },
+    }
+    journal.write(journal.event("verification.recorded", **record))
+    return record
+
+
+def _evidence(
+    services: Services, checks: ports.Checks, contract: Contract, tree: str, journal: Journal
+) -> list[Evidence]:
+    limit = float(services.settings.run.check_timeout)
+    commands: dict[str, tuple[str, str]] = {}
+    found: list[Evidence] = []
+    for plan in contract.plans:
+        prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
+        for criterion in plan.success_criteria:
+            found.append(_criterion(services, checks, contract, criterion, prefix, tree, journal))
+        for invariant in plan.invariants:
+            commands.setdefault(invariant.check, (f"{prefix}invariant {invariant.id}", invariant.text))
+        for task in plan.tasks:
+            if journal.state.tasks[task.id].status == outcome.SKIPPED:
+                continue
+            for i, test in enumerate(task.tests, 1):
+                commands.setdefault(test.command, (f"{task.id} test {i}", test.intent or test.command))
+    for command, (subject, text) in commands.items():
+        services.interrupts.check()
+        with services.interrupts.armed():
+            found.append(checks.command(subject, text, command, timeout=limit, tree=tree))
+    return found
+
+
+def _criterion(
+    services: Services,
+    checks: ports.Checks,
+    contract: Contract,
+    criterion: Criterion,
+    prefix: str,
+    tree: str,
+    journal: Journal,
+) -> Evidence:
+    subject = f"{prefix}{criterion.id}"
+    if criterion.command:
+        with services.interrupts.armed():
+            limit = float(services.settings.run.check_timeout)
+            return checks.command(subject, criterion.text, criterion.command, timeout=limit, tree=tree)
+    if criterion.proof == HUMAN:
+        return _ask(services, contract, criterion, subject, tree, journal)
+    result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN
+    return Evidence(subject, criterion.text, result, tree=tree)
+
+
+def _ask(
+    services: Services, contract: Contract, criterion: Criterion, subject: str, tree: str, journal: Journal
+) -> Evidence:
+    question = Decision(
+        id=f"{contract.phase}.{criterion.id}.{journal.state.number}",
+        kind="criterion",
+        what=f"Phase {contract.phase}, {criterion.id}: {criterion.text}",
+        why="The plan says that a person judges this success criterion.",
+        evidence=criterion.instructions,
+        choices=(
+            Choice(proofs.YES, "it holds", "the criterion counts as proven by you"),
+            Choice(proofs.NO, "it does not hold", "the phase is not verified"),
+        ),
+    )
+    known = journal.state.answers.get(question.id)
+    if known is not None:
+        answer = Answer(question.id, known["choice"], known["by"], known.get("guidance", ""))
+    else:
+        asked = services.asker.ask(question)
+        events = (
+            []
+            if question.id in journal.state.decisions
+            else [journal.event("decision.asked", **dataclasses.asdict(question))]
+        )
+        if asked is not None:
+            events.append(journal.event("decision.answered", **dataclasses.asdict(asked)))
+        if events:
+            journal.write(*events)
+        if asked is None:
+            return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
+        answer = asked
+    return dataclasses.replace(proofs.of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text)
+
+
+def _mismatches(services: Services, journal: Journal, contract: Contract, tree: str) -> list[str]:
+    """The graph is built again, and what completed tasks left is held against the tree as it stands."""
+    wrong: list[str] = []
+    if graph.topological_order(contract.dependencies).ids != contract.order:
+        wrong.append("the execution order changed")
+    state = journal.state
+    last_writer: dict[str, str] = {}
+    for task in sorted(state.attempted, key=state.attempted.__getitem__):
+        if state.tasks[task].status == outcome.COMPLETED:
+            last_writer.update(dict.fromkeys(state.tasks[task].touched, task))
+    for path, task in last_writer.items():
+        left = state.tasks[task].left
+        if left is not None and services.trees.entry(left, path) != services.trees.entry(tree, path):
+            wrong.append(f"{path} is not as {task} left it")
+    declared = {
+        c.path: t.id
+        for t in contract.tasks.values()
+        for c in ledger.written_claims(t.files or ())
+        if c.verb == "create" and state.tasks[t.id].status == outcome.COMPLETED
+    }
+    deleted = {
+        c.path for t in contract.tasks.values() for c in ledger.written_claims(t.files or ()) if c.verb == "delete"
+    }
+    wrong += [
+        f"{path}, created by {task}, is missing"
+        for path, task in declared.items()
+        if path not in deleted
+        and "*" not in path
+        and not path.endswith("/")
+        and services.trees.entry(tree, path) is None
+        and path not in last_writer
+    ]
+    return wrong
+
+
+def _status(found: list[Evidence], spoiled: list[str], mismatches: list[str]) -> tuple[str, str]:
+    bad = [e for e in found if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
+    if bad:
+        return "failed", ", ".join(f"{e.subject} {e.result}" for e in bad[:5])
+    if spoiled:
+        return "failed", f"a check changed {', '.join(spoiled[:5])}"
+    if mismatches:
+        return "failed", "; ".join(mismatches[:5])
+    waiting = [e for e in found if e.result == evidence.WAITING]
+    if waiting:
+        return "waiting", f"{len(waiting)} criteria wait for a person"
+    return "passed", "every check passed"
+
+
+def _requirements(contract: Contract, shown: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Backward from each requirement: the tasks that serve it, their state, and how their criteria are proven."""
+    rows = []
+    for plan in contract.plans:
+        for requirement, text in plan.requirements.items():
+            tasks = [t for t in plan.tasks if requirement in t.requirements]
+            rows.append(
+                {
+                    "id": requirement,
+                    "text": text,
+                    "tasks": [{"id": t.id, "status": shown[t.id], "proofs": contracts.proofs(t)} for t in tasks],
+                    "met": bool(tasks) and all(shown[t.id] in outcome.DONE for t in tasks),
+                }
+            )
+    return rows
+
+
+def write_report(services: Services, contract: Contract, record: Mapping[str, Any]) -> str:
+    path = publish.report_path(contract.folder, "VERIFICATION")
+    services.reports.write(path, services.documents.verification(contract, record, now=services.clock.now()))
+    return path
