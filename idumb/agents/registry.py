@@ -106,6 +106,13 @@ def build(
     )
 
 
+def secret_variables(settings: Settings) -> dict[str, str]:
+    """Name and value of every variable that a binding asks for; these are taken out of what is recorded."""
+    from idumb.system import processes
+
+    return processes.environment(name for binding in settings.bindings.values() for name in binding.environment)
+
+
 def _adapter(name: str) -> Make:
     if name in ADAPTERS:
         return ADAPTERS[name]

@@ -53,8 +53,11 @@ class Captured:
         """Head and tail as text; NUL and bytes that are not UTF-8 are shown as hexadecimal escapes."""
         if not self.truncated:
             return readable(self.head + self.tail)
-        left_out = self.size - len(self.head) - len(self.tail)
-        return f"{readable(self.head)}\n[... {left_out} bytes left out ...]\n{readable(self.tail)}"
+        # Whole lines only: half a secret at the cut would not be recognised by whoever takes secrets out.
+        head = self.head[: self.head.rfind(b"\n") + 1] or self.head
+        tail = self.tail[self.tail.find(b"\n") + 1 :] or self.tail
+        left_out = self.size - len(head) - len(tail)
+        return f"{readable(head).rstrip()}\n[... {left_out} bytes left out ...]\n{readable(tail)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,165 @@
+"""What builder and validator are told: a Markdown template with the task's own words put in.
+
+`$name` stands for a value of the task; unknown names stay as written. A section whose values are all empty is left
+out. Values are put in once and never looked at for further names.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from idumb.app.ports import PromptRequest
+from idumb.domain import paths
+from idumb.domain.errors import AdapterError
+from idumb.domain.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
+
+_PLACE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_SECTION = re.compile(r"^(?=## )", re.MULTILINE)
+
+
+def render(request: PromptRequest) -> str:
+    """The prompt of a role, from the template that idumb ships."""
+    return filled(template(request.role), values(request))
+
+
+@functools.cache
+def template(role: str) -> str:
+    """The shipped template of a role, without its frontmatter; raises AdapterError where there is none."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for folder in (os.path.join(here, "_templates"), os.path.join(os.path.dirname(here), "templates")):
+        try:
+            with open(os.path.join(folder, "prompts", f"{role}.md"), encoding="utf-8") as file:
+                return without_frontmatter(file.read())
+        except FileNotFoundError:
+            continue
+    raise AdapterError("agent.no-prompt", f"There is no prompt template for the role {role}.", hint="Reinstall idumb.")
+
+
+def without_frontmatter(text: str) -> str:
+    if text.startswith("---\n"):
+        _, closed, body = text[4:].partition("\n---\n")
+        return body.lstrip("\n") if closed else text
+    return text
+
+
+def filled(text: str, known: Mapping[str, str]) -> str:
+    """The template with values in place of their names."""
+
+    def value(match: re.Match[str]) -> str:
+        return known.get(match[1] or match[2], match[0])
+
+    return "".join(_PLACE.sub(value, part) for part in _SECTION.split(text) if _says_something(part, known))
+
+
+def _says_something(section: str, known: Mapping[str, str]) -> bool:
+    # The heading does not count: `## Attempt $attempt` says nothing without feedback.
+    body = section.partition("\n")[2] if section.startswith("## ") else section
+    names = [name for match in _PLACE.finditer(body) if (name := match[1] or match[2]) in known]
+    return not names or any(known[name] for name in names) or not section.startswith("## ")
+
+
+def values(request: PromptRequest) -> dict[str, str]:
+    """Every name that a template may use, with its text; "" where the task says nothing."""
+    task, plan = request.task, request.plan
+    return {
+        "id": task.id,
+        "title": task.title,
+        "description": task.description.strip(),
+        "goal": plan.goal,
+        "attempt": str(request.attempt),
+        "acceptance": _bullets(_criterion(c, task) for c in task.acceptance),
+        "verify": _bullets(_code(command) for command in task.verify),
+        "tests": _bullets(f"{_code(t.command)} {t.before} before and {t.after} after: {t.intent}" for t in task.tests),
+        "files": _bullets(map(_claim, task.files or ())) or "None: this task changes no file.",
+        "interfaces": _interfaces(task),
+        "postconditions": _bullets(_condition(c) for c in task.postconditions),
+        "invariants": _invariants(task, plan),
+        "protected": _bullets(map(_code, dict.fromkeys((".git", ".idumb", ".planning", *request.protected)))),
+        "non_goals": _bullets(_non_goal(g.text, g.paths) for g in plan.non_goals),
+        "limits": _limits(task.limits or plan.limits),
+        "estimate": _duration(task.estimate_seconds),
+        "feedback": request.feedback.strip(),
+        "references": "\n\n".join(text for text in (task.references, task.notes) if text),
+        "evidence": _bullets(f"{e.subject}: {e.result} ({e.text})" for e in request.evidence),
+        "diff": _fenced(request.diff),
+    }
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join("- " + line.replace("\n", "\n  ") for line in lines)
+
+
+def _criterion(criterion: Criterion, task: Task) -> str:
+    text = f"{criterion.id}: {criterion.text}"
+    if criterion.proof == CHECK and criterion.command:
+        text += f" — {_code(criterion.command)}"
+    elif criterion.proof == VERIFY and task.verify:
+        text += " — proven by the commands under Verify"
+    return "\n".join((text, *(f"- {line}" for line in criterion.instructions)))
+
+
+def _claim(claim: FileClaim) -> str:
+    if claim.verb == "move":
+        return f"move {_code(claim.path)} to {_code(claim.target or '')}"
+    return f"{claim.verb} {_code(claim.path)}{' (any that match)' if paths.has_wildcard(claim.path) else ''}"
+
+
+def _interfaces(task: Task) -> str:
+    symbols = (f"{s.action} {_code(s.name)}" for s in task.symbols or ())
+    return _bullets((*symbols, *map(_interface, task.interfaces)))
+
+
+def _interface(interface: Interface) -> str:
+    return "\n".join((_code(interface.name), *(f"- {k}: {v}" for k, v in interface.properties.items())))
+
+
+def _condition(condition: Condition) -> str:
+    about = {"file-contains": f" {condition.text!r}", "symbol": f" in {_code(condition.path or '')}"}
+    return f"{condition.kind.replace('-', ' ')} {_code(condition.subject)}{about.get(condition.kind, '')}"
+
+
+def _invariants(task: Task, plan: Plan) -> str:
+    wanted = None if task.invariants is None else set(task.invariants)
+    held = (i for i in plan.invariants if wanted is None or i.id in wanted)
+    return _bullets(f"{i.id}: {i.text} — {_code(i.check)}" for i in held)
+
+
+def _non_goal(text: str, where: Iterable[str]) -> str:
+    places = ", ".join(map(_code, where))
+    return f"{text} ({places})" if places else text
+
+
+def _limits(limits: Limits | None) -> str:
+    if limits is None:
+        return ""
+    lines = [f"at most {n} {unit}" for n, unit in ((limits.files, "files"), (limits.lines, "lines")) if n is not None]
+    if limits.paths:
+        lines.append(f"only below {', '.join(map(_code, limits.paths))}")
+    return _bullets(lines)
+
+
+def _duration(seconds: int) -> str:
+    hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
+    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number) or "0s"
+
+
+def _code(text: str) -> str:
+    """`text` as a code span, whatever backticks it holds."""
+    mark = "`"
+    while mark in text:
+        mark += "`"
+    blank = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{mark}{blank}{text}{blank}{mark}"
+
+
+def _fenced(text: str) -> str:
+    if not text:
+        return ""
+    mark = "```"
+    while mark in text:
+        mark += "`"
+    return f"{mark}diff\n{text.rstrip()}\n{mark}"
