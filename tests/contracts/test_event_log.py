@@ -1,0 +1,224 @@
+"""What every event log promises, asked of the one in SQLite and of the one in memory (R-LOG-1, R-LOG-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from idumb.app import ports
+from idumb.domain.errors import Refusal, StoreError
+from idumb.domain.event import GENESIS, NewEvent
+from idumb.store import event_log, ownership, run_index
+from tests.support.fixed_clock import FixedClock
+from tests.support.memory_event_log import MemoryEventLog
+
+
+class Store(Protocol):
+    log: ports.EventLog
+    owner: ports.Ownership
+    runs: ports.RunIndex
+    clock: FixedClock
+
+
+class MemoryStore:
+    def __init__(self, _folder: Path) -> None:
+        self.clock = FixedClock()
+        self.log = self.owner = self.runs = MemoryEventLog(self.clock)
+
+
+class SqliteStore:
+    def __init__(self, folder: Path) -> None:
+        self.clock = FixedClock()
+        self.log = event_log.SqliteEventLog(str(folder), "main", self.clock)
+        self.owner = ownership.FileOwnership(self.log.database, "main", self.clock)
+        self.runs = run_index.SqliteRunIndex(self.log.database, "main")
+
+
+@pytest.fixture(params=[MemoryStore, SqliteStore], ids=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    make: Callable[[Path], Store] = request.param
+    return make(tmp_path)
+
+
+def started(run: str, phase: str = "1", number: int = 1) -> NewEvent:
+    return NewEvent("run.started", {"phase": phase, "number": number}, run=run)
+
+
+def note(run: str | None, task: str | None = None, *, kind: str = "evidence.recorded", text: str = "") -> NewEvent:
+    return NewEvent(kind, {"text": text}, run=run, task=task)
+
+
+def test_an_empty_log_has_the_genesis_head_and_no_events(store: Store) -> None:
+    assert store.log.head() == (0, GENESIS)
+    assert list(store.log.events()) == []
+    assert store.log.verify().broken_at is None
+    assert store.runs.latest("1") is None
+    assert store.runs.count("1") == 0
+    assert store.runs.phases() == ()
+
+
+def test_events_get_places_without_gaps_each_chained_to_the_one_before(store: Store) -> None:
+    fence = store.owner.acquire("test")
+    first = store.log.append([started("r1"), note("r1")], operation="op1", fence=fence)
+    second = store.log.append([note("r1")], operation="op2", fence=fence)
+    written = (*first, *second)
+    assert [event.seq for event in written] == [1, 2, 3]
+    assert [event.previous for event in written] == [GENESIS, written[0].hash, written[1].hash]
+    assert [event.operation for event in written] == ["op1", "op1", "op2"]
+    assert store.log.head() == (3, written[2].hash)
+    assert store.log.verify().count == 3
+
+
+def test_what_append_gives_back_is_what_is_read_later(store: Store) -> None:
+    """Else a live run and its replay could differ: a tuple goes in, a list comes out, both times."""
+    fence = store.owner.acquire("test")
+    payload = {"paths": ("a", "ü", "bad\udcff"), "none": None, "nested": {"number": 1.5}}
+    written = store.log.append([NewEvent("step.finished", payload, run="r", attempt=2)], operation="o", fence=fence)
+    assert tuple(store.log.events()) == written
+    assert written[0].payload["paths"] == ["a", "ü", "bad\udcff"]
+
+
+def test_events_of_one_append_have_one_time_and_later_ones_another(store: Store) -> None:
+    fence = store.owner.acquire("test")
+    store.clock.seconds = 100
+    store.log.append([note("r"), note("r")], operation="o", fence=fence)
+    store.log.append([note("r")], operation="o", fence=fence)
+    times = [event.at for event in store.log.events()]
+    assert times == ["2026-01-02T03:05:45.000000Z", "2026-01-02T03:05:45.000000Z", "2026-01-02T03:05:46.000000Z"]
+
+
+def test_appending_nothing_is_nothing(store: Store) -> None:
+    fence = store.owner.acquire("test")
+    assert store.log.append([], operation="o", fence=fence) == ()
+    assert store.log.head() == (0, GENESIS)
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 2])
+def test_a_fence_that_is_not_the_current_one_is_refused(store: Store, wrong: int) -> None:
+    fence = store.owner.acquire("test")
+    assert fence == 1
+    with pytest.raises(StoreError) as caught:
+        store.log.append([note("r")], operation="o", fence=wrong)
+    assert caught.value.code == "store.fence"
+    assert store.log.head() == (0, GENESIS)
+
+
+def test_an_owner_that_was_replaced_can_no_longer_append(store: Store) -> None:
+    """R-LOG-5."""
+    old = store.owner.acquire("first")
+    store.owner.release()
+    new = store.owner.acquire("second")
+    assert new > old
+    assert store.owner.check(new)
+    assert not store.owner.check(old)
+    with pytest.raises(StoreError, match="taken over"):
+        store.log.append([note("r")], operation="o", fence=old)
+    store.log.append([note("r")], operation="o", fence=new)
+
+
+def test_nobody_owns_a_work_tree_twice(store: Store) -> None:
+    store.owner.acquire("first")
+    with pytest.raises(Refusal) as caught:
+        store.owner.acquire("second")
+    assert caught.value.code == "lock.held"
+    assert "idumb status" in (caught.value.hint or "")
+
+
+def test_a_released_owner_is_no_owner(store: Store) -> None:
+    fence = store.owner.acquire("first")
+    store.owner.release()
+    assert not store.owner.check(fence)
+
+
+def test_an_unknown_kind_is_a_mistake_of_the_program_and_writes_nothing(store: Store) -> None:
+    fence = store.owner.acquire("test")
+    with pytest.raises(ValueError, match="task\\.finished"):
+        store.log.append([note("r"), note("r", kind="task.finished")], operation="o", fence=fence)
+    assert store.log.head() == (0, GENESIS)
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    fence = store.owner.acquire("test")
+    store.log.append([started("r1"), note("r1", "T1"), note("r1", "T2")], operation="o1", fence=fence)
+    store.log.append([started("r2", "2"), note("r2", "T1")], operation="o2", fence=fence)
+    store.log.append([note(None, kind="operation.finished"), note("r1", "T1", kind="task.completed")],
+                     operation="o3", fence=fence)  # fmt: skip
+    return store
+
+
+def seqs(store: Store, **filters: object) -> list[int]:
+    return [event.seq for event in store.log.events(**filters)]  # type: ignore[arg-type]
+
+
+def test_events_are_found_by_run_task_kind_and_operation_and_their_combinations(filled: Store) -> None:
+    assert seqs(filled) == [1, 2, 3, 4, 5, 6, 7]
+    assert seqs(filled, run="r1") == [1, 2, 3, 7]
+    assert seqs(filled, task="T1") == [2, 5, 7]
+    assert seqs(filled, run="r1", task="T1") == [2, 7]
+    assert seqs(filled, kind="run.started") == [1, 4]
+    assert seqs(filled, operation="o3") == [6, 7]
+    assert seqs(filled, run="r1", kind="evidence.recorded", operation="o1", task="T2") == [3]
+    assert seqs(filled, run="none") == []
+
+
+def test_after_limit_and_newest_first_cut_the_same_sequence(filled: Store) -> None:
+    assert seqs(filled, after=5) == [6, 7]
+    assert seqs(filled, limit=2) == [1, 2]
+    assert seqs(filled, limit=0) == []
+    assert seqs(filled, newest_first=True, limit=3) == [7, 6, 5]
+    assert seqs(filled, newest_first=True, after=5) == [7, 6]
+    assert seqs(filled, run="r1", newest_first=True, limit=1) == [7]
+
+
+def test_times_are_inclusive_bounds(filled: Store) -> None:
+    times = [event.at for event in filled.log.events()]
+    assert seqs(filled, since=times[3]) == [4, 5, 6, 7]
+    assert seqs(filled, until=times[3]) == [1, 2, 3, 4, 5]
+    assert seqs(filled, since=times[3], until=times[3]) == [4, 5]
+    assert seqs(filled, since="2027") == []
+
+
+def test_a_clock_that_was_turned_back_hides_no_event(store: Store) -> None:
+    fence = store.owner.acquire("test")
+    store.clock.seconds = 1000
+    store.log.append([note("r")], operation="o", fence=fence)
+    store.clock.seconds = 10
+    store.log.append([note("r")], operation="o", fence=fence)
+    store.clock.seconds = 2000
+    store.log.append([note("r")], operation="o", fence=fence)
+    late = "2026-01-02T03:20:00.000000Z"
+    assert seqs(store, since=late) == [1, 3]
+    assert seqs(store, until=late) == [2]
+
+
+def test_a_long_log_is_read_whole_in_both_directions(store: Store) -> None:
+    """More than one page."""
+    fence = store.owner.acquire("test")
+    store.log.append([note(f"r{number % 2}") for number in range(1201)], operation="o", fence=fence)
+    assert seqs(store) == list(range(1, 1202))
+    assert seqs(store, newest_first=True) == list(range(1201, 0, -1))
+    assert seqs(store, run="r1") == list(range(2, 1202, 2))
+    assert seqs(store, limit=501) == list(range(1, 502))
+
+
+def test_a_reader_in_the_middle_of_its_reading_does_not_stop_a_writer(store: Store) -> None:
+    fence = store.owner.acquire("test")
+    store.log.append([note("r") for _ in range(600)], operation="o", fence=fence)
+    reader = store.log.events()
+    next(reader)
+    store.log.append([note("r")], operation="o", fence=fence)
+    assert store.log.head()[0] == 601
+
+
+def test_runs_are_found_by_phase(store: Store) -> None:
+    fence = store.owner.acquire("test")
+    store.log.append([started("a", "2"), started("b", "1"), started("c", "2", 2)], operation="o", fence=fence)
+    assert store.runs.latest("2") == "c"
+    assert store.runs.latest("1") == "b"
+    assert store.runs.latest("3") is None
+    assert (store.runs.count("2"), store.runs.count("3")) == (2, 0)
+    assert store.runs.phases() == ("2", "1")

@@ -1,0 +1,112 @@
+"""The event log and its companions in memory, for tests of the engine. Bound to the same contract as the real ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from idumb.app import ports
+from idumb.domain import canonical
+from idumb.domain.errors import Refusal, StoreError
+from idumb.domain.event import GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
+
+
+class MemoryEventLog:
+    """Implements the ports `EventLog`, `RunIndex` and `Ownership` for one work tree and one process."""
+
+    def __init__(self, clock: ports.Clock) -> None:
+        self.clock = clock
+        self.stored: list[Event] = []
+        self.fence = 0
+        self.owned = False
+
+    def acquire(self, command: str) -> int:
+        if self.owned:
+            raise Refusal("lock.held", f"this work tree is in use by another idumb: {command}", hint="idumb status")
+        self.owned = True
+        self.fence += 1
+        return self.fence
+
+    def release(self) -> None:
+        self.owned = False
+
+    def check(self, fence: int) -> bool:
+        return self.owned and fence == self.fence
+
+    def append(self, events: Sequence[NewEvent], *, operation: str, fence: int) -> tuple[Event, ...]:
+        if not events:
+            return ()
+        texts = [canonical.encode(dict(new.payload)).decode("ascii") for new in events]
+        unknown = [new.kind for new in events if new.kind not in KINDS]
+        if unknown:
+            raise ValueError(f"no such kind of event: {unknown[0]}")
+        if fence != self.fence or not self.fence:
+            raise StoreError("store.fence", "another idumb has taken over this work tree", hint="idumb status")
+        at = self.clock.now()
+        return tuple(self._place(new, text, operation, at) for new, text in zip(events, texts, strict=True))
+
+    def events(
+        self,
+        *,
+        run: str | None = None,
+        task: str | None = None,
+        kind: str | None = None,
+        operation: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Event]:
+        equal = {"run": run, "task": task, "kind": kind, "operation": operation}
+        wanted = {name: value for name, value in equal.items() if value is not None}
+        found = [
+            event
+            for event in self.stored
+            if event.seq > after
+            and all(getattr(event, name) == value for name, value in wanted.items())
+            and (since is None or event.at >= since)
+            and (until is None or event.at <= until)
+        ]
+        if newest_first:
+            found.reverse()
+        return iter(found[:limit])
+
+    def head(self) -> tuple[int, str]:
+        return (self.stored[-1].seq, self.stored[-1].hash) if self.stored else (0, GENESIS)
+
+    def verify(self) -> ChainCheck:
+        previous = GENESIS
+        for count, event in enumerate(self.stored):
+            if event.seq != count + 1 or event.previous != previous or event.hash != _hash(event):
+                return ChainCheck(count, previous, broken_at=count + 1, why="changed")
+            previous = event.hash
+        return ChainCheck(len(self.stored), previous)
+
+    def latest(self, phase: str) -> str | None:
+        return next((event.run for event in reversed(self._starts()) if event.payload["phase"] == phase), None)
+
+    def count(self, phase: str) -> int:
+        return sum(1 for event in self._starts() if event.payload["phase"] == phase)
+
+    def phases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(event.payload["phase"] for event in self._starts()))
+
+    def _starts(self) -> list[Event]:
+        return [event for event in self.stored if event.kind == "run.started"]
+
+    def _place(self, new: NewEvent, text: str, operation: str, at: str) -> Event:
+        seq, previous = self.head()
+        fields: dict[str, Any] = {
+            "seq": seq + 1, "operation": operation, "run": new.run, "task": new.task, "attempt": new.attempt,
+            "kind": new.kind, "version": new.version, "fence": self.fence, "at": at, "previous": previous,
+        }  # fmt: skip
+        event = Event(**fields, payload=json.loads(text), hash=chain_hash(**fields, payload=text))
+        self.stored.append(event)
+        return event
+
+
+def _hash(event: Event) -> str:
+    fields = {name: value for name, value in event.as_dict().items() if name not in {"payload", "hash"}}
+    return chain_hash(**fields, payload=canonical.encode(dict(event.payload)).decode("ascii"))
