@@ -1,0 +1,101 @@
+"""Raw bytes of files and links into the object database: no filter, no line-ending change, forced to disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import NamedTuple
+
+import pygit2
+
+from idumb.git import tree_objects
+
+LARGE = 32 << 20
+_TRIES = 3
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Stored(NamedTuple):
+    """A stored file: git mode, raw id, the stat that was valid while it was read, and whether it held still."""
+
+    mode: int
+    oid: bytes
+    status: os.stat_result
+    steady: bool
+
+
+def git_mode(st_mode: int) -> int:
+    if stat.S_ISLNK(st_mode):
+        return tree_objects.LINK
+    return tree_objects.PROGRAM if st_mode & 0o100 else tree_objects.FILE
+
+
+def put_path(repository: pygit2.Repository, path: str) -> Stored | None:
+    """Store what is at an absolute path; None when it is gone or neither file nor link.
+
+    A file that changes while it is read is read again, and reported as not steady when it never holds still.
+    """
+    for attempt in range(_TRIES):
+        try:
+            found = _put_once(repository, path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            # ELOOP (a link now) and ENXIO: what is there changed its type since it was looked at.
+            if attempt == _TRIES - 1:
+                raise
+            continue
+        if found is None or found.steady:
+            return found
+    return found
+
+
+def _put_once(repository: pygit2.Repository, path: str) -> Stored | None:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        oid = repository.create_blob(os.fsencode(os.readlink(path))).raw
+        return Stored(tree_objects.LINK, oid, status, steady=_same(status, os.lstat(path)))
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    descriptor = os.open(path, _OPEN)
+    try:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            return None
+        oid = _put_open(repository, descriptor, before.st_size)
+        after = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return Stored(git_mode(before.st_mode), oid, before, steady=_same(before, after))
+
+
+def _put_open(repository: pygit2.Repository, descriptor: int, size: int) -> bytes:
+    if size <= LARGE:
+        # One byte more than the size, so that an unchanged file takes one read and a growing one is noticed.
+        return repository.create_blob(os.read(descriptor, size + 1)).raw
+    with os.fdopen(os.dup(descriptor), "rb") as stream:
+        return repository.create_blob_fromiobase(stream).raw
+
+
+def hash_at(folder: int, name: str, status: os.stat_result) -> bytes:
+    """The id that the file or link `name` in an open folder would have; nothing is written. Raises OSError."""
+    if stat.S_ISLNK(status.st_mode):
+        return pygit2.hash(os.fsencode(os.readlink(name, dir_fd=folder))).raw
+    descriptor = os.open(name, _OPEN, dir_fd=folder)
+    try:
+        digest = hashlib.sha1(b"blob %d\0" % os.fstat(descriptor).st_size, usedforsecurity=False)
+        while chunk := os.read(descriptor, 1 << 20):
+            digest.update(chunk)
+    finally:
+        os.close(descriptor)
+    return digest.digest()
+
+
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
+        other.st_size,
+        other.st_mtime_ns,
+        other.st_ctime_ns,
+        other.st_ino,
+    )

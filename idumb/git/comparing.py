@@ -1,0 +1,102 @@
+"""Trees in the object database compared, looked into and combined; equal subtrees are never opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pygit2
+
+from idumb.domain.ledger import CREATED, DELETED, MODIFIED, Change, Entry
+from idumb.git import tree_objects
+from idumb.git.tree_objects import FOLDER, Item
+
+_Rows = dict[str, Item]
+
+
+def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
+    """The rows of one tree object. Raises KeyError when it is not there."""
+    if oid.hex() == tree_objects.EMPTY_TREE:
+        return {}
+    return tree_objects.parse(repository[pygit2.Oid(oid)].read_raw())
+
+
+def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
+    found = _changes(repository, bytes.fromhex(old), bytes.fromhex(new), "")
+    return tuple(sorted(found, key=lambda change: change.path))
+
+
+def _changes(repository: pygit2.Repository, old: bytes | None, new: bytes | None, prefix: str) -> Iterator[Change]:
+    if old == new:
+        return
+    before = rows(repository, old) if old else {}
+    after = rows(repository, new) if new else {}
+    for name in before.keys() | after.keys():
+        left, right = before.get(name), after.get(name)
+        if left == right:
+            continue
+        path = prefix + name
+        old_folder = left.oid if left and left.mode == FOLDER else None
+        new_folder = right.oid if right and right.mode == FOLDER else None
+        if old_folder or new_folder:
+            yield from _changes(repository, old_folder, new_folder, path + "/")
+        change = _change(path, None if old_folder else left, None if new_folder else right)
+        if change is not None:
+            yield change
+
+
+def _change(path: str, left: Item | None, right: Item | None) -> Change | None:
+    if left is None and right is None:
+        return None
+    kind = CREATED if left is None else DELETED if right is None else MODIFIED
+    return Change(path, kind, _entry(left), _entry(right))
+
+
+def _entry(item: Item | None) -> Entry | None:
+    return None if item is None else Entry(item.mode, item.oid.hex())
+
+
+def entry(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
+    """The file at a path; None for folders and for nothing."""
+    found: Item | None = Item(FOLDER, bytes.fromhex(tree))
+    for part in tree_objects.split(path):
+        if found is None or found.mode != FOLDER:
+            return None
+        found = rows(repository, found.oid).get(part)
+    return None if found is None or found.mode == FOLDER else _entry(found)
+
+
+def overlay(repository: pygit2.Repository, tree: str, source: str, paths: Iterable[str]) -> str:
+    """`tree` with each path as in `source`; a file in the way of a folder, or the reverse, gives way."""
+    wanted = {path: entry(repository, source, path) for path in paths}
+    oid = _overlay(repository, bytes.fromhex(tree), {tuple(path.split("/")): item for path, item in wanted.items()})
+    return oid.hex() if oid else tree_objects.EMPTY_TREE
+
+
+def _overlay(repository: pygit2.Repository, tree: bytes | None, wanted: dict[tuple[str, ...], Entry | None]) -> bytes:
+    items = rows(repository, tree) if tree else {}
+    below: dict[str, dict[tuple[str, ...], Entry | None]] = {}
+    for parts, item in wanted.items():
+        if len(parts) > 1:
+            below.setdefault(parts[0], {})[parts[1:]] = item
+    for (name, *rest), item in wanted.items():
+        if not rest and item is not None:
+            items[name] = Item(item.mode, bytes.fromhex(item.oid))
+        elif not rest and name in items and items[name].mode != FOLDER:
+            del items[name]
+    for name, inner in below.items():
+        _overlay_folder(repository, items, name, inner)
+    return repository.odb.write(pygit2.enums.ObjectType.TREE, tree_objects.from_items(items)).raw if items else b""
+
+
+def _overlay_folder(
+    repository: pygit2.Repository, items: _Rows, name: str, inner: dict[tuple[str, ...], Entry | None]
+) -> None:
+    present = items.get(name)
+    folder = present.oid if present is not None and present.mode == FOLDER else None
+    if folder is None and not any(inner.values()):
+        return
+    written = _overlay(repository, folder, inner)
+    if written:
+        items[name] = Item(FOLDER, written)
+    else:
+        items.pop(name, None)

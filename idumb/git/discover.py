@@ -1,0 +1,143 @@
+"""Finds the repository around a folder by looking at files alone: no process, no pygit2, no `GIT_*` variable.
+
+`idumb status` imports this module, so it imports nothing that costs start-up time.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from idumb.domain import errors
+
+MAIN = "main"
+_HINT = "run idumb in a folder of a git repository, or make one with: git init"
+
+
+class Repository(NamedTuple):
+    """Absolute real paths. `worktree_id` is `main`, or the name git gave to a linked worktree.
+
+    `git_dir` holds HEAD and index of this work tree; `common_dir` holds what all work trees share.
+    """
+
+    root: str
+    git_dir: str
+    common_dir: str
+    worktree_id: str
+
+    @property
+    def state_dir(self) -> str:
+        """Where idumb keeps what belongs to this work tree alone."""
+        return os.path.join(self.common_dir, "idumb", "worktrees", self.worktree_id)
+
+
+def find(start: str = ".") -> Repository:
+    """The repository whose work tree holds `start`.
+
+    Raises Refusal `git.not-a-repository`, `git.bare`, `git.inside-git-folder` or `git.broken-link`.
+    """
+    here = os.path.realpath(start)
+    while True:
+        if os.path.lexists(os.path.join(here, ".git")):
+            return at(here)
+        if _is_git_dir(here):
+            raise _inside(here)
+        above = os.path.dirname(here)
+        if above == here:
+            raise errors.Refusal(
+                "git.not-a-repository", f"{os.path.realpath(start)} is in no git repository", hint=_HINT
+            )
+        here = above
+
+
+def at(root: str) -> Repository:
+    """The repository whose work tree begins at `root`, which has a `.git` folder or file."""
+    git_dir = _git_dir(os.path.join(root, ".git"))
+    common_dir = _common_dir(git_dir)
+    if not _is_git_dir(git_dir, common_dir):
+        raise errors.Refusal("git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing")
+    if git_dir == common_dir and _says_bare(common_dir):
+        raise _bare(root)
+    return Repository(root, git_dir, common_dir, _worktree_id(git_dir, common_dir))
+
+
+def _git_dir(dot_git: str) -> str:
+    if os.path.isdir(dot_git):
+        return os.path.realpath(dot_git)
+    try:
+        with open(dot_git, "rb") as stream:
+            first = stream.read(8192)
+    except OSError as problem:
+        raise _broken(dot_git) from problem
+    if not first.startswith(b"gitdir:"):
+        raise _broken(dot_git)
+    target = os.fsdecode(first.removeprefix(b"gitdir:").strip(b" \r\n"))
+    found = os.path.realpath(os.path.join(os.path.dirname(dot_git), target))
+    if not os.path.isdir(found):
+        raise _broken(dot_git)
+    return found
+
+
+def _common_dir(git_dir: str) -> str:
+    try:
+        with open(os.path.join(git_dir, "commondir"), "rb") as stream:
+            target = os.fsdecode(stream.read(8192).rstrip(b"\r\n"))
+    except FileNotFoundError:
+        return git_dir
+    return os.path.realpath(os.path.join(git_dir, target))
+
+
+def _is_git_dir(folder: str, common_dir: str | None = None) -> bool:
+    shared = common_dir or folder
+    return (
+        os.path.lexists(os.path.join(folder, "HEAD"))
+        and os.path.isdir(os.path.join(shared, "objects"))
+        and os.path.isdir(os.path.join(shared, "refs"))
+    )
+
+
+def _says_bare(common_dir: str) -> bool:
+    """A plain reading of the configuration; what it misses git itself refuses later."""
+    try:
+        with open(os.path.join(common_dir, "config"), encoding="utf-8", errors="replace") as stream:
+            text = stream.read(1 << 20)
+    except OSError:
+        return False
+    section = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line.startswith("["):
+            section = line.lower()
+        elif section.startswith("[core]") and line.lower().replace(" ", "") == "bare=true":
+            return True
+    return False
+
+
+def _worktree_id(git_dir: str, common_dir: str) -> str:
+    if git_dir == common_dir:
+        return MAIN
+    name = os.path.basename(git_dir)
+    # A linked worktree may be called `main` as well.
+    return f"{MAIN}-linked" if name == MAIN else name
+
+
+def _inside(folder: str) -> errors.Refusal:
+    if os.path.basename(folder) != ".git":
+        return _bare(folder)
+    return errors.Refusal(
+        "git.inside-git-folder",
+        f"{folder} is git's own folder, not a work tree",
+        hint=f"cd {os.path.dirname(folder)}",
+    )
+
+
+def _bare(folder: str) -> errors.Refusal:
+    return errors.Refusal(
+        "git.bare", f"{folder} is a bare repository: there is no work tree to run tasks in", hint="git worktree list"
+    )
+
+
+def _broken(dot_git: str) -> errors.Refusal:
+    return errors.Refusal(
+        "git.broken-link", f"{dot_git} does not lead to a git folder", hint="git worktree list, or git submodule status"
+    )

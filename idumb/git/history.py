@@ -1,0 +1,139 @@
+"""The History port: HEAD, what stands in the way, what is uncommitted, and commits on the user's branch."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+import pygit2
+from pygit2.enums import SortMode
+
+from idumb.app.ports import CommitAttempt, Head
+from idumb.domain import errors
+from idumb.domain import paths as path_rules
+from idumb.git import commit, obstacles, opened, program, refs
+from idumb.git.discover import Repository
+
+_ON_A_LINE = 200
+_TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
+
+
+class GitHistory:
+    """Reads with libgit2, commits with the git program."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._place = repository
+        self._opened: pygit2.Repository | None = None
+
+    @property
+    def repository(self) -> pygit2.Repository:
+        if self._opened is None:
+            self._opened = opened.repository(self._place)
+        return self._opened
+
+    def head(self) -> Head:
+        name = self._branch_ref()
+        branch = None if name is None else name.removeprefix("refs/heads/")
+        return Head(self._head_commit(), branch)
+
+    def obstacle(self) -> tuple[str, str] | None:
+        return obstacles.find(self._place)
+
+    def identity_problem(self) -> str | None:
+        result = program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
+        author = program.read(self._place.root, ["var", "GIT_AUTHOR_IDENT"])
+        failed = next((one for one in (result, author) if one.status != 0), None)
+        if failed is None:
+            return None
+        lines = [line for line in failed.words.splitlines() if line.startswith(("fatal:", "error:"))]
+        return (lines[0] if lines else failed.words).removeprefix("fatal: ")
+
+    def head_tree(self) -> str | None:
+        head = self._head_commit()
+        return None if head is None else str(self.repository[head].peel(pygit2.Tree).id)
+
+    def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """As git sees it, filters applied, so a CRLF checkout is no change."""
+        if not paths:
+            return ()
+        # Our globs are not git's: they are matched here, on the status of everything.
+        literal = [] if any(map(path_rules.has_wildcard, paths)) or len(paths) > _ON_A_LINE else ["--", *paths]
+        arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", *literal]
+        changed = _status_paths(program.output(self._place.root, arguments))
+        return tuple(sorted(path for path in changed if path_rules.matches_any(path, paths)))
+
+    def commit(
+        self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
+    ) -> CommitAttempt:
+        present = self._head_commit()
+        if present != expected_head:
+            return CommitAttempt(None, _moved(expected_head, present))
+        made = commit.make(self._place, paths, message, hooks=hooks, allow_empty=allow_empty, branch=self._branch_ref())
+        if made.commit is None:
+            return made
+        parents = [str(oid) for oid in self.repository[made.commit].peel(pygit2.Commit).parent_ids]
+        if parents != ([] if expected_head is None else [expected_head]):
+            words = f"HEAD moved while committing: {made.commit} stands on {', '.join(parents) or 'nothing'}"
+            return CommitAttempt(made.commit, words)
+        return made
+
+    def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
+        head = self._head_commit()
+        if head is None:
+            return ()
+        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+        if base is not None:
+            walker.hide(base)
+        found: list[tuple[str, Mapping[str, str]]] = []
+        for count, one in enumerate(walker):
+            if count >= limit:
+                break
+            trailers = _trailers(one)
+            if trailers:
+                found.append((str(one.id), trailers))
+        return tuple(found)
+
+    def refs(self, prefix: str) -> Mapping[str, str]:
+        names = [name for name in self.repository.references if name.startswith(prefix)]
+        return {name: str(self.repository.references[name].resolve().target) for name in names}
+
+    def delete_ref(self, ref: str, expected: str) -> None:
+        refs.delete(self.repository, self._place, ref, expected)
+
+    def _branch_ref(self) -> str | None:
+        head = self.repository.lookup_reference("HEAD")
+        target = head.raw_target
+        return os.fsdecode(target) if isinstance(target, bytes) else None
+
+    def _head_commit(self) -> str | None:
+        try:
+            return str(self.repository.head.target)
+        except pygit2.GitError as problem:
+            if self.repository.head_is_unborn:
+                return None
+            raise errors.Refusal("git.head-unreadable", f"HEAD cannot be read: {problem}", hint="git fsck") from problem
+
+
+def _moved(expected: str | None, present: str | None) -> str:
+    return f"HEAD is {present or 'without a commit'}, not {expected or 'without a commit'}: somebody committed since"
+
+
+def _status_paths(output: bytes) -> set[str]:
+    """Rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, `? path`."""
+    fields = {b"1": 8, b"u": 10, b"?": 1}
+    found: set[str] = set()
+    for row in output.split(b"\0"):
+        kind = row[:1]
+        if kind in fields:
+            found.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
+    return found
+
+
+def _trailers(one: pygit2.Commit) -> Mapping[str, str]:
+    text = one.raw_message.decode("utf-8", "replace")
+    if "Idumb-" not in text:
+        return {}
+    last = text.rstrip().rpartition("\n\n")[2]
+    matches = (_TRAILER.match(line) for line in last.splitlines())
+    return {match[1]: match[2].strip() for match in matches if match}

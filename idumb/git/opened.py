@@ -1,0 +1,44 @@
+"""Opens a repository with libgit2, durable, or says in one line why that cannot be done."""
+
+from __future__ import annotations
+
+import functools
+
+import pygit2
+from pygit2.enums import Option, RepositoryOpenFlag
+
+from idumb.domain import errors
+from idumb.git.discover import Repository
+
+
+@functools.cache
+def _force_to_disk() -> None:
+    # Without this libgit2 forces nothing, and a power cut takes acknowledged snapshots along.
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)  # noqa: FBT003
+
+
+def repository(place: Repository) -> pygit2.Repository:
+    """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
+    _force_to_disk()
+    try:
+        found = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
+    except (pygit2.GitError, KeyError, ValueError) as problem:
+        raise refusal(place, str(problem)) from problem
+    return found
+
+
+def refusal(place: Repository, words: str) -> errors.Refusal:
+    """One clear line for what libgit2 does not open."""
+    if "owned by" in words or "owner" in words:
+        return errors.Refusal(
+            "git.ownership",
+            f"{place.root} belongs to another user, and git does not trust it",
+            hint="git status  (git says which safe.directory entry it misses)",
+        )
+    if "extension" in words or "object format" in words or "objectformat" in words or "version" in words:
+        return errors.Refusal(
+            "git.unsupported-format",
+            f"{place.root} uses a repository format that idumb cannot read yet: {words}",
+            hint="git config --list --local",
+        )
+    return errors.Refusal("git.unreadable", f"{place.root} cannot be opened: {words}", hint="git status")

@@ -1,0 +1,114 @@
+"""The only caller of the git program: scrubbed environment, no prompt, no helper the repository could choose."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from idumb.domain import errors
+
+# What a user sets to say who they are or which configuration is theirs; every other GIT_* could redirect git.
+_KEPT = frozenset(
+    {
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_CONFIG_NOSYSTEM",
+    }
+)
+_ALWAYS = (
+    "--no-pager",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.quotepath=false",
+    "-c", "submodule.recurse=false",
+    "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false",
+)  # fmt: skip
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+# `all` makes git force objects, index and refs; folders are forced by the caller (refs.py).
+_DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
+
+
+class Result(NamedTuple):
+    """Exit status (negative: ended by a signal) and raw output."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+    @property
+    def words(self) -> str:
+        """What git said, for people: standard error, or standard output where that is empty."""
+        return (self.err.strip() or self.out.strip()).decode("utf-8", "replace")
+
+
+@functools.cache
+def path() -> str:
+    """Absolute path of the git program, looked up once. Raises Refusal `git.program-missing`."""
+    found = shutil.which("git")
+    if found is None:
+        raise errors.Refusal("git.program-missing", "there is no git program on PATH", hint="install git 2.31 or newer")
+    return os.path.abspath(found)
+
+
+def environment(root: str) -> dict[str, str]:
+    """This process's environment without what could redirect git, never prompting, never looking above `root`."""
+    inherited = os.environ  # noqa: TID251 - git must see the user's HOME, PATH and agents; GIT_* is scrubbed here
+    kept = {name: value for name, value in inherited.items() if not name.startswith("GIT_") or name in _KEPT}
+    return {
+        **kept,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "true",
+        "SSH_ASKPASS": "true",
+        "GIT_EDITOR": ":",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_CEILING_DIRECTORIES": os.path.dirname(root),
+    }
+
+
+def read(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> Result:
+    """Run a command that only looks: no hook runs, no lock is taken, and paths are literal."""
+    surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", **(extra or {})}
+    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], given, surroundings)
+
+
+def write(
+    root: str,
+    arguments: Sequence[str],
+    given: bytes = b"",
+    *,
+    hooks: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> Result:
+    """Run a command that changes refs, index or objects, forced to disk; the user's hooks run only on request."""
+    options = [*_ALWAYS, *_DURABLE, *(() if hooks else _NO_HOOKS)]
+    return _run(root, [*options, *arguments], given, {**environment(root), **(extra or {})})
+
+
+def output(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
+    """Standard output of a reading command that must succeed; Refusal `git.failed` with git's words otherwise."""
+    result = read(root, arguments, given, extra)
+    if result.status != 0:
+        raise failure(arguments, result)
+    return result.out
+
+
+def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
+    code = "git.ownership" if b"dubious ownership" in result.err else "git.failed"
+    first = next((line for line in result.words.splitlines() if line), f"exit status {result.status}")
+    return errors.Refusal(code, f"git {arguments[0]}: {first}", hint="git status", details={"words": result.words})
+
+
+def _run(root: str, arguments: Sequence[str], given: bytes, surroundings: Mapping[str, str]) -> Result:
+    done = subprocess.run(
+        [path(), *arguments], cwd=root, env=surroundings, input=given, capture_output=True, check=False
+    )
+    return Result(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,98 @@
+"""Refs below `refs/idumb/`: created or moved with the expected old value, their files and folders forced to disk."""
+
+from __future__ import annotations
+
+import os
+
+import pygit2
+
+from idumb.domain import errors
+from idumb.git.discover import Repository
+
+PREFIX = "refs/idumb/"
+
+
+def current(repository: pygit2.Repository, ref: str) -> str | None:
+    found = repository.references.get(ref)
+    return None if found is None else str(found.target)
+
+
+def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str) -> None:
+    """Create `ref`, or move it from the value that it has now. Refusal `git.ref-moved` when another was faster."""
+    if not ref.startswith(PREFIX):
+        message = f"idumb writes below {PREFIX} only, not {ref}"
+        raise ValueError(message)
+    missing = _missing_folders(place.common_dir, ref)
+    try:
+        found = repository.references.get(ref)
+        if found is None:
+            repository.references.create(ref, commit)
+        elif str(found.target) != commit:
+            found.set_target(commit)
+    except (pygit2.GitError, ValueError) as problem:
+        raise errors.Refusal(
+            "git.ref-moved", f"{ref} could not be moved to {commit[:12]}: {problem}", hint="idumb status"
+        ) from problem
+    for folder in missing:
+        sync_folder(folder)
+
+
+def delete(repository: pygit2.Repository, place: Repository, ref: str, expected: str) -> None:
+    """Delete a ref of ours that still has the expected value. Refusal `git.ref-moved` otherwise."""
+    if not ref.startswith(PREFIX):
+        message = f"idumb deletes below {PREFIX} only, not {ref}"
+        raise ValueError(message)
+    found = repository.references.get(ref)
+    if found is None:
+        return
+    if str(found.target) != expected:
+        raise errors.Refusal("git.ref-moved", f"{ref} is {found.target}, not {expected}", hint="idumb status")
+    found.delete()
+    folder = os.path.dirname(os.path.join(place.common_dir, ref))
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    sync_folder(folder)
+
+
+def sync(place: Repository, ref: str) -> None:
+    """Force a ref that the git program wrote, and the folders that lead to it."""
+    path = os.path.join(place.common_dir, ref)
+    if os.path.exists(path):
+        sync_file(path)
+    folder = os.path.dirname(path)
+    while len(folder) >= len(place.common_dir):
+        if os.path.isdir(folder):
+            sync_folder(folder)
+        folder = os.path.dirname(folder)
+
+
+def _missing_folders(common_dir: str, ref: str) -> list[str]:
+    """The folders whose entries change because folders of the ref are made."""
+    found: list[str] = []
+    folder = os.path.dirname(os.path.join(common_dir, ref))
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+        found.append(folder)
+    # Those in between do not exist yet; they are forced once they do.
+    path = os.path.dirname(os.path.join(common_dir, ref))
+    while found and path != found[-1]:
+        if path not in found:
+            found.append(path)
+        path = os.path.dirname(path)
+    return found
+
+
+def sync_folder(path: str) -> None:
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def sync_file(path: str) -> None:
+    _sync(path, os.O_RDONLY)
+
+
+def _sync(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,93 @@
+"""The scanner's memory between processes. Checksummed, tied to a ref that keeps its objects; safe to lose."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import marshal
+import os
+import sys
+from typing import Any
+
+import pygit2
+
+from idumb.domain import errors
+from idumb.git import refs
+from idumb.git.discover import Repository
+from idumb.git.scanner import Folder, Scanner
+
+# marshal reads only what the same Python wrote; another one starts anew.
+_FORMAT = b"idumb scan 1 " + sys.version.encode() + b"\n"
+_DIGEST = 32
+
+
+def _path(place: Repository) -> str:
+    return os.path.join(place.state_dir, "scan.cache")
+
+
+def ref(place: Repository) -> str:
+    """Without it `git gc` could remove a blob that the cache takes for present."""
+    return f"refs/idumb/worktrees/{place.worktree_id}/scan"
+
+
+def load(place: Repository, repository: pygit2.Repository) -> Scanner:
+    """A scanner with what the last process saved, or an empty one."""
+    try:
+        with open(_path(place), "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return Scanner(place, repository)
+    body = data[len(_FORMAT) + _DIGEST :]
+    if not data.startswith(_FORMAT) or hashlib.sha256(body).digest() != data[len(_FORMAT) :][:_DIGEST]:
+        return Scanner(place, repository)
+    commit, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
+    if refs.current(repository, ref(place)) != commit:
+        return Scanner(place, repository)
+    scanner = Scanner(place, repository, _unpack(packed))
+    scanner.rules, scanner.index = rules, index
+    return scanner
+
+
+def save(place: Repository, repository: pygit2.Repository, scanner: Scanner) -> None:
+    """Write the cache; a failure is no failure of the caller's work."""
+    if scanner.top.tree is None or not scanner.counted:
+        return
+    with contextlib.suppress(OSError, pygit2.GitError, errors.Refusal):
+        who = pygit2.Signature("idumb", "idumb@localhost", 0, 0)
+        tree = pygit2.Oid(scanner.top.tree)
+        commit = str(repository.create_commit(None, who, who, "idumb: scan cache\n", tree, []))
+        refs.move(repository, place, ref(place), commit)
+        body = marshal.dumps((commit, scanner.rules, scanner.index, _pack(scanner.top)))
+        _write(_path(place), _FORMAT + hashlib.sha256(body).digest() + body)
+        scanner.counted = 0
+
+
+def _write(path: str, data: bytes) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        stream.write(data)
+    os.replace(temporary, path)
+
+
+def _pack(top: Folder) -> list[tuple[Any, ...]]:
+    """One row a folder, parents before children; folders nest deeper than a recursion may."""
+    rows: list[tuple[Any, ...]] = []
+    stack: list[tuple[str, int, Folder]] = [("", -1, top)]
+    while stack:
+        name, parent, folder = stack.pop()
+        here = len(rows)
+        rows.append((name, parent, folder.files, folder.ignored, folder.links, folder.odd, folder.rules, folder.tree))
+        stack.extend((below, here, child) for below, child in folder.folders.items())
+    return rows
+
+
+def _unpack(rows: list[tuple[Any, ...]]) -> Folder:
+    made: list[Folder] = []
+    for name, parent, files, ignored, links, odd, rules, tree in rows:
+        folder = Folder()
+        folder.files, folder.ignored, folder.links, folder.odd = files, ignored, links, odd
+        folder.rules, folder.tree = rules, tree
+        if parent >= 0:
+            made[parent].folders[name] = folder
+        made.append(folder)
+    return made[0]

@@ -1,0 +1,176 @@
+"""Snapshot commits: the work tree's bytes, the index file and the state of HEAD, under a ref, read back.
+
+A commit's tree holds `worktree/`, `index` and `meta.json`; git's hooks, signing and identity play no part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from idumb.app.ports import Snapshot
+from idumb.domain import errors
+from idumb.git import comparing, ignores, refs, tree_objects
+from idumb.git.discover import Repository
+from idumb.git.scanner import Folder
+from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
+
+WORKTREE, INDEX, META = "worktree", "index", "meta.json"
+_STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
+_LISTED = 1000
+
+
+class Snapshots:
+    """Makes snapshot commits in one repository, and remembers which trees it has found on disk."""
+
+    def __init__(self, place: Repository, repository: pygit2.Repository) -> None:
+        self._place = place
+        self._repository = repository
+        self._verified: bytes | None = None
+        self._index: tuple[ignores.Signature, Item | None] | None = None
+
+    def take(self, ref: str, tree: str, reason: str, top: Folder) -> Snapshot:
+        """A snapshot of what was just scanned into `tree`."""
+        items = self._items(tree, {"reason": reason, **self._head(), **described(top)})
+        index = self._index_item()
+        if index is not None:
+            items[INDEX] = index
+        return self._commit(ref, tree, reason, items, self._head_commit())
+
+    def keep(self, ref: str, tree: str, reason: str, parent: str | None) -> Snapshot:
+        return self._commit(ref, tree, reason, self._items(tree, {"reason": reason}), parent)
+
+    def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
+        items = {name: Item(FILE, bytes.fromhex(oid)) for name, oid in blobs.items()}
+        for name, item in items.items():
+            if "/" in name or not name:
+                message = f"a kept blob needs a plain name: {name!r}"
+                raise ValueError(message)
+            self._require(item.oid)
+        commit = self._write_commit(items, reason, None)
+        refs.move(self._repository, self._place, ref, commit)
+        return commit
+
+    def kept_blobs(self, ref: str) -> Mapping[str, str]:
+        commit = refs.current(self._repository, ref)
+        if commit is None:
+            return {}
+        found = comparing.rows(self._repository, self._repository[commit].peel(pygit2.Tree).id.raw)
+        return {name: item.oid.hex() for name, item in found.items()}
+
+    def tree_of(self, commit: str) -> str:
+        """The work tree's tree of a snapshot commit."""
+        top = self._repository[commit].peel(pygit2.Tree)
+        return comparing.rows(self._repository, top.id.raw)[WORKTREE].oid.hex()
+
+    def _items(self, tree: str, meta: Mapping[str, Any]) -> dict[str, Item]:
+        text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
+        oid = self._repository.create_blob(text.encode("ascii")).raw
+        return {WORKTREE: Item(FOLDER, bytes.fromhex(tree)), META: Item(FILE, oid)}
+
+    def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
+        commit = self._write_commit(items, reason, parent)
+        refs.move(self._repository, self._place, ref, commit)
+        self._read_back(commit, bytes.fromhex(tree))
+        return Snapshot(commit, tree, ref)
+
+    def _write_commit(self, items: dict[str, Item], reason: str, parent: str | None) -> str:
+        if items.get(WORKTREE, Item(0, b"")).oid.hex() == tree_objects.EMPTY_TREE:
+            self._repository.odb.write(ObjectType.TREE, b"")
+        top = self._repository.odb.write(ObjectType.TREE, tree_objects.from_items(items))
+        who = pygit2.Signature("idumb", "idumb@localhost")
+        parents: list[str | pygit2.Oid] = [parent] if parent else []
+        return str(self._repository.create_commit(None, who, who, f"idumb: {reason}\n", top, parents))
+
+    def _read_back(self, commit: str, tree: bytes) -> None:
+        """A snapshot that cannot be read is no snapshot: look on disk for all that is new since the last one."""
+        self._require(bytes.fromhex(commit), whole=True)
+        self._verify(tree, self._verified)
+        self._verified = tree
+
+    def _verify(self, tree: bytes, known: bytes | None) -> None:
+        if tree == known:
+            return
+        self._require(tree, whole=True)
+        before = comparing.rows(self._repository, known) if known else {}
+        for name, item in comparing.rows(self._repository, tree).items():
+            earlier = before.get(name)
+            if earlier == item or item.mode == SUBMODULE:
+                continue
+            if item.mode == FOLDER:
+                self._verify(item.oid, earlier.oid if earlier and earlier.mode == FOLDER else None)
+            else:
+                self._require(item.oid)
+
+    def _require(self, oid: bytes, *, whole: bool = False) -> None:
+        """Find an object on disk; `whole` reads it and checks its hash, past libgit2's memory."""
+        name = oid.hex()
+        path = os.path.join(self._place.common_dir, "objects", name[:2], name[2:])
+        try:
+            if not whole:
+                if os.stat(path).st_size > 0:
+                    return
+            else:
+                with open(path, "rb") as stream:
+                    if hashlib.sha1(zlib.decompress(stream.read()), usedforsecurity=False).digest() == oid:
+                        return
+        except FileNotFoundError:
+            if pygit2.Oid(oid) in self._repository.odb:
+                return
+        except zlib.error:
+            pass
+        raise errors.Refusal(
+            "git.snapshot-unreadable", f"object {name} of a snapshot is missing or damaged", hint="git fsck"
+        )
+
+    def _head_commit(self) -> str | None:
+        return None if self._repository.head_is_unborn else str(self._repository.head.target)
+
+    def _head(self) -> dict[str, Any]:
+        symbolic = self._repository.lookup_reference("HEAD").raw_target
+        present = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
+        branch = os.fsdecode(symbolic) if isinstance(symbolic, bytes) else None
+        return {"head": self._head_commit(), "branch": branch, "in_progress": present}
+
+    def _index_item(self) -> Item | None:
+        path = os.path.join(self._place.git_dir, "index")
+        present = ignores.signature([path])
+        if self._index is None or self._index[0] != present:
+            self._index = (present, self._store_index(path))
+        return self._index[1]
+
+    def _store_index(self, path: str) -> Item | None:
+        try:
+            with open(path, "rb") as stream:
+                return Item(FILE, self._repository.create_blob(stream.read()).raw)
+        except FileNotFoundError:
+            return None
+
+
+def described(top: Folder) -> dict[str, Any]:
+    """What a tree cannot hold: unusual modes, empty folders, and what was left out; long lists are cut."""
+    modes: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    empty: list[str] = []
+    unsteady: list[str] = []
+    for prefix, folder in top.below():
+        modes.update((prefix + name, f"{bits:o}") for name, bits in folder.odd.items())
+        skipped.update((prefix + name, why) for name, why in folder.skipped.items())
+        unsteady.extend(prefix + name for name in folder.unsteady)
+        if prefix and folder.tree == b"" and not folder.folders:
+            empty.append(prefix)
+    named = {"modes": modes, "skipped": skipped, "empty_folders": sorted(empty), "changing": sorted(unsteady)}
+    return {key: _cut(value) for key, value in named.items() if value}
+
+
+def _cut(value: Any) -> Any:
+    if len(value) <= _LISTED:
+        return value
+    return dict(sorted(value.items())[:_LISTED]) if isinstance(value, dict) else value[:_LISTED]

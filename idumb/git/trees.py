@@ -1,0 +1,94 @@
+"""The Trees port on a work tree: scan, snapshot, compare, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from idumb.app.ports import Conflict, Snapshot
+from idumb.domain.ledger import Change, Entry
+from idumb.git import comparing, opened, patch, restore, scan_cache, scanner, snapshot
+from idumb.git.discover import Repository
+
+if TYPE_CHECKING:
+    import pygit2
+
+
+class GitTrees:
+    """Holds the scanner's memory between calls; `close` saves it for the next process."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._place = repository
+        self._opened: pygit2.Repository | None = None
+        self._scanner: scanner.Scanner | None = None
+        self._snapshots: snapshot.Snapshots | None = None
+
+    @property
+    def root(self) -> str:
+        return self._place.root
+
+    @property
+    def repository(self) -> pygit2.Repository:
+        if self._opened is None:
+            self._opened = opened.repository(self._place)
+        return self._opened
+
+    @property
+    def scans(self) -> scanner.Scanner:
+        if self._scanner is None:
+            self._scanner = scan_cache.load(self._place, self.repository)
+        return self._scanner
+
+    @property
+    def snapshots(self) -> snapshot.Snapshots:
+        if self._snapshots is None:
+            self._snapshots = snapshot.Snapshots(self._place, self.repository)
+        return self._snapshots
+
+    def scan(self, also: Iterable[str] = ()) -> str:
+        return self.scans.scan(also).hex()
+
+    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
+        tree = self.scan(also)
+        return self.snapshots.take(ref, tree, reason, self.scans.top)
+
+    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
+        return self.snapshots.keep(ref, tree, reason, parent)
+
+    def changes(self, old: str, new: str) -> tuple[Change, ...]:
+        return comparing.changes(self.repository, old, new)
+
+    def entry(self, tree: str, path: str) -> Entry | None:
+        return comparing.entry(self.repository, tree, path)
+
+    def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
+        return comparing.overlay(self.repository, tree, source, paths)
+
+    def read(self, oid: str) -> bytes:
+        return self.repository[oid].read_raw()
+
+    def store(self, data: bytes) -> str:
+        return str(self.repository.create_blob(data))
+
+    def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
+        return self.snapshots.keep_blobs(ref, blobs, reason)
+
+    def kept_blobs(self, ref: str) -> Mapping[str, str]:
+        return self.snapshots.kept_blobs(ref)
+
+    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
+        return restore.restore(self.repository, self.root, target, expected, paths, force=force)
+
+    def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
+        return patch.diff(self.root, old, new, paths)
+
+    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+        return patch.line_counts(self.root, old, new)
+
+    def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+        return patch.apply(self, self._place, patch_text, allowed)
+
+    def close(self) -> None:
+        """Save what the scanner knows; losing it costs time only."""
+        if self._scanner is not None:
+            scan_cache.save(self._place, self.repository, self._scanner)
