@@ -1,0 +1,279 @@
+"""Running processes: the end is noticed, the output bounded, and nothing is left running (R-RUN-8)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from idumb.system import process_tree, processes
+
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
+
+# Each starts a process that notes its own id in `pid` and would sleep for ever; the starter ends when it is noted.
+ESCAPES = {
+    "background": "sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do :; done",
+    "setsid": "setsid sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do :; done",
+    "double fork": "(setsid sh -c 'echo $$ > pid; exec sleep 1000' &) ; while [ ! -s pid ]; do :; done",
+    "without environment": "env -i setsid sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do :; done",
+    "deaf": "setsid sh -c 'trap \"\" TERM HUP INT; echo $$ > pid; while :; do sleep 1000; done' &"
+    " while [ ! -s pid ]; do :; done",
+}
+
+
+def run(
+    script: str,
+    cwd: Path,
+    *,
+    stdin: bytes | None = None,
+    timeout: float | None = None,
+    separate_errors: bool = False,
+    grace: float = 0.2,
+) -> processes.Finished:
+    return processes.run(
+        ["/bin/sh", "-c", script],
+        cwd=str(cwd),
+        environment=ENVIRONMENT,
+        stdin=stdin,
+        timeout=timeout,
+        separate_errors=separate_errors,
+        grace=grace,
+    )
+
+
+def noted(folder: Path, name: str = "pid") -> int:
+    return int((folder / name).read_text(encoding="ascii"))
+
+
+def test_output_and_exit_code_are_those_of_the_process(tmp_path: Path) -> None:
+    finished = run("echo out; echo err >&2; exit 3", tmp_path)
+    assert (finished.exit_code, finished.signal, finished.timed_out) == (3, None, False)
+    assert finished.output.text() == "out\nerr\n"
+    assert finished.output.sha256 == hashlib.sha256(b"out\nerr\n").hexdigest()
+    assert not finished.output.truncated
+    assert finished.leftovers == ()
+
+
+def test_standard_error_can_be_kept_apart(tmp_path: Path) -> None:
+    finished = run("echo out; echo err >&2", tmp_path, separate_errors=True)
+    assert finished.output.text() == "out\n"
+    assert finished.errors is not None
+    assert finished.errors.text() == "err\n"
+
+
+def test_a_process_that_a_signal_ended_has_no_exit_code(tmp_path: Path) -> None:
+    finished = run("kill -9 $$", tmp_path)
+    assert (finished.exit_code, finished.signal) == (None, signal.SIGKILL)
+
+
+def test_a_program_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        processes.run(["/nowhere/program"], cwd=str(tmp_path), environment={})
+
+
+def test_the_process_gets_the_given_environment_a_cookie_and_nothing_else(tmp_path: Path) -> None:
+    program = "import os, json; print(json.dumps(dict(os.environ)))"
+    finished = processes.run(
+        [sys.executable, "-I", "-c", program], cwd=str(tmp_path), environment={"A": "1", "LC_ALL": "C.UTF-8"}
+    )
+    import json
+
+    seen = json.loads(finished.output.text())
+    assert len(seen.pop(processes.PROCESS_COOKIE)) == 24
+    assert seen == {"A": "1", "LC_ALL": "C.UTF-8"}
+
+
+def test_relative_folders_of_path_do_not_reach_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", ".:/usr/bin::tools:/bin")
+    monkeypatch.setenv("SECRET", "x")
+    monkeypatch.delenv("LANG", raising=False)
+    assert processes.environment(["PATH", "LANG"], {"MORE": "y"}) == {"PATH": "/usr/bin:/bin", "MORE": "y"}
+
+
+def test_a_process_without_input_reads_an_empty_one(tmp_path: Path) -> None:
+    assert run("cat", tmp_path).output.size == 0
+
+
+@pytest.mark.parametrize(("script", "answer"), [("wc -c", "1000000"), ("exec true", "")])
+def test_large_input_arrives_and_need_not_be_read(tmp_path: Path, script: str, answer: str) -> None:
+    finished = run(script, tmp_path, stdin=b"x" * 1_000_000)
+    assert finished.output.text().strip() == answer
+    assert finished.exit_code == 0
+
+
+@pytest.mark.parametrize("escape", [pytest.param(s, id=n, marks=LINUX_ONLY) for n, s in ESCAPES.items()])
+def test_nothing_that_a_process_started_outlives_it(tmp_path: Path, escape: str) -> None:
+    """F59: background jobs, daemons in their own session, without environment, deaf to TERM."""
+    finished = run(escape, tmp_path)
+    assert finished.exit_code == 0
+    assert not process_tree.is_alive(noted(tmp_path))
+    assert noted(tmp_path) in finished.leftovers
+
+
+@LINUX_ONLY
+def test_a_daemon_that_holds_the_output_open_does_not_keep_us_waiting(tmp_path: Path) -> None:
+    """M12: the end of the process is waited for, not the end of its output."""
+    finished = run("echo said; " + ESCAPES["double fork"], tmp_path)
+    assert finished.output.text() == "said\n"
+
+
+def test_a_process_over_its_time_is_ended_with_its_children(tmp_path: Path) -> None:
+    finished = run("sh -c 'echo $$ > pid; exec sleep 1000' & echo began; wait", tmp_path, timeout=0.3)
+    assert finished.timed_out
+    assert finished.signal == signal.SIGTERM
+    assert finished.output.text() == "began\n"
+    assert not process_tree.is_alive(noted(tmp_path))
+
+
+def test_a_process_that_ignores_the_request_to_stop_is_killed(tmp_path: Path) -> None:
+    finished = run("trap '' TERM; echo $$ > pid; while :; do sleep 1000; done", tmp_path, timeout=1.0)
+    assert (finished.timed_out, finished.signal) == (True, signal.SIGKILL)
+    assert not process_tree.is_alive(noted(tmp_path))
+
+
+def test_a_process_may_use_its_grace_to_finish_its_words(tmp_path: Path) -> None:
+    finished = run("trap 'echo saved; exit 7' TERM; echo $$ > pid; sleep 1000 & wait", tmp_path, timeout=1.0, grace=20)
+    assert (finished.timed_out, finished.exit_code) == (True, 7)
+    assert finished.output.text() == "saved\n"
+
+
+def test_an_interrupt_leaves_nothing_running(tmp_path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(f"sh -c 'echo $$ > pid; exec sleep 1000' & kill -USR1 {os.getpid()}; wait", tmp_path)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not (tmp_path / "pid").exists() or not process_tree.is_alive(noted(tmp_path))
+
+
+def test_large_output_costs_little_memory(tmp_path: Path) -> None:
+    """F60: 300 MB go through; what is kept is bounded, and the digest is of the whole."""
+    program = (
+        "import resource, sys; from idumb.system import processes\n"
+        "argv = ['/bin/sh', '-c', 'head -c 300000000 /dev/zero']\n"
+        "f = processes.run(argv, cwd='/', environment={'PATH': sys.argv[1]})\n"
+        "o = f.output; kept = len(o.head) + len(o.tail)\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == 'darwin' else 1)\n"
+        "print(o.size, kept, o.truncated, peak, o.sha256)\n"
+    )
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", program, ENVIRONMENT["PATH"]],
+        cwd=root,
+        env={**ENVIRONMENT, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    size, kept, truncated, peak, sha256 = done.stdout.split()
+    assert (size, kept, truncated) == ("300000000", str(processes.HEAD + processes.TAIL), "True")
+    assert int(peak) < 60_000  # KiB
+    whole = hashlib.sha256()
+    for _ in range(300):
+        whole.update(bytes(1_000_000))
+    assert sha256 == whole.hexdigest()
+
+
+def test_what_is_left_out_is_said_and_only_whole_lines_are_kept(tmp_path: Path) -> None:
+    finished = run("i=0; while [ $i -lt 9000 ]; do echo line-$i; i=$((i+1)); done", tmp_path)
+    lines = finished.output.text().splitlines()
+    gap = next(i for i, line in enumerate(lines) if "bytes left out" in line)
+    assert lines[0] == "line-0"
+    assert lines[-1] == "line-8999"
+    assert all(line.startswith("line-") for i, line in enumerate(lines) if i != gap)
+    left_out = int(lines[gap].split()[1])
+    assert left_out + sum(len(line) + 1 for i, line in enumerate(lines) if i != gap) == finished.output.size
+
+
+def test_nul_and_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> None:
+    finished = run(r"printf 'a\000b\377c\303\244'", tmp_path)
+    assert finished.output.text() == "a\\x00b\\xffcä"
+    assert finished.output.head == b"a\0b\xffc\xc3\xa4"
+
+
+def test_the_copy_in_a_file_is_bounded(tmp_path: Path) -> None:
+    with (tmp_path / "spool").open("wb") as file:
+        finished = processes.run(
+            ["/bin/sh", "-c", "head -c 200000 /dev/zero"],
+            cwd=str(tmp_path),
+            environment=ENVIRONMENT,
+            spool=file.fileno(),
+            spool_limit=150_000,
+        )
+    assert finished.output.size == 200_000
+    assert (tmp_path / "spool").stat().st_size == 150_000
+
+
+def test_our_own_children_are_no_leftovers(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as own:
+        run("true", tmp_path)
+        assert processes.end_strays() in {(), None}
+        assert own.poll() is None
+        own.kill()
+
+
+def in_thread(work: Callable[[], processes.Finished]) -> Callable[[], processes.Finished]:
+    done: list[processes.Finished] = []
+    thread = threading.Thread(target=lambda: done.append(work()))
+    thread.start()
+
+    def result() -> processes.Finished:
+        thread.join()
+        return done[0]
+
+    return result
+
+
+def test_processes_that_run_side_by_side_leave_each_other_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "began")
+    os.mkfifo(tmp_path / "go")
+    # The reader is an orphan of the first process, in a session of its own, when the others end.
+    script = "(setsid sh -c 'echo > began; cat go > got; echo > finished' &); while [ ! -s finished ]; do :; done"
+    result = in_thread(lambda: run(script, tmp_path))
+    (tmp_path / "began").read_bytes()
+    for _ in range(20):
+        assert run("true", tmp_path).leftovers == ()
+    (tmp_path / "go").write_text("on", encoding="ascii")
+    assert result().exit_code == 0
+    assert (tmp_path / "got").read_text(encoding="ascii") == "on"
+
+
+@LINUX_ONLY
+def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
+    marked = {**ENVIRONMENT, processes.RUN_COOKIE: "run-1"}
+    other = {**ENVIRONMENT, processes.RUN_COOKIE: "run-10"}
+    with (
+        subprocess.Popen(["sleep", "1000"], env=marked, start_new_session=True) as left,
+        subprocess.Popen(["sleep", "1000"], env=other, start_new_session=True) as spared,
+    ):
+        assert processes.end_all(processes.RUN_COOKIE, "run-1") == (left.pid,)
+        assert left.wait() == -signal.SIGTERM
+        assert spared.poll() is None
+        spared.kill()
+
+
+@LINUX_ONLY
+def test_ending_the_processes_of_a_run_spares_who_asks_and_its_parents() -> None:
+    program = "from idumb.system import processes; print(processes.end_all('IDUMB_RUN', 'run-2'))"
+    root = str(Path(__file__).parents[3])
+    environment = {**ENVIRONMENT, "PYTHONPATH": root, processes.RUN_COOKIE: "run-2", "PROGRAM": program}
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'{sys.executable} -c "$PROGRAM"; echo parent lives'],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "()\nparent lives\n"
