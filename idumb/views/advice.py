@@ -1,4 +1,4 @@
-"""What to do next, as commands: for failed and blocked tasks, and for a run as a whole by iDumb's chain rules."""
+"""What to do next, as commands: for failed and blocked tasks, by the chain rules of iDumb."""
 
 from __future__ import annotations
 
@@ -11,34 +11,38 @@ def verify(phase: str) -> str:
     return f"idumb verify-work {phase}"
 
 
+def resume(phase: str) -> str:
+    return f"idumb resume {phase}"
+
+
 def retry(phase: str) -> str:
     return f"idumb resume {phase} --retry-failed"
 
 
-def debug(task_id: str) -> str:
-    return f"idumb debug {task_id}"
+def show(task_id: str) -> str:
+    return f"idumb show {task_id}"
 
 
 def accept(task_id: str) -> str:
-    return f'idumb accept {task_id} --why "..."'
+    return f"idumb accept {task_id} --why REASON"
 
 
 def remediation(phase: str, task_id: str, ended: str | None) -> str:
-    """What mends a failed task, by how its last attempt ended; one plain sentence with its command in it."""
+    """What mends a failed task, by how its last attempt ended; one plain sentence with its commands in it."""
     again = f"then `{retry(phase)}`"
     if ended == outcome.TIMED_OUT:
-        return f"Find what takes so long (`{debug(task_id)}`) or declare a longer Timeout in the plan, {again}."
+        return f"Find what takes so long (`{show(task_id)}`) or declare a longer Timeout in the plan, {again}."
     if ended == outcome.ERRORED:
-        return f"Make the builder or the check able to run (`{debug(task_id)}` shows what it said), {again}."
+        return f"Make the builder or the check able to run (`{show(task_id)}` tells what it said), {again}."
     if ended == outcome.REFUSED:
-        return f"The builder declined; read why (`{debug(task_id)}`), change the task or the builder, {again}."
-    return f"See what the checks said (`{debug(task_id)}`), mend the cause, {again}."
+        return f"Make true what the attempt needs before it can start (`{show(task_id)}` names it), {again}."
+    return f"See what the checks said (`{show(task_id)}`), mend the cause, {again}."
 
 
 def unblock(phase: str, causes: Sequence[str], *, skipped: bool = False) -> str:
-    """The ways out for a blocked task: mend, accept, or take the dependency away."""
+    """The ways out for a blocked task: mend or accept the cause, or take the dependency away."""
     if not causes:
-        return f"`{retry(phase)}`"
+        return f"`{resume(phase)}`"
     root = causes[0]
-    first = f"`{retry(phase)}` tries {root} again" if skipped else f"Mend {root}, then `{retry(phase)}`"
-    return f"{first}; or `{accept(root)}`; or take the dependency out of the plan"
+    mend = "" if skipped else f"Mend {root}, then `{retry(phase)}`; or "
+    return f"{mend}`{accept(root)}`; or take the dependency out of the plan"

@@ -78,11 +78,12 @@ def _summed(known: Mapping[str, str]) -> str:
 
 
 def _status_style(scheme: int) -> str:
-    dashes = "" if scheme else "; stroke-dasharray: {}"
-    return "\n".join(
-        f".{status} {{ stroke: {look[scheme]}{dashes.format(look[2] or 'none')} }}\n.{status}-b {{ fill: {look[scheme]} }}"
-        for status, look in _LOOKS.items()
-    )
+    """`scheme` 0 is light and sets the dashes too, 1 is dark."""
+    rules = []
+    for status, look in _LOOKS.items():
+        dashes = "" if scheme else f"; stroke-dasharray: {look[2] or 'none'}"
+        rules.append(f".{status} {{ stroke: {look[scheme]}{dashes} }} .{status}-b {{ fill: {look[scheme]} }}")
+    return "\n".join(rules)
 
 
 def _headings(waves: Sequence[Sequence[str]], layout: graph_layout.Layout) -> list[str]:

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-# Controls, invisible and direction-changing characters, and the surrogates that stand for bytes that are not UTF-8.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+from idumb.system import escaping
+
 _NOT_YAML = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MARKUP = re.compile(r"[\\`*~\[\]<>&]|(?<![^\W_])_|_(?![^\W_])")
@@ -22,14 +22,7 @@ Scalar = str | int | float | bool | None
 
 def visible(text: str) -> str:
     """The same text with every character that could move a cursor or hide something written as an escape."""
-    return _UNSEEN.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:
-        code -= 0xDC00  # a byte that is not UTF-8, as the file system gave it
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return escaping.show(text)
 
 
 def one_line(text: str) -> str:
@@ -104,13 +97,17 @@ def yaml_scalar(value: Scalar) -> str:
         return json.dumps(value)
     if len(value) < _PLAIN_LENGTH and _PLAIN_YAML.fullmatch(value) and value not in _YAML_WORDS:
         return value
-    quoted = json.dumps(_SURROGATE.sub(_escape, value), ensure_ascii=False)
-    return _NOT_YAML.sub(lambda m: f"\\u{ord(m[0]):04x}", quoted)
+    quoted = json.dumps(_SURROGATE.sub(_escaped, value), ensure_ascii=False)
+    return _NOT_YAML.sub(_escaped, quoted)
 
 
 def json_text(value: object) -> str:
     """JSON for people: indented, ending with a newline; bytes that are not UTF-8 stay readable escapes."""
-    return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
+    return _SURROGATE.sub(_escaped, json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def xml(text: str) -> str:

@@ -329,13 +329,14 @@ def _next_steps(facts: _Facts) -> list[str]:
         return [f"- Proceed to verification: `{advice.verify(phase)}`"]
     steps = [f"- {markup.prose(i)}: {advice.remediation(phase, i, facts.task(i).outcome)}" for i in failed]
     steps += [
-        f"- {markup.prose(i)} waits for a decision: `idumb decide` lists what is asked."
+        f"- {markup.prose(i)} waits for a person: `idumb decisions` lists what is asked."
         for i in facts.ids(outcome.WAITING)
     ]
     if facts.ids(outcome.READY, outcome.PENDING):
-        steps.append(f"- Go on with the tasks that are left: `idumb resume {phase}`")
-    if result == "partial" and failed:
-        steps.append(f"- Or verify what is there: `{advice.verify(phase)}`")
+        steps.append(f"- Go on with the tasks that are left: `{advice.resume(phase)}`")
+    if failed:
+        ways = f"`{advice.accept(failed[0])}` or `idumb skip {failed[0]} --why REASON`"
+        steps.append(f"- Or leave failed tasks as they are ({ways}), then `{advice.verify(phase)}`")
     return steps or [f"- `idumb status {phase}` shows where the phase stands."]
 
 

@@ -5,231 +5,171 @@ An opinion is shown as an opinion, an unproven criterion as a gap; neither is ev
 
 from __future__ import annotations
 
-import dataclasses
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import contract as contracts
 from idumb.domain import evidence as proof
-from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.plan import OPINION, Criterion, Task
+from idumb.domain.plan import OPINION, UNPROVEN, Task
 from idumb.views import advice, amount, evidence_table, markup
 
 Record = Mapping[str, Any]
-"""The payload of `verification.recorded`: `status` (passed, failed), `run`, `statuses` (task id to status),
-`evidence` (task id to payloads of `evidence.recorded`; those of the phase under ""), `opinion` (a model's text)."""
-PHASE = ""
+"""The payload of `verification.recorded`: status, reason, tree, evidence, requirements, goals, mismatches, spoiled,
+unproven, opinions, skipped, accepted."""
 
-PROVEN = "proven"
-DISPROVEN = "disproven"
-WAITING = "waits for a person"
-OPINION_ONLY = "opinion only"
-ACCEPTED = "accepted by a person"
-MISSING = "no evidence"
-_OF_RESULT = {
-    proof.PASSED: PROVEN,
-    proof.WAITING: WAITING,
-    proof.OPINION: OPINION_ONLY,
+_INVARIANT = re.compile(r"(plan \S+ )?invariant ")
+_TEST = re.compile(r"T\S+ test \d+")
+_STANDING = {
+    proof.PASSED: "proven",
+    proof.WAITING: "waits for a person",
+    proof.OPINION: "opinion only",
     proof.UNPROVEN: "unproven",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One thing to be proven. `owner` is a task id, or a plan's path for what belongs to the whole plan."""
-
-    owner: str
-    subject: str
-    text: str
-    standing: str
-    events: tuple[evidence_table.Recorded, ...]
-
-
-def rows(contract: Contract, record: Record) -> tuple[Row, ...]:
-    """Every success criterion, invariant, acceptance criterion and declared test, each with its evidence."""
-    found: list[Row] = []
-    evidence: Mapping[str, Sequence[evidence_table.Recorded]] = record.get("evidence", {})
-    phase = evidence.get(PHASE, ())
-    for plan in contract.plans:
-        found += [_row(plan.path, c.id, c.text, phase, c) for c in plan.success_criteria]
-        found += [_row(plan.path, f"invariant {i.id}", i.text, phase) for i in plan.invariants]
-    for task_id in contract.order:
-        accepted = _statuses(record).get(task_id) == outcome.ACCEPTED
-        of_task = _task_rows(contract.tasks[task_id], evidence.get(task_id, ()))
-        found += [dataclasses.replace(row, standing=ACCEPTED) for row in of_task] if accepted else of_task
-    return tuple(found)
-
-
-def _statuses(record: Record) -> Mapping[str, str]:
-    statuses: Mapping[str, str] = record.get("statuses", {})
-    return statuses
-
-
-def _task_rows(task: Task, recorded: Sequence[evidence_table.Recorded]) -> list[Row]:
-    found = [_criterion_row(task, c, recorded) for c in task.acceptance]
-    return found + [
-        _row(task.id, f"test {n}", test.intent or test.command, recorded) for n, test in enumerate(task.tests, 1)
-    ]
-
-
-def _criterion_row(task: Task, criterion: Criterion, recorded: Sequence[evidence_table.Recorded]) -> Row:
-    """A criterion marked `verify` is proven by the task's Verify commands."""
-    row = _row(task.id, criterion.id, criterion.text, recorded, criterion)
-    if row.events or contracts.proofs(task).get(criterion.id) != "verify":
-        return row
-    shared = tuple(e for e in recorded if _subject(e).startswith("verify"))
-    return Row(task.id, criterion.id, criterion.text, _standing(shared, criterion), shared)
-
-
-def _row(
-    owner: str, subject: str, text: str, recorded: Sequence[evidence_table.Recorded], criterion: Criterion | None = None
-) -> Row:
-    events = tuple(e for e in recorded if _subject(e) == subject or _subject(e).startswith(f"{subject} "))
-    return Row(owner, subject, text, _standing(events, criterion), events)
-
-
-def _subject(event: evidence_table.Recorded) -> str:
-    return str(event["subject"])
-
-
-def _standing(events: Sequence[evidence_table.Recorded], criterion: Criterion | None) -> str:
-    """The worst result decides; without any result the declared proof says what is missing."""
-    results = [event["result"] for event in events]
-    if not results:
-        unproven = criterion is not None and criterion.proof == proof.UNPROVEN
-        return "unproven" if unproven else OPINION_ONLY if criterion and criterion.proof == OPINION else MISSING
-    for result in (proof.WAITING, proof.UNPROVEN, proof.OPINION):
-        if result in results and not evidence_table.failures(events):
-            return _OF_RESULT[result]
-    return PROVEN if all(result == proof.PASSED for result in results) else DISPROVEN
-
-
 def render(contract: Contract, record: Record, *, now: str) -> str:
     """The whole document."""
-    found = rows(contract, record)
-    opinion = str(record.get("opinion") or "")
-    lines = [*markup.frontmatter(_frontmatter(contract, record, found, now)), ""]
-    lines += [f"# Phase {markup.prose(contract.phase)} Verification", "", *_verdict(contract, record, found)]
-    lines += ["", "## Criteria and evidence", "", *_criteria(contract, found)]
-    lines += ["", "## Requirements", "", *_requirements(contract, record, found)]
-    lines += ["", "## Invariants", "", *_some(found, "invariant ")]
-    lines += ["", "## Tests", "", *_some(found, "test ")]
-    lines += ["", "## Unproven and opinions", "", *_weak(found)]
-    if opinion:
-        lines += ["", "What a model said, which proves nothing:", "", *markup.block(opinion, "text")]
-    return "\n".join([*lines, "", "## Gaps", "", *_gaps(contract, record, found)]) + "\n"
+    lines = [*markup.frontmatter(_frontmatter(contract, record, now)), ""]
+    lines += [f"# Phase {markup.prose(contract.phase)} Verification", "", *_verdict(record)]
+    for title, section in (
+        ("Success criteria", _criteria(_of(record))),
+        ("Requirements", _requirements(record)),
+        ("Criteria of the tasks", _task_criteria(contract, record)),
+        ("Invariants", _criteria(_of(record, _INVARIANT))),
+        ("Tests", _criteria(_of(record, _TEST))),
+        ("Unproven and opinions", _weak(contract, record)),
+        ("Gaps", _gaps(contract, record)),
+    ):
+        lines += ["", f"## {title}", "", *section]
+    return "\n".join(lines) + "\n"
 
 
-def _frontmatter(
-    contract: Contract, record: Record, found: Sequence[Row], now: str
-) -> dict[str, markup.Scalar | Sequence[markup.Scalar]]:
+def _frontmatter(contract: Contract, record: Record, now: str) -> dict[str, markup.Scalar | Sequence[markup.Scalar]]:
+    results = [found["result"] for found in record.get("evidence", ())]
     return {
         "type": "verification",
         "phase": contract.phase,
-        "status": _status(record),
+        "status": record["status"],
         "created": now,
         "validator": "verify-work-workflow",
-        "run": str(record.get("run", "")),
-        "criteria_total": len(found),
-        "criteria_proven": sum(1 for row in found if row.standing == PROVEN),
-        "criteria_disproven": sum(1 for row in found if row.standing == DISPROVEN),
+        "checks_total": len(results),
+        "checks_passed": results.count(proof.PASSED),
+        "tree": str(record.get("tree", "")),
         "contract_hash": contract.hash,
     }
 
 
-def _status(record: Record) -> str:
-    return str(record.get("status", "not judged"))
+def _verdict(record: Record) -> list[str]:
+    goals = [f"- **Goal of {markup.code(p)}:** {markup.prose(goal)}" for p, goal in record.get("goals", {}).items()]
+    return [
+        *goals,
+        f"- **Verdict:** {markup.prose(record['status'])}: {markup.prose(record.get('reason', ''))}",
+        f"- **Evidence:** {evidence_table.summed(record.get('evidence', ()))}",
+        f"- **Judged on:** tree `{amount.short(record.get('tree'))}`",
+    ]
 
 
-def _verdict(contract: Contract, record: Record, found: Sequence[Row]) -> list[str]:
-    goals = [f"- **Goal of {markup.code(plan.path)}:** {markup.prose(plan.goal)}" for plan in contract.plans]
-    counts: dict[str, int] = {}
-    for row in found:
-        counts[row.standing] = counts.get(row.standing, 0) + 1
-    summed = ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "nothing to prove"
-    return [*goals, f"- **Verdict:** {markup.prose(_status(record))}", f"- **Criteria:** {summed}"]
+def _of(record: Record, kind: re.Pattern[str] | None = None) -> list[evidence_table.Recorded]:
+    """Evidence of one kind, by its subject; of success criteria where none is named."""
+    evidence = list(record.get("evidence", ()))
+    if kind is not None:
+        return [found for found in evidence if kind.match(found["subject"])]
+    return [found for found in evidence if not _INVARIANT.match(found["subject"]) and not _TEST.match(found["subject"])]
 
 
-def _criteria(contract: Contract, found: Sequence[Row]) -> list[str]:
-    shown = [row for row in found if not row.subject.startswith(("invariant ", "test "))]
-    if not shown:
-        return ["No criterion is declared."]
-    return markup.table(
-        ("Of", "Criterion", "Standing", "Evidence"),
-        (
-            (_owner(contract, row), f"{markup.prose(row.subject)}: {markup.prose(row.text)}", row.standing, _shown(row))
-            for row in shown
-        ),
-    )
-
-
-def _owner(contract: Contract, row: Row) -> str:
-    return markup.prose(row.owner) if row.owner in contract.tasks else markup.code(row.owner)
-
-
-def _shown(row: Row) -> str:
-    return "<br>".join(_one(event) for event in row.events) or "none"
-
-
-def _one(p: evidence_table.Recorded) -> str:
-    code = "" if p.get("exit_code") is None else f", exit {p['exit_code']}"
-    tree = f", on tree `{amount.short(p['tree'])}`" if p.get("tree") else ""
-    text = evidence_table.how(p) if p.get("command") else markup.prose(p.get("text") or "no command")
-    return f"{text} {evidence_table.result_words(p['result'])}{code}{tree}"
-
-
-def _requirements(contract: Contract, record: Record, found: Sequence[Row]) -> list[str]:
-    where = _statuses(record)
-    lines = []
-    for plan in contract.plans:
-        for requirement, text in plan.requirements.items():
-            ids = [task.id for task in plan.tasks if requirement in task.requirements]
-            criteria = [f"{r.owner} {r.subject} ({r.standing})" for r in found if r.owner in ids]
-            lines.append(
-                (
-                    markup.prose(f"{requirement}: {text}" if text else requirement),
-                    ", ".join(f"{markup.prose(i)} ({where.get(i, 'not known')})" for i in ids) or "no task",
-                    markup.prose(", ".join(criteria)) or "none",
-                )
-            )
-    return markup.table(("Requirement", "Tasks", "Criteria"), lines) if lines else ["No requirement is declared."]
-
-
-def _some(found: Sequence[Row], prefix: str) -> list[str]:
-    shown = [row for row in found if row.subject.startswith(prefix)]
-    if not shown:
+def _criteria(evidence: Sequence[evidence_table.Recorded]) -> list[str]:
+    if not evidence:
         return ["None declared."]
     return markup.table(
         ("What", "Standing", "Evidence"),
         (
-            (markup.prose(f"{row.subject.removeprefix('invariant ')}: {row.text}"), row.standing, _shown(row))
-            for row in shown
+            (f"{markup.prose(found['subject'])}: {markup.prose(found['text'])}", _standing(found), _shown(found))
+            for found in evidence
         ),
     )
 
 
-def _weak(found: Sequence[Row]) -> list[str]:
-    weak = [row for row in found if row.standing in {"unproven", OPINION_ONLY, ACCEPTED}]
-    return [f"- {markup.prose(row.owner)} {markup.prose(row.subject)}: {row.standing}" for row in weak] or ["None."]
+def _standing(found: evidence_table.Recorded) -> str:
+    return _STANDING.get(found["result"], "disproven")
 
 
-def _gaps(contract: Contract, record: Record, found: Sequence[Row]) -> list[str]:
-    where = _statuses(record)
-    lines = [f"- {markup.prose(i)} is {status}, not done." for i, status in where.items() if status not in outcome.DONE]
-    bad = (DISPROVEN, MISSING, WAITING, "unproven")
-    lines += [
-        f"- {markup.prose(row.owner)} {markup.prose(row.subject)}: {row.standing}: {markup.prose(row.text)}"
-        for row in found
-        if row.standing in bad
+def _shown(found: evidence_table.Recorded) -> str:
+    if not found.get("command") and not found.get("output"):
+        return "none"
+    code = "" if found.get("exit_code") is None else f", exit {found['exit_code']}"
+    return f"{evidence_table.how(found)} {evidence_table.result_words(found['result'])}{code}"
+
+
+def _requirements(record: Record) -> list[str]:
+    """From each requirement back to the tasks that serve it and to how their criteria are proven."""
+    if not record.get("requirements"):
+        return ["No requirement is declared."]
+    return markup.table(
+        ("Requirement", "Met", "Tasks and their criteria"),
+        (
+            (
+                markup.prose(f"{row['id']}: {row['text']}" if row["text"] else row["id"]),
+                "yes" if row["met"] else "no",
+                "<br>".join(_serving(task) for task in row["tasks"]) or "no task serves it",
+            )
+            for row in record["requirements"]
+        ),
+    )
+
+
+def _serving(task: Mapping[str, Any]) -> str:
+    criteria = ", ".join(f"{criterion} {proof_kind}" for criterion, proof_kind in task["proofs"].items())
+    return f"{markup.prose(task['id'])} ({task['status']}): {markup.prose(criteria) or 'no criterion'}"
+
+
+def _task_criteria(contract: Contract, record: Record) -> list[str]:
+    rows = [row for task_id in contract.order for row in _rows_of(contract.tasks[task_id], record)]
+    return markup.table(("Task", "Criterion", "Proof", "Task is"), rows) if rows else ["None declared."]
+
+
+def _rows_of(task: Task, record: Record) -> list[tuple[str, ...]]:
+    proofs = contracts.proofs(task)
+    return [
+        (markup.prose(task.id), f"{markup.prose(c.id)}: {markup.prose(c.text)}", proofs[c.id], _task_is(task, record))
+        for c in task.acceptance
     ]
+
+
+def _task_is(task: Task, record: Record) -> str:
+    """A phase is verified only when nothing is open, so what is neither skipped nor accepted is completed."""
+    if task.id in record.get("skipped", ()):
+        return "skipped"
+    why = record.get("accepted", {}).get(task.id)
+    return "completed" if why is None else f"accepted by a person: {markup.prose(why)}"
+
+
+def _weak(contract: Contract, record: Record) -> list[str]:
+    lines = [f"- {markup.prose(text)}: unproven" for text in record.get("unproven", ())]
+    lines += [f"- {markup.prose(text)}: opinion only" for text in record.get("opinions", ())]
+    words = {UNPROVEN: "unproven", OPINION: "opinion only"}
+    for task_id in contract.order:
+        for criterion, kind in contracts.proofs(contract.tasks[task_id]).items():
+            if kind in words:
+                lines.append(f"- {markup.prose(task_id)} {markup.prose(criterion)}: {words[kind]}")
     lines += [
-        f"- Requirement {markup.prose(r)} has no task."
-        for plan in contract.plans
-        for r in plan.requirements
-        if not any(r in task.requirements for task in plan.tasks)
+        f"- {markup.prose(task)}: accepted by a person: {markup.prose(why)}"
+        for task, why in record.get("accepted", {}).items()
     ]
+    return lines or ["None."]
+
+
+def _gaps(contract: Contract, record: Record) -> list[str]:
+    lines = [
+        f"- {markup.prose(found['subject'])}: {_standing(found)}: {markup.prose(found['text'])}"
+        for found in record.get("evidence", ())
+        if found["result"] not in {proof.PASSED, proof.OPINION}
+    ]
+    lines += [f"- {markup.prose(text)}" for text in record.get("mismatches", ())]
+    lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
+    lines += [f"- {markup.prose(task)} was skipped" for task in record.get("skipped", ())]
+    lines += [f"- {markup.prose(r['id'])} is not met" for r in record.get("requirements", ()) if not r["met"]]
     if not lines:
         return ["None."]
     return [*lines, "", f"When they are closed: `{advice.verify(contract.phase)}`"]

@@ -155,9 +155,44 @@ class Log:
                 found.setdefault(event.task or "", []).append(event.payload)
         return found
 
-    @property
-    def record(self) -> Mapping[str, Any]:
-        return {"status": "failed", "run": RUN, "statuses": self.statuses, "evidence": self.evidence_by_task}
+
+def record(contract: Contract, **changes: Any) -> dict[str, Any]:
+    """What verify-work records of `slugs()`, with everything proven but T1-02's opinion and unproven criterion."""
+    checks = (
+        ("SC-1", "the whole suite passes", "pytest -q"),
+        ("invariant INV-1", "the package imports", "python -c 'import blog'"),
+        ("T1-01 test 1", "titles become slugs", "pytest -q"),
+    )
+    return {
+        "status": "passed",
+        "reason": "every check passed",
+        "tree": TREE,
+        "evidence": [
+            {"subject": s, "text": t, "command": c, "result": "passed", "exit_code": 0, "output": "", "seconds": 0.1}
+            for s, t, c in checks
+        ],
+        "requirements": [
+            {
+                "id": requirement,
+                "text": text,
+                "tasks": [
+                    {"id": t.id, "status": "completed", "proofs": contracts.proofs(t)}
+                    for t in contract.tasks.values()
+                    if requirement in t.requirements
+                ],
+                "met": requirement != "REQ-9",
+            }
+            for requirement, text in contract.plans[0].requirements.items()
+        ],
+        "goals": {contract.plans[0].path: "Stable addresses"},
+        "mismatches": [],
+        "spoiled": [],
+        "unproven": [],
+        "opinions": [],
+        "skipped": [],
+        "accepted": {},
+        **changes,
+    }
 
 
 def partial_run() -> Log:
