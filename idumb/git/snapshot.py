@@ -30,8 +30,9 @@ _LISTED = 1000
 class Snapshots:
     """Makes snapshot commits in one repository, and remembers which trees it has found on disk."""
 
-    def __init__(self, place: Repository, repository: pygit2.Repository) -> None:
+    def __init__(self, place: Repository, objects: Repository, repository: pygit2.Repository) -> None:
         self._place = place
+        self._objects = objects
         self._repository = repository
         self._verified: bytes | None = None
         self._index: tuple[ignores.Signature, Item | None] | None = None
@@ -55,7 +56,7 @@ class Snapshots:
                 raise ValueError(message)
             self._require(item.oid)
         commit = self._write_commit(items, reason, None)
-        refs.move(self._repository, self._place, ref, commit)
+        refs.move(self._repository, self._objects, ref, commit)
         return commit
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
@@ -77,7 +78,7 @@ class Snapshots:
 
     def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
         commit = self._write_commit(items, reason, parent)
-        refs.move(self._repository, self._place, ref, commit)
+        refs.move(self._repository, self._objects, ref, commit)
         self._read_back(commit, bytes.fromhex(tree))
         return Snapshot(commit, tree, ref)
 
@@ -112,7 +113,7 @@ class Snapshots:
     def _require(self, oid: bytes, *, whole: bool = False) -> None:
         """Find an object on disk; `whole` reads it and checks its hash, past libgit2's memory."""
         name = oid.hex()
-        path = os.path.join(self._place.common_dir, "objects", name[:2], name[2:])
+        path = os.path.join(self._objects.common_dir, "objects", name[:2], name[2:])
         try:
             if not whole:
                 if os.stat(path).st_size > 0:

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 
 class GitTrees:
-    """Holds the scanner's memory between calls; `close` saves it for the next process."""
+    """Holds the scanner's memory between calls; `close` saves it for the next process.
 
-    def __init__(self, repository: Repository) -> None:
+    `objects` is the repository that keeps objects and refs where that is not the one of the work tree (a clone).
+    """
+
+    def __init__(self, repository: Repository, objects: Repository | None = None) -> None:
         self._place = repository
+        self._objects = objects or repository
         self._opened: pygit2.Repository | None = None
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
@@ -30,19 +34,21 @@ class GitTrees:
     @property
     def repository(self) -> pygit2.Repository:
         if self._opened is None:
-            self._opened = opened.repository(self._place)
+            self._opened = opened.repository(self._objects)
         return self._opened
 
     @property
     def scans(self) -> scanner.Scanner:
         if self._scanner is None:
-            self._scanner = scan_cache.load(self._place, self.repository)
+            own = self._objects == self._place
+            new = scan_cache.load if own else scanner.Scanner
+            self._scanner = new(self._place, self.repository)
         return self._scanner
 
     @property
     def snapshots(self) -> snapshot.Snapshots:
         if self._snapshots is None:
-            self._snapshots = snapshot.Snapshots(self._place, self.repository)
+            self._snapshots = snapshot.Snapshots(self._place, self._objects, self.repository)
         return self._snapshots
 
     def scan(self, also: Iterable[str] = ()) -> str:
@@ -80,15 +86,15 @@ class GitTrees:
         return restore.restore(self.repository, self.root, target, expected, paths, force=force)
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
-        return patch.diff(self.root, old, new, paths)
+        return patch.diff(self._objects.root, old, new, paths)
 
     def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
-        return patch.line_counts(self.root, old, new)
+        return patch.line_counts(self._objects.root, old, new)
 
     def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        return patch.apply(self, self._place, patch_text, allowed)
+        return patch.apply(self, self._objects, patch_text, allowed)
 
     def close(self) -> None:
         """Save what the scanner knows; losing it costs time only."""
-        if self._scanner is not None:
+        if self._scanner is not None and self._objects == self._place:
             scan_cache.save(self._place, self.repository, self._scanner)

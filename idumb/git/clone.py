@@ -1,0 +1,111 @@
+"""The workspace `clone`: a private copy of a commit, whose objects and snapshots live in the user's repository.
+
+The copy has a git folder of its own, so nothing that runs in it can reach the user's refs, index or hooks.
+Results enter the user's work tree path by path, compare-and-swap.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+
+import pygit2
+
+from idumb.app.ports import Conflict
+from idumb.domain import errors
+from idumb.git import comparing, discover, opened, program, tree_objects
+from idumb.git.discover import Repository
+from idumb.git.trees import GitTrees
+
+_READY = "idumb-ready"
+
+
+class Clone:
+    """`user` are the trees of the user's work tree; a folder that exists already is used again."""
+
+    kind = "clone"
+
+    def __init__(self, repository: Repository, user: GitTrees, run: str, commit: str | None) -> None:
+        self._user = user
+        self._folder = os.path.join(repository.common_dir, "idumb", "clones", run)
+        if not os.path.exists(os.path.join(self._folder, ".git", _READY)):
+            _make(repository, self._folder, commit)
+        self._trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository)
+
+    @property
+    def trees(self) -> GitTrees:
+        return self._trees
+
+    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
+        """Snapshots of the clone are in the user's repository already, so only the paths are written."""
+        return candidate, self._user.restore(candidate, base, paths)
+
+    def close(self) -> None:
+        """Remove the copy; its snapshots stay."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _make(repository: Repository, folder: str, commit: str | None) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder, mode=0o700)
+    _git(folder, ["init", "--quiet", "--template=", "--initial-branch=idumb", "."])
+    git_dir = os.path.join(folder, ".git")
+    os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
+    _copy(repository.common_dir, git_dir, "shallow")
+    _copy(repository.common_dir, git_dir, os.path.join("info", "exclude"))
+    with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as stream:
+        stream.write(os.fsencode(os.path.join(repository.common_dir, "objects")) + b"\n")
+    if commit is not None:
+        source = opened.repository(repository)
+        write_out(source, source[commit].peel(pygit2.Tree).id.raw, folder)
+        _git(folder, ["update-ref", "refs/heads/idumb", commit])
+        _git(folder, ["read-tree", commit])
+    with open(os.path.join(git_dir, _READY), "wb"):
+        pass
+
+
+def _git(folder: str, arguments: Sequence[str]) -> None:
+    result = program.write(folder, arguments)
+    if result.status != 0:
+        raise program.failure(arguments, result)
+
+
+def _copy(source: str, target: str, name: str) -> None:
+    if os.path.isfile(os.path.join(source, name)):
+        shutil.copyfile(os.path.join(source, name), os.path.join(target, name))
+
+
+def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:
+    """Write a tree's bytes into an empty folder: no filter, and not forced to disk, since they are in git."""
+    stack = [(tree, folder)]
+    while stack:
+        oid, here = stack.pop()
+        for name, item in comparing.rows(repository, oid).items():
+            path = os.path.join(here, name)
+            if name.lower() == ".git" or name in {".", ".."}:
+                raise errors.Refusal("git.unsafe-tree", f"a tree holds the name {name!r}", hint="git fsck")
+            if item.mode == tree_objects.FOLDER:
+                os.mkdir(path)
+                stack.append((item.oid, path))
+            elif item.mode == tree_objects.SUBMODULE:
+                os.mkdir(path)
+            else:
+                _write_file(repository, item, path)
+
+
+def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: str) -> None:
+    try:
+        data = repository[pygit2.Oid(item.oid)].read_raw()
+    except KeyError as problem:
+        raise errors.Refusal(
+            "git.object-missing",
+            f"object {item.oid.hex()} of {path} is not in this repository (a partial clone?)",
+            hint="git fetch",
+        ) from problem
+    if item.mode == tree_objects.LINK:
+        os.symlink(data, os.fsencode(path))
+        return
+    bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, bits), "wb") as stream:
+        stream.write(data)
