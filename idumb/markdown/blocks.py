@@ -1,0 +1,527 @@
+"""Block structure, line by line, as CommonMark has it; comments, top-level fences and bare YAML items as plans have it.
+
+The scanner decides only where blocks begin and end. What they mean is decided in `outline` and behind it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from idumb.markdown.inline import cut_comments
+from idumb.markdown.nodes import Block, Break, Fence, Heading, Item, Items, Paragraph, Quote, Raw, YamlItem
+from idumb.markdown.problems import Problems
+from idumb.markdown.source import Source
+
+MAX_NESTING = 20
+
+_TAB_IN_PREFIX = re.compile(r"[ >\-+*\d.)#]*\t")
+_PREFIX = frozenset(" >-+*0123456789.)#")
+_SPECIAL = frozenset("#>`~<=-+*_0123456789")
+_ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_EMPTY_ATX = re.compile(r"(#{1,6})[ \t]+#+[ \t]*$")
+_SETEXT = re.compile(r"(=+|-+)[ \t]*$")
+_BREAK = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
+_MARKER = re.compile(r"([-+*]|\d{1,9}[.)])(?= |$)")
+_OPENING = re.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
+_YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
+_HTML_UNTIL = (
+    (re.compile(r"<(?:script|pre|style|textarea)(?:[\s>]|$)", re.IGNORECASE), r"</(?:script|pre|style|textarea)>"),
+    (re.compile(r"<\?"), r"\?>"),
+    (re.compile(r"<![A-Za-z]"), r">"),
+    (re.compile(r"<!\[CDATA\["), r"\]\]>"),
+)
+_HTML_BLOCK = re.compile(
+    r"</?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div"
+    r"|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link"
+    r"|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead"
+    r"|title|tr|track|ul)(?:\s|/?>|$)",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = r"""\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:[^\s"'=<>`]+|'[^']*'|"[^"]*"))?"""
+_HTML_TAG = re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-Za-z][A-Za-z0-9-]*\s*>)\s*$")
+
+Leaf = Paragraph | Fence | Raw
+
+
+def scan(source: Source, first: int, problems: Problems) -> list[Block]:
+    """The top-level blocks from line `first` on. Comments are cut out of headings and paragraphs."""
+    scanner = _Scanner(source, problems)
+    line = first
+    total = len(source.lines)
+    while line < total:
+        line = scanner.line(line)
+    scanner.finish()
+    return scanner.root
+
+
+def _untab(line: str) -> str:
+    """Tabs in the part of a line that makes structure, as blanks to the next stop of four."""
+    out: list[str] = []
+    width = 0
+    for at, c in enumerate(line):
+        if c == "\t":
+            pad = 4 - width % 4
+            out.append(" " * pad)
+            width += pad
+        elif c in _PREFIX:
+            out.append(c)
+            width += 1
+        else:
+            return "".join(out) + line[at:]
+    return "".join(out)
+
+
+class _Scanner:
+    """The open containers and the open leaf while the lines go by."""
+
+    __slots__ = ("comment", "commented", "idx", "in_tasks", "leaf", "matched", "n", "problems", "root", "s", "shift",
+                 "source", "stack")  # fmt: skip
+
+    def __init__(self, source: Source, problems: Problems) -> None:
+        self.source = source
+        self.problems = problems
+        self.root: list[Block] = []
+        self.stack: list[Item | Quote] = []
+        self.leaf: Leaf | None = None
+        self.comment = -1  # offset of an open comment
+        self.commented: list[Paragraph] = []
+        self.in_tasks = False
+        self.n = self.idx = self.matched = self.shift = 0
+        self.s = ""
+
+    # One line at a time
+
+    def line(self, n: int) -> int:
+        """Read line `n`; the line to read next."""
+        raw = self.source.lines[n]
+        self.n = n
+        if self.comment >= 0:
+            return self._comment_goes_on(raw)
+        self.s, self.shift = raw, 0
+        if "\t" in raw and _TAB_IN_PREFIX.match(raw):
+            self.s = _untab(raw)
+            self.shift = len(self.s) - len(raw)
+        blank = not raw.strip(" \t")
+        self._match_containers(blank=blank)
+        leaf = self.leaf
+        if leaf.__class__ is Fence and self.matched == len(self.stack):
+            return self._fence_goes_on(raw)
+        if "<!--" in raw and self._comment_line():
+            return n + 1
+        if leaf.__class__ is Raw and self.matched == len(self.stack) and self._raw_goes_on(blank=blank):
+            return n + 1
+        if blank:
+            return self._blank_line()
+        return self._open_blocks()
+
+    def finish(self) -> None:
+        if self.comment >= 0:
+            self.problems.error(
+                "comment.never-closed",
+                self.comment,
+                "a comment is opened and never closed",
+                found="<!--",
+                accepted="-->",
+                mend="write --> at the end of a line",
+            )
+        self._close_leaf()
+        for paragraph in self.commented:
+            self._cut(paragraph)
+
+    def _offset(self, idx: int) -> int:
+        return self.source.starts[self.n] + max(idx - self.shift, 0)
+
+    def _match_containers(self, *, blank: bool) -> None:
+        s, idx, matched = self.s, 0, 0
+        for container in self.stack:
+            if container.__class__ is Item:
+                offset = container.offset  # type: ignore[union-attr]
+                if blank:
+                    if not container.children and self.leaf is None:
+                        break
+                elif s[idx : idx + offset].strip(" ") or len(s) < idx + offset:
+                    break
+                idx = min(idx + offset, len(s))
+            else:
+                rest = s[idx:].lstrip(" ")
+                indent = len(s) - idx - len(rest)
+                if indent > 3 or rest[:1] != ">":
+                    break
+                idx += indent + 1 + (rest[1:2] == " ")
+            matched += 1
+        self.idx, self.matched = idx, matched
+
+    # Leaves that go on
+
+    def _fence_goes_on(self, raw: str) -> int:
+        fence = self.leaf
+        assert isinstance(fence, Fence)  # noqa: S101 (the caller looked)
+        rest = self.s[self.idx :]
+        stripped = rest.lstrip(" ")
+        if len(rest) - len(stripped) <= 3 and stripped.startswith(fence.mark):
+            closing = stripped.rstrip(" \t")
+            if closing == fence.mark[0] * len(closing):
+                fence.closed = True
+                self.leaf = None
+                fence.end_line = self.n + 1
+                return self.n + 1
+        if raw[: self.idx] == self.s[: self.idx]:  # keep tabs behind the containers as they are
+            rest = raw[self.idx :]
+        cut = min(len(rest) - len(rest.lstrip(" ")), fence.indent)
+        fence.pieces.append((self._offset(self.idx + cut), rest[cut:]))
+        fence.end_line = self.n + 1
+        return self.n + 1
+
+    def _raw_goes_on(self, *, blank: bool) -> bool:
+        leaf = self.leaf
+        assert isinstance(leaf, Raw)  # noqa: S101 (the caller looked)
+        rest = self.s[self.idx :]
+        if leaf.kind == "code":
+            if not blank and rest[:4].strip(" "):
+                self.leaf = None
+                return False
+            if not blank:
+                leaf.end_line = self.n + 1
+                leaf.pieces.append((self._offset(self.idx), rest))
+            return True
+        if blank and not leaf.until:
+            return False
+        leaf.end_line = self.n + 1
+        leaf.pieces.append((self._offset(self.idx), rest))
+        if leaf.until and re.search(leaf.until, rest, re.IGNORECASE):
+            self.leaf = None
+        return True
+
+    def _blank_line(self) -> int:
+        if self.matched < len(self.stack):
+            self._close_unmatched()
+        if self.leaf.__class__ is not Raw or self.leaf.kind != "code":  # type: ignore[union-attr]
+            self._close_leaf()
+        return self.n + 1
+
+    # Comments
+
+    def _comment_goes_on(self, raw: str) -> int:
+        self.source.hidden.add(self.n)
+        end = raw.find("-->")
+        if end >= 0:
+            self._end_comment(raw, end, self.comment)
+        return self.n + 1
+
+    def _end_comment(self, raw: str, end: int, begin: int) -> None:
+        self.comment = -1
+        if raw[end + 3 :].strip(" \t") and not _only_comments(raw[end + 3 :]):
+            self.problems.error(
+                "comment.text-after",
+                begin,
+                "text stands behind a comment that began its line; a reader of the page does not see it as Markdown",
+                found=raw[end + 3 :].strip(),
+                mend="put the text on a line of its own",
+            )
+
+    def _comment_line(self) -> bool:
+        """A line that begins with a comment is as if it were not there."""
+        if self.leaf.__class__ is Raw and self.leaf.until:  # type: ignore[union-attr]
+            return False
+        rest = self.s[self.idx :].lstrip(" \t")
+        if not rest.startswith("<!--"):
+            return False
+        begin = self._offset(len(self.s) - len(rest))
+        self.source.hidden.add(self.n)
+        end = rest.find("-->", 4)
+        if end < 0:
+            self.comment = begin
+        else:
+            self._end_comment(rest, end, begin)
+        return True
+
+    def _cut(self, paragraph: Paragraph) -> None:
+        ranges, unclosed = cut_comments(paragraph.pieces)
+        if unclosed is not None:
+            self.problems.error(
+                "comment.inside-line",
+                unclosed,
+                "a comment begins inside a line and does not end on it",
+                found="<!--",
+                accepted="a comment on one line, or one that begins its line",
+                mend="begin the comment on a line of its own",
+            )
+        for (offset, text), cuts in zip(paragraph.pieces, ranges, strict=True):
+            if cuts:
+                self._cut_line(offset, cuts)
+                del text
+        paragraph.pieces[:] = [(o, _without(t, cuts)) for (o, t), cuts in zip(paragraph.pieces, ranges, strict=True)]
+
+    def _cut_line(self, offset: int, cuts: list[tuple[int, int]]) -> None:
+        n = self.source.line_of(offset)
+        column = offset - self.source.starts[n]
+        moved = [(a + column, b + column) for a, b in cuts]
+        self.source.cuts[n] = _without(self.source.lines[n], moved)
+
+    # Opening blocks
+
+    def _open_blocks(self) -> int:
+        opened = False
+        while True:
+            rest = self.s[self.idx :]
+            stripped = rest.lstrip(" ")
+            indent = len(rest) - len(stripped)
+            if not stripped:  # an empty item
+                self._close_leaf()
+                return self.n + 1
+            if indent >= 4:
+                return self._indented(rest, opened=opened)
+            if stripped[0] not in _SPECIAL:
+                break
+            done = self._special(stripped, indent, opened=opened)
+            if done is None:
+                break
+            if done:
+                return done
+            opened = True
+        return self._text(stripped, indent, opened=opened)
+
+    def _special(self, rest: str, indent: int, *, opened: bool) -> int | None:
+        """Try every construct that begins with a sign: the next line, 0 for an opened container, None for none."""
+        c = rest[0]
+        if c == "#":
+            return self._atx(rest, indent)
+        if c in "`~":
+            return self._open_fence(rest, indent)
+        if c == "<":
+            return self._html(rest, indent, opened=opened)
+        if c == ">":
+            return self._quote(rest, indent)
+        if c in "=-" and not opened and self._setext(rest):
+            return self.n + 1
+        if c in "-*_" and _BREAK.match(rest):
+            self._add(Break(self.n, self.n + 1))
+            return self.n + 1
+        return self._item(rest, indent, opened=opened)
+
+    def _children(self) -> list[Block]:
+        return self.stack[-1].children if self.stack else self.root
+
+    def _add(self, block: Block) -> None:
+        self._close_unmatched()
+        self._close_leaf()
+        self._children().append(block)
+
+    def _close_unmatched(self) -> None:
+        if self.matched < len(self.stack):
+            self._close_leaf()
+            del self.stack[self.matched :]
+
+    def _close_leaf(self) -> None:
+        if isinstance(self.leaf, Fence) and not self.leaf.closed:
+            self._unclosed(self.leaf)
+        self.leaf = None
+
+    def _unclosed(self, fence: Fence) -> None:
+        self.problems.error(
+            "fence.never-closed",
+            fence.start,
+            "a fence is opened and never closed",
+            found=fence.mark + fence.info,
+            accepted=fence.mark,
+            mend=f"close it with {fence.mark} on a line of its own",
+        )
+
+    def _atx(self, rest: str, indent: int) -> int | None:
+        m = _EMPTY_ATX.match(rest) or _ATX.match(rest)
+        if not m:
+            return None
+        text = (m[2] or "") if m.re is _ATX else ""
+        self._heading(len(m[1]), [(self._offset(self.idx + indent + rest.find(text, len(m[1]))), text)], indent)
+        return self.n + 1
+
+    def _heading(self, level: int, pieces: list[tuple[int, str]], indent: int, line: int = -1) -> None:
+        paragraph = Paragraph(line, self.n + 1, pieces)
+        if any("<!--" in text for _, text in pieces):
+            self._cut(paragraph)
+        text = " ".join(t.strip(" \t") for _, t in paragraph.pieces).strip(" \t")
+        first = self.n if line < 0 else line
+        self._add(Heading(first, self.n + 1, pieces[0][0], level, text, indent))
+        if not self.stack and level <= 2:
+            self.in_tasks = level == 2 and text.casefold() == "tasks"
+
+    def _setext(self, rest: str) -> bool:
+        paragraph = self.leaf
+        if not isinstance(paragraph, Paragraph) or self.matched < len(self.stack):
+            return False
+        m = _SETEXT.match(rest)
+        if not m:
+            return False
+        self._children().pop()
+        self.leaf = None
+        if paragraph in self.commented:
+            self.commented.remove(paragraph)
+        self._heading(1 if m[1][0] == "=" else 2, paragraph.pieces, 0, paragraph.line)
+        return True
+
+    def _open_fence(self, rest: str, indent: int) -> int | None:
+        m = _OPENING.match(rest)
+        if not m:
+            return None
+        mark, info = (m[1], m[2]) if m[1] else (m[3], m[4])
+        top = self.matched == 0
+        start = self._offset(self.idx + indent)
+        fence = Fence(self.n, self.n + 1, start, indent, mark, info.strip(" \t"), top)
+        self._add(fence)
+        fence.top = not self.stack
+        if fence.top:
+            return self._jump(fence)
+        self.leaf = fence
+        return self.n + 1
+
+    def _jump(self, fence: Fence) -> int:
+        """A fence at the top level ends where its closing line is, without looking at the lines between."""
+        lines = len(self.source.lines)
+        if self.n + 1 < lines:
+            closing = re.compile(rf"^ {{0,3}}{fence.mark}{fence.mark[0]}*[ \t]*\r?$", re.MULTILINE)
+            found = closing.search(self.source.text, self.source.starts[self.n + 1])
+            if found:
+                fence.closed = True
+                fence.end_line = self.source.line_of(found.start()) + 1
+                return fence.end_line
+        self._unclosed(fence)
+        fence.end_line = lines
+        return lines
+
+    def _html(self, rest: str, indent: int, *, opened: bool) -> int | None:
+        if rest.startswith("<!--"):  # behind a list marker; at the beginning of a line it is read before
+            return None
+        until = next((end for begin, end in _HTML_UNTIL if begin.match(rest)), "")
+        in_text = not opened and isinstance(self.leaf, Paragraph)
+        if not until and not _HTML_BLOCK.match(rest) and (in_text or not _HTML_TAG.match(rest)):
+            return None
+        raw = Raw(self.n, self.n + 1, "html", [(self._offset(self.idx + indent), rest)], until)
+        self._add(raw)
+        if not until or not re.search(until, rest[2:], re.IGNORECASE):
+            self.leaf = raw
+        return self.n + 1
+
+    def _quote(self, rest: str, indent: int) -> int | None:
+        quote = Quote(self.n)
+        if not self._push(quote, indent):
+            return None
+        self.idx += indent + 1 + (rest[1:2] == " ")
+        return 0
+
+    def _item(self, rest: str, indent: int, *, opened: bool) -> int | None:
+        m = _MARKER.match(rest)
+        if not m:
+            return None
+        marker = m[1]
+        content = rest[len(marker) :]
+        in_text = not opened and isinstance(self.leaf, Paragraph) and self.matched == len(self.stack)
+        if in_text and (not content.strip(" \t") or (len(marker) > 1 and marker[:-1].lstrip("0") != "1")):
+            return None
+        if self.in_tasks and not self.matched and not opened and _YAML_ITEM.match(self.s):
+            return self._yaml_item(indent)
+        pad = len(content) - len(content.lstrip(" "))
+        width = len(marker) + (1 if pad > 4 or not content.strip(" ") else pad)
+        kind = marker if len(marker) == 1 else marker[-1]
+        item = Item(self.n, self._offset(self.idx + indent), kind, indent + width, self.idx + indent + width)
+        if not self._push(item, indent):
+            return None
+        self.idx = min(self.idx + indent + width, len(self.s))
+        return 0
+
+    def _push(self, container: Item | Quote, indent: int) -> bool:
+        if len(self.stack[: self.matched]) >= MAX_NESTING:
+            self.problems.error(
+                "plan.too-deep",
+                self._offset(self.idx + indent),
+                f"lists and quotes are nested more than {MAX_NESTING} deep",
+                accepted=f"{MAX_NESTING} levels",
+                mend="nest less",
+            )
+            return False
+        self._close_unmatched()
+        self._close_leaf()
+        children = self._children()
+        if isinstance(container, Item):
+            last = children[-1] if children else None
+            if not isinstance(last, Items) or last.marker != container.marker:
+                last = Items(self.n, container.marker)
+                children.append(last)
+            last.children.append(container)
+        else:
+            children.append(container)
+        self.stack.append(container)
+        self.matched += 1
+        return True
+
+    def _yaml_item(self, indent: int) -> int:
+        start = self._offset(self.idx + indent)
+        end = self._yaml_end(self.n + 1, indent)
+        self._add(YamlItem(self.n, end, start, indent))
+        return end
+
+    def _yaml_end(self, line: int, indent: int) -> int:
+        """The item runs to the next item, heading or fence; comments at its margin are skipped."""
+        lines = self.source.lines
+        end = line
+        while line < len(lines):
+            text = lines[line].lstrip(" ")
+            depth = len(lines[line]) - len(text)
+            if text.strip(" \t"):
+                if depth <= indent and (text.startswith("- ") or text == "-"):
+                    break
+                if depth < indent + 2 and (_ATX.match(text) or _OPENING.match(text)):
+                    break
+                if depth < indent + 2 and text.startswith("<!--"):
+                    line = self._skip_comment(line, text)
+                    continue
+                end = line + 1
+            line += 1
+        return end
+
+    def _skip_comment(self, line: int, text: str) -> int:
+        self.n = line
+        self.comment = self.source.starts[line]
+        self._comment_goes_on(text[4:])
+        while self.comment >= 0 and self.n + 1 < len(self.source.lines):
+            self.n += 1
+            self._comment_goes_on(self.source.lines[self.n])
+        return self.n + 1
+
+    def _indented(self, rest: str, *, opened: bool) -> int:
+        if isinstance(self.leaf, Paragraph) and not opened:
+            return self._continue(rest)
+        code = Raw(self.n, self.n + 1, "code", [(self._offset(self.idx), rest)])
+        self._add(code)
+        self.leaf = code
+        return self.n + 1
+
+    def _text(self, stripped: str, indent: int, *, opened: bool) -> int:
+        if isinstance(self.leaf, Paragraph) and not opened:  # lazily, too
+            return self._continue(" " * indent + stripped)
+        piece = (self._offset(self.idx + indent), stripped)
+        paragraph = Paragraph(self.n, self.n + 1, [piece])
+        self._add(paragraph)
+        self.leaf = paragraph
+        if "<!--" in stripped:
+            self.commented.append(paragraph)
+        return self.n + 1
+
+    def _continue(self, rest: str) -> int:
+        paragraph = self.leaf
+        assert isinstance(paragraph, Paragraph)  # noqa: S101 (the callers looked)
+        text = rest.lstrip(" \t")
+        paragraph.pieces.append((self._offset(self.idx + len(rest) - len(text)), text))
+        paragraph.end_line = self.n + 1
+        if "<!--" in text and paragraph not in self.commented[-1:]:
+            self.commented.append(paragraph)
+        return self.n + 1
+
+
+def _only_comments(text: str) -> bool:
+    return not re.sub(r"<!--.*?-->", "", text).strip(" \t")
+
+
+def _without(text: str, cuts: list[tuple[int, int]]) -> str:
+    for begin, end in reversed(cuts):
+        text = text[:begin] + text[end:]
+    return text

@@ -1,0 +1,219 @@
+"""The fields of a task in Markdown: which bullets are fields, and what is description."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.markdown import labels
+from idumb.markdown.entries import Value, content, first_text
+from idumb.markdown.inline import Text
+from idumb.markdown.nodes import Block, Fence, Item, Items, Paragraph
+from idumb.markdown.outline import STEP_FENCES
+from idumb.markdown.problems import Problems
+from idumb.markdown.source import Source
+
+_BOLD = re.compile(r"(\*\*|__)(.+?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
+_PLAIN = re.compile(r"([^:`\n]{1,60}?)\s*:\s*")
+_BOLD_LINE = re.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*([:\uff1a]?)\s*\1")
+_TRAILING = " \t:\uff1a"
+
+
+@dataclass(slots=True)
+class Label:
+    """What a bullet begins with. `name` None: not a known label; `colon` tells whether one is there."""
+
+    shown: str
+    name: str | None
+    colon: bool
+    end: int
+    bold: bool
+
+
+@dataclass(slots=True)
+class Body:
+    """A task's text taken apart. `taken` are the line ranges that are not description."""
+
+    values: list[Value]
+    steps: list[Fence]
+    taken: list[tuple[int, int]]
+
+
+def label_of(text: str) -> Label | None:
+    """The label a bullet begins with, known or not; None when nothing stands before a colon."""
+    m = _BOLD.match(text)
+    if m:
+        shown = m[2].rstrip(_TRAILING)
+        return Label(shown, labels.known(shown), bool(m[3] or m[4]), m.end(), bold=True)
+    m = _PLAIN.match(text)
+    if m:
+        return Label(m[1], labels.known(m[1]), colon=True, end=m.end(), bold=False)
+    head = re.split(r"[\uff1a]|\s[—–]\s", text, maxsplit=1)[0].strip()
+    name = labels.known(head) if len(head) <= 60 and (head == text or "\uff1a" in text) else None
+    return Label(head, name, colon=False, end=len(text), bold=False) if name else None
+
+
+def read(blocks: Iterable[Block], source: Source, problems: Problems, *, fields_here: bool = True) -> Body:
+    """Fields, steps and what is left. `fields_here` False: a known label among these blocks is an error."""
+    body = Body([], [], [])
+    run: list[Item] = []
+    for block in flattened(blocks):
+        if isinstance(block, Item) and not block.ordered:
+            run.append(block)
+            continue
+        if isinstance(block, Fence) and block.info in STEP_FENCES and block.top and not block.indent:
+            body.steps.append(block)
+            body.taken.append((block.line, block.end_line))
+            continue
+        _run(run, body, source, problems, fields_here=fields_here)
+        run = []
+        _other(block, problems)
+    _run(run, body, source, problems, fields_here=fields_here)
+    return body
+
+
+def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
+    for block in blocks:
+        if isinstance(block, Items):
+            yield from block.children
+        else:
+            yield block
+
+
+def _run(run: list[Item], body: Body, source: Source, problems: Problems, *, fields_here: bool) -> None:
+    """A run of bullets is fields or description, never both."""
+    found = [(item, *_first(item)) for item in run]
+    known = any(label and label.name and label.colon for _, _, label in found)
+    for item, text, label in found:
+        if label and label.name and (label.bold or text.s.rstrip() == label.shown or not label.colon) and not label.colon:
+            _no_colon(item, label, problems)
+        elif known and not fields_here:
+            if label and label.name:
+                _misplaced(item, label, problems)
+        elif known and label and label.name and label.colon:
+            body.values.append(_value(item, text, label, source))
+            body.taken.append((item.line, item.end_line))
+        elif known:
+            _unknown(item, text, label, problems)
+
+
+def _first(item: Item) -> tuple[Text, Label | None]:
+    text, _ = first_text(item)
+    return text, label_of(text.s)
+
+
+def _value(item: Item, text: Text, label: Label, source: Source) -> Value:
+    _, rest = first_text(item)
+    bullets, fences, others = content(rest, source)
+    inline = text.part(label.end)
+    end = source.end_of(item.end_line - 1)
+    start = inline.at(0) if inline.s else (bullets[0].start if bullets else min(text.at(len(text.s) - 1) + 1, end))
+    name = label.name or ""
+    return Value(name, label.shown, item.start, inline, bullets, start, end, fences, others)
+
+
+def _other(block: Block, problems: Problems) -> None:
+    """Description; what looks like a field in it is an error."""
+    if isinstance(block, Item) and block.ordered:
+        text, label = _first(block)
+        if label and label.name and label.colon:
+            problems.error(
+                "field.numbered",
+                block.start,
+                f"{label.shown} stands in a numbered list",
+                field=label.shown,
+                found=text.s,
+                accepted="- **Label:** value",
+                mend=f"write - **{label.shown}:** in a bullet",
+            )
+    elif isinstance(block, Paragraph):
+        for offset, line in block.pieces:
+            m = _BOLD_LINE.match(line)
+            name = labels.known(m[2]) if m else None
+            if m and name:
+                _no_bullet(offset, m[2], line, problems)
+
+
+def _no_bullet(at: int, label: str, line: str, problems: Problems) -> None:
+    problems.error(
+        "field.no-bullet",
+        at,
+        f"{label} stands in bold, but not in a bullet",
+        field=label,
+        found=line,
+        accepted=f"- **{label}:** value",
+        mend="write - before it",
+    )
+
+
+def _no_colon(item: Item, label: Label, problems: Problems) -> None:
+    problems.error(
+        "field.no-colon",
+        item.start,
+        f"{label.shown} has no colon",
+        field=label.shown,
+        found=label.shown,
+        accepted=f"- **{label.shown}:** value",
+        mend=f"write - **{label.shown}:**",
+    )
+
+
+def _misplaced(item: Item, label: Label, problems: Problems) -> None:
+    problems.error(
+        "field.misplaced",
+        item.start,
+        f"{label.shown} belongs to no task here",
+        field=label.shown,
+        found=label.shown,
+        accepted="fields of a checklist task are bullets below its box, those of a YAML task are keys",
+        mend="move it into the task",
+    )
+
+
+def _unknown(item: Item, text: Text, label: Label | None, problems: Problems) -> None:
+    shown = label.shown if label and label.colon else text.s
+    near = labels.nearest_label(shown[:60])
+    known = ", ".join(labels.SHOWN.values())
+    problems.error(
+        "task.unknown-label" if label and label.colon else "task.not-a-field",
+        item.start,
+        f"`{shown}` is no label, and it stands among the fields of a task",
+        field="task",
+        found=shown,
+        accepted=known,
+        mend=f"did you mean {near}?" if near else "part it from the fields by a line of text, or call it x-…",
+    )
+
+
+def lines_left(
+    region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0
+) -> str:
+    """The lines of a region that are description, as written, without comments.
+
+    Where something was taken out, the parts before and behind it are paragraphs of their own.
+    """
+    parts: list[list[str]] = [[]]
+    cut = sorted(taken)
+    line, last = region
+    while line < last:
+        if cut and line >= cut[0][0]:
+            line = max(line, cut.pop(0)[1])
+            parts.append([])
+            continue
+        if line not in source.hidden:
+            text = source.cuts.get(line, source.lines[line])
+            parts[-1].append(_dedented(text, dedent))
+        line += 1
+    return "\n\n".join(filter(None, (_trimmed(part) for part in parts)))
+
+
+def _dedented(line: str, width: int) -> str:
+    return line[min(width, len(line) - len(line.lstrip(" \t"))) :] if width else line
+
+
+def _trimmed(lines: list[str]) -> str:
+    while lines and not lines[-1].strip():
+        lines.pop()
+    first = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
+    return "\n".join(lines[first:])

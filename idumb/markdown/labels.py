@@ -1,0 +1,81 @@
+"""The labels of the fields, in the spellings that people use."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from idumb.domain.finding import nearest
+
+# Canonical name (as in `Task`) and the labels that mean it; the first is the one that is shown.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "kind": ("Kind",),
+    "requirements": ("Requirements",),
+    "depends_on": ("Depends on", "Dependencies", "Blocked by"),
+    "files": ("Files", "Files involved", "Files likely affected"),
+    "symbols": ("Symbols",),
+    "interfaces": ("Interfaces",),
+    "acceptance": ("Acceptance", "Acceptance criteria", "Done when"),
+    "verify": ("Verify",),
+    "tests": ("Tests",),
+    "preconditions": ("Preconditions",),
+    "postconditions": ("Postconditions",),
+    "invariants": ("Invariants",),
+    "change": ("Change", "Semantic class"),
+    "limits": ("Limits",),
+    "rollback": ("Rollback",),
+    "on_failure": ("On failure", "Severity"),
+    "estimate": ("Estimate",),
+    "timeout": ("Timeout",),
+    "on_timeout": ("On timeout",),
+    "reads": ("Reads",),
+    "writes": ("Writes",),
+    "owns": ("Owns",),
+    "parallel": ("Parallel",),
+    "builder": ("Builder",),
+    "validator": ("Validator",),
+    "handoff_to": ("Handoff to",),
+    "priority": ("Priority",),
+    "options": ("Options",),
+    "notes": ("Notes",),
+    "references": ("References",),
+    "tags": ("Tags",),
+    "assigned_to": ("Assigned to",),
+}
+SHOWN = {name: labels[0] for name, labels in FIELDS.items()}
+
+_GAPS = re.compile(r"[\s_-]+")
+
+
+def _singular(word: str) -> str:
+    if word == "criteria":
+        return "criterion"
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _folded(label: str) -> str:
+    return " ".join(_singular(word) for word in _GAPS.split(label.strip().casefold()) if word)
+
+
+_BY_LABEL = {_folded(label): name for name, labels in FIELDS.items() for label in labels}
+
+
+@lru_cache(maxsize=1024)
+def known(label: str) -> str | None:
+    """The canonical name of a label, `x-…` for a label of the user's own, None for an unknown one."""
+    stripped = label.strip()
+    if stripped[:2] in {"x-", "X-"} and len(stripped) > 2:
+        return "x-" + stripped[2:]
+    return _BY_LABEL.get(_folded(stripped))
+
+
+def nearest_label(label: str) -> str | None:
+    """The label, as it is shown, that the writer may have meant."""
+    return nearest(label.strip(), [one for spellings in FIELDS.values() for one in spellings])
+
+
+def nearest_key(key: str, extra: tuple[str, ...]) -> str | None:
+    """The same among the keys of a YAML task."""
+    return nearest(key.strip(), [*FIELDS, *extra])

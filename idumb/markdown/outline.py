@@ -1,0 +1,393 @@
+"""Where the tasks are: sections, groups, the four notations, and what only looks like a task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from idumb.markdown import criteria
+from idumb.markdown.nodes import Block, Fence, Heading, Item, Items, Paragraph, Quote, Raw, YamlItem
+from idumb.markdown.problems import Problems
+from idumb.markdown.source import Source
+
+STEP_FENCES = ("yaml steps", "json steps")
+DATA_FENCES = ("yaml task", *STEP_FENCES)
+_NEAR_FENCES = {
+    "yamltask": "yaml task",
+    "yamltasks": "yaml task",
+    "jsontask": "yaml task",
+    "jsontasks": "yaml task",
+    "yamlstep": "yaml steps",
+    "yamlsteps": "yaml steps",
+    "jsonstep": "json steps",
+    "jsonsteps": "json steps",
+}
+_ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
+_HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
+_BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
+_LIKE = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
+_LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
+_YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
+_LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
+_LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
+_TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
+
+HEADING = "heading"
+CHECKLIST = "checklist"
+FENCE = "fence"
+LIST = "list"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A task as it stands in the document: where it begins and ends, and the blocks that belong to it.
+
+    `inner` are the blocks of a box task's own item; `body` the top-level blocks behind the start.
+    """
+
+    notation: str
+    id: str
+    title: str
+    start: int
+    line: int
+    body_line: int
+    end_line: int = 0
+    level: int = 7
+    title_at: int = 0
+    fence: Fence | None = None
+    yaml: YamlItem | None = None
+    item: Item | None = None
+    body: list[Block] = field(default_factory=list)
+    text_end: int | None = None  # the line of the group heading that ends the text of the task
+
+
+@dataclass(slots=True)
+class Outline:
+    tasks: list[Draft]
+    success: list[Item] | None = None
+    success_line: int = 0
+
+
+def read(blocks: list[Block], source: Source, phase: str | None, problems: Problems) -> Outline:
+    return _Outliner(blocks, source, phase, problems).read()
+
+
+class _Outliner:
+    """Goes through the top-level blocks once."""
+
+    def __init__(self, blocks: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
+        self.blocks = blocks
+        self.source = source
+        self.prefix = f"T{phase}-" if phase else "T"
+        self.problems = problems
+        self.outline = Outline([])
+        self.task: Draft | None = None
+        self.section = ""
+        self.tasks_line: int | None = None
+        self.has_tasks = any(_section(b) == "tasks" for b in blocks)
+
+    def read(self) -> Outline:
+        for block in self.blocks:
+            self._block(block)
+        self._end(len(self.source.lines))
+        return self.outline
+
+    def _block(self, block: Block) -> None:
+        if isinstance(block, Heading):
+            self._heading(block)
+        elif isinstance(block, Items):
+            for item in block.children:
+                self._item(item)
+        elif isinstance(block, Fence):
+            self._fence(block)
+        elif isinstance(block, YamlItem):
+            self._yaml_item(block)
+        else:
+            self._keep(block)
+
+    @property
+    def _boxes_count(self) -> bool:
+        """Whether boxes are data here."""
+        return self.section in {"tasks", "success criteria"} or self._in_free_task
+
+    @property
+    def _in_free_task(self) -> bool:
+        """Inside a task of a plan without a section `## Tasks`."""
+        return not self.has_tasks and self.task is not None and self.task.text_end is None
+
+    def _error(self, code: str, at: int, message: str, found: str, mend: str, accepted: str = "") -> None:
+        accepted = accepted or f"### {self.prefix}01: Title"
+        self.problems.error(code, at, message, field="task", found=found, accepted=accepted, mend=mend)
+
+    # Blocks
+
+    def _keep(self, block: Block) -> None:
+        if self.task:
+            self.task.body.append(block)
+        self._suspect(block)
+
+    def _heading(self, heading: Heading) -> None:
+        if heading.level <= 2:
+            self._end(heading.line)
+            self._open_section(heading)
+            if self._like(heading.text):
+                self._no_task_heading(heading)
+            return
+        if self._like(heading.text):
+            self._task_heading(heading)
+            return
+        if self.task and heading.level <= self.task.level and self.task.text_end is None:
+            self.task.text_end = heading.line
+        if self.task:
+            self.task.body.append(heading)
+
+    def _open_section(self, heading: Heading) -> None:
+        self.section = _section(heading)
+        if self.section == "tasks":
+            if self.tasks_line is not None:
+                self._second("plan.second-tasks-section", heading, "## Tasks", self.tasks_line)
+            self.tasks_line = heading.line
+        elif self.section == "success criteria":
+            if self.outline.success is not None:
+                self._second("plan.second-criteria", heading, "## Success criteria", self.outline.success_line)
+            self.outline.success = []
+            self.outline.success_line = heading.line
+
+    def _second(self, code: str, heading: Heading, title: str, first: int) -> None:
+        self._error(
+            code,
+            heading.start,
+            f"there is a second section `{title}` (the first is in line {first + 1})",
+            heading.text,
+            "put everything into one section",
+            f"one section `{title}`",
+        )
+
+    def _like(self, text: str) -> bool:
+        return bool(_LIKE.match(text)) or text.startswith(self.prefix)
+
+    def _task_heading(self, heading: Heading) -> None:
+        m = _HEADING.fullmatch(heading.text)
+        if not m or not self._valid(m[1]) or heading.indent or (self.has_tasks and self.section != "tasks"):
+            self._no_task_heading(heading)
+        if not m:
+            m = re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
+            assert m  # noqa: S101 (every text matches)
+        at = heading.start + max(heading.text.rfind(m[2]), 0)
+        draft = Draft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line, level=heading.level)
+        draft.title_at = at
+        self._begin(draft)
+
+    def _valid(self, id: str) -> bool:
+        rest = id[len(self.prefix) :]
+        return id.startswith(self.prefix) and (self.prefix == "T" or bool(re.fullmatch(r"\d{2,}[a-z]?", rest)))
+
+    def _no_task_heading(self, heading: Heading) -> None:
+        m = _HEADING.fullmatch(heading.text)
+        at, text = heading.start, heading.text
+        if heading.level <= 2:
+            self._error("task.heading-level", at, "a task heading has level 3 to 6", text, f"write ### {text}")
+        elif not m and (near := re.match(rf"({_ID})\s+(.*)", text)) and self._valid(near[1]):
+            mend = f"write {'#' * heading.level} {near[1]}: {near[2]}"
+            self._error("task.no-colon", at, "a task heading has a colon or a dash behind the id", text, mend)
+        elif not m or not self._valid(m[1]):
+            mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, a colon and a title"
+            self._error("task.bad-id", at, f"`{text}` looks like a task and has no valid id", text, mend)
+        elif heading.indent:
+            self._error("task.indented", at, "a task heading is indented", text, "write it at the margin")
+        else:
+            mend = "move it into the section ## Tasks"
+            self._error("task.outside-section", at, "tasks stand only in the section `## Tasks`", text, mend)
+
+    def _item(self, item: Item) -> None:
+        first = item.children[0] if item.children else None
+        text = first.pieces[0][1] if isinstance(first, Paragraph) else ""
+        box = criteria.BOX.match(text)
+        if box:
+            self._box(item, text, box)
+            return
+        if _YAML_ID.match(text):
+            mend = "write it in the section ## Tasks, indented by at most three blanks"
+            self._error("task.outside-section", item.start, "a YAML task stands outside of `## Tasks`", text, mend)
+        elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or _LIKE_ID.match(text.partition("]")[2])):
+            self._broken_box(item.start, text)
+        elif self.section == "success criteria" and self.outline.success is not None and not item.ordered:
+            self.outline.success.append(item)
+            return
+        if self.task:
+            self.task.body.append(item)
+        else:
+            self._suspect(item)
+
+    def _broken_box(self, at: int, text: str) -> None:
+        mend = "write - [ ] with one blank inside and one behind"
+        self._error("box.malformed", at, "this looks like a box and is none", text[:60], mend, "- [ ] text")
+
+    def _box(self, item: Item, text: str, box: re.Match[str]) -> None:
+        rest = text[box.end() :]
+        like = bool(_LIKE_ID.match(rest)) or rest.startswith(self.prefix)
+        if self.section == "success criteria" and self.outline.success is not None:
+            self.outline.success.append(item)
+            if item.ordered:
+                self._numbered(item, text)
+        elif self.section != "tasks":
+            if like:
+                mend = "move it into the section ## Tasks"
+                self._error("task.outside-section", item.start, "tasks stand only in the section `## Tasks`", text, mend)
+            elif self._in_free_task:
+                self._no_id(item, text)
+            self._keep_item(item)
+        elif like:
+            self._box_task(item, rest, box)
+        else:
+            self._no_id(item, text)
+            self._keep_item(item)
+
+    def _keep_item(self, item: Item) -> None:
+        for child in item.children:
+            self._suspect(child)
+
+    def _numbered(self, item: Item, text: str) -> None:
+        self._error("box.numbered", item.start, "boxes stand in bullets, not in numbered lists", text, "write - [ ]")
+
+    def _no_id(self, item: Item, text: str) -> None:
+        mend = f"write - [ ] {self.prefix}01 and the title, or put the box under Acceptance"
+        self._error("task.box-without-id", item.start, "a box in the tasks has no id", text, mend, f"- [ ] {self.prefix}01 Title")
+
+    def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
+        m = _BOX.fullmatch(rest)
+        if not m or not self._valid(m[1]):
+            mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, and a title"
+            self._error("task.bad-id", item.start, f"`{rest}` looks like a task and has no valid id", rest, mend)
+            m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
+        if item.ordered:
+            self._numbered(item, rest)
+        if box[1] != " ":
+            self.problems.warning(
+                "task.ticked",
+                item.start,
+                "a task is ticked; status is not kept in plans",
+                field="task",
+                found=box[0].strip(),
+                mend="write [ ]",
+            )
+        assert m  # noqa: S101 (one of the two matched)
+        draft = Draft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, item=item)
+        first = item.children[0]
+        assert isinstance(first, Paragraph)  # noqa: S101 (the box stands in it)
+        draft.title_at = first.pieces[0][0] + box.end() + m.start(2)
+        self._begin(draft)
+
+    def _fence(self, fence: Fence) -> None:
+        if fence.info == "yaml task" and not fence.indent:
+            if self.section != "tasks":
+                mend = "move it into the section ## Tasks"
+                self._error(
+                    "task.outside-section", fence.start, "tasks stand only in the section `## Tasks`", fence.info, mend
+                )
+            self._begin(Draft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
+            return
+        if fence.info in STEP_FENCES and not fence.indent:
+            if self.task:
+                self.task.body.append(fence)
+            else:
+                self._error(
+                    "steps.no-task", fence.start, "steps stand in no task", fence.info, "move them into a task", "a task"
+                )
+            return
+        self._keep(fence)
+
+    def _yaml_item(self, item: YamlItem) -> None:
+        self._begin(Draft(LIST, "", "", item.start, item.line, item.end_line, yaml=item))
+
+    def _begin(self, draft: Draft) -> None:
+        self._end(draft.line)
+        self.task = draft
+        self.outline.tasks.append(draft)
+
+    def _end(self, line: int) -> None:
+        if self.task:
+            self.task.end_line = line
+            self.task = None
+
+    # What only looks like data
+
+    def _suspect(self, block: Block) -> None:
+        for inner in walk(block):
+            if isinstance(inner, Heading):
+                if inner is not block and self._like(inner.text):
+                    self._nested(inner.start, inner.text)
+            elif isinstance(inner, Fence):
+                near_fence(inner, self.problems)
+            elif isinstance(inner, Item):
+                self._suspect_item(inner)
+            elif isinstance(inner, Paragraph | Raw):
+                for offset, text in inner.pieces:
+                    self._suspect_line(offset, text.strip(), plain=isinstance(inner, Paragraph))
+
+    def _suspect_item(self, item: Item) -> None:
+        first = item.children[0] if item.children else None
+        if isinstance(first, Paragraph) and _LINE_BOX.match("- " + first.pieces[0][1]):
+            self._suspect_box(item.start, first.pieces[0][1])
+        elif isinstance(first, Paragraph) and _YAML_ID.match(first.pieces[0][1]):
+            self._nested(item.start, first.pieces[0][1])
+
+    def _suspect_line(self, offset: int, text: str, *, plain: bool) -> None:
+        heading = _LINE_HEADING.match(text)
+        if heading and self._like(heading[1]):
+            self._error(
+                "task.not-a-heading",
+                offset,
+                "this looks like the heading of a task and is none in Markdown",
+                text,
+                "write it at the margin, with one blank behind the #",
+            )
+        elif _TIGHT_BOX.match(text) and (self._boxes_count or _LIKE_ID.match(text.partition("]")[2])):
+            self._broken_box(offset, text)
+        elif not plain and (box := _LINE_BOX.match(text)):
+            self._suspect_box(offset, box[1])
+
+    def _suspect_box(self, at: int, text: str) -> None:
+        box = criteria.BOX.match(text) or criteria.BROKEN_BOX.match(text)
+        if box and (self._boxes_count or _LIKE_ID.match(text[box.end() :])):
+            mend = "make it a criterion, a task at the margin, or a bullet without a box"
+            self._error("box.unexpected", at, "a box stands where it would count for nothing", text[:60], mend)
+
+    def _nested(self, at: int, text: str) -> None:
+        self._error("task.nested", at, "a task stands inside a list or a quote", text, "write it at the margin")
+
+
+def near_fence(fence: Fence, problems: Problems) -> None:
+    """A fence that was meant to be data and is not."""
+    meant = _NEAR_FENCES.get(re.sub(r"[\s_-]", "", fence.info.casefold()).replace("yml", "yaml"))
+    if meant is None:
+        return
+    exact = fence.info in DATA_FENCES
+    problems.error(
+        "fence.misplaced" if exact else "fence.near-miss",
+        fence.start,
+        "this fence is indented or nested" if exact else f"`{fence.info}` is almost `{meant}`",
+        field="fence",
+        found=fence.mark + fence.info,
+        accepted=", ".join(DATA_FENCES) + ", at the margin",
+        mend="write it at the margin" if exact else f"write {meant}, or another word for an example",
+    )
+
+
+def walk(block: Block) -> Iterator[Block]:
+    """The block and everything inside it."""
+    stack = [block]
+    while stack:
+        one = stack.pop()
+        yield one
+        if isinstance(one, Items | Item | Quote):
+            stack.extend(reversed(one.children))
+
+
+def _section(block: Block) -> str:
+    """What a heading of level 1 or 2 opens: tasks, success criteria, or anything else."""
+    if not isinstance(block, Heading) or block.level != 2:
+        return ""
+    text = " ".join(block.text.casefold().split())
+    return text if text in {"tasks", "success criteria"} else ""

@@ -1,0 +1,72 @@
+"""The `.planning/` folder: which phases and plans there are. The only place where plan files are opened."""
+
+from __future__ import annotations
+
+import os
+
+from idumb.app.ports import ParsedPlan
+from idumb.domain.errors import InputError
+from idumb.markdown import phases
+
+PLANNING = ".planning"
+PHASES = f"{PLANNING}/phases"
+ROADMAP = f"{PLANNING}/ROADMAP.md"
+
+
+class PlanningFolder:
+    """Implements the `PlanFiles` port on the work tree at `root`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def phase_folder(self, phase: str) -> str:
+        names = self._names(PHASES)
+        found = phases.matching_folders(names, phase)
+        if not found:
+            raise InputError(
+                "phase.not-found",
+                f"There is no phase {phase}: {PHASES} has {', '.join(names[:10]) if names else 'no folder'}.",
+                hint=f"Write {PHASES}/{phase}/01-PLAN.md, or see idumb roadmap",
+            )
+        if len(found) > 1:
+            named = " and ".join(f"{PHASES}/{name}" for name in found)
+            raise InputError(
+                "phase.ambiguous", f"Phase {phase} is ambiguous: {named}.", hint="Rename or merge one of the folders"
+            )
+        return f"{PHASES}/{found[0]}"
+
+    def phases(self) -> tuple[tuple[str, str], ...]:
+        numbered = [(number, name) for name in self._names(PHASES) if (number := phases.number(name)) is not None]
+        return tuple((number, f"{PHASES}/{name}") for number, name in numbered)
+
+    def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
+        names = phases.plan_files(self._names(folder, files=True))
+        return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
+
+    def parse(self, data: bytes, path: str) -> ParsedPlan:
+        from idumb.markdown import plan_parser
+
+        return plan_parser.parse(data, path)
+
+    def roadmap(self) -> tuple[tuple[str, str, int], ...]:
+        try:
+            text = self._read(ROADMAP).decode("utf-8", "replace")
+        except InputError:
+            return ()
+        from idumb.markdown import roadmap
+
+        return tuple((entry.number, entry.title, entry.line) for entry in roadmap.read(text))
+
+    def _names(self, folder: str, *, files: bool = False) -> list[str]:
+        try:
+            with os.scandir(os.path.join(self._root, folder)) as entries:
+                return sorted(e.name for e in entries if (e.is_file() if files else e.is_dir(follow_symlinks=False)))
+        except OSError:
+            return []
+
+    def _read(self, path: str) -> bytes:
+        try:
+            with open(os.path.join(self._root, path), "rb") as stream:
+                return stream.read()
+        except OSError as problem:
+            raise InputError("plan.unreadable", f"{path} cannot be read: {problem.strerror}") from problem

@@ -1,0 +1,167 @@
+"""The front door: the bytes of a plan in, the plan or everything that is wrong with it out.
+
+`parse` never raises on what it reads, and loads nothing by halves: with one error there is no plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain.finding import Finding
+from idumb.domain.plan import Criterion, Plan, Task
+from idumb.markdown import blocks, criteria, frontmatter, outline, tasks
+from idumb.markdown.entries import from_item
+from idumb.markdown.frontmatter import Frontmatter
+from idumb.markdown.nodes import Block, Fence
+from idumb.markdown.outline import Outline
+from idumb.markdown.problems import Problems
+from idumb.markdown.source import Source
+
+MAX_BYTES = 32 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024
+MAX_TASKS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPlan:
+    """`plan` is None when a finding is an error. `text` is the decoded file, byte-order mark included."""
+
+    plan: Plan | None
+    findings: tuple[Finding, ...]
+    text: str
+
+
+def parse(data: bytes, path: str) -> ParsedPlan:
+    """Read a plan. `path` is only written into the findings and the plan."""
+    text, source, problems = _decoded(data, path)
+    if problems.any_error:
+        return ParsedPlan(None, problems.sorted(), text)
+    head = frontmatter.read(source, problems)
+    if head is None:
+        return ParsedPlan(None, problems.sorted(), text)
+    found = blocks.scan(source, head.end_line, problems)
+    _long_lines(source, head.end_line, found, problems)
+    plan = _plan(data, path, head, found, problems)
+    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
+
+
+def _decoded(data: bytes, path: str) -> tuple[str, Source, Problems]:
+    too_large = len(data) > MAX_BYTES
+    try:
+        text = "" if too_large else data.decode("utf-8")
+        bad = -1
+    except UnicodeDecodeError as error:
+        bad = error.start
+        text = data[:bad].decode("utf-8")
+    source = Source(text, path)
+    problems = Problems(source)
+    if too_large:
+        problems.error("plan.too-large", 0, "the plan is larger than 32 MiB", accepted="32 MiB", mend="split it")
+    elif bad >= 0:
+        message = f"byte {data[bad]:#04x} is not UTF-8"
+        problems.error("plan.not-utf-8", len(text), message, accepted="UTF-8", mend="save the file as UTF-8")
+    elif "\0" in text:
+        problems.error("plan.nul", text.index("\0"), "a plan holds no NUL character", mend="remove it")
+    return text, source, problems
+
+
+def _long_lines(source: Source, first: int, found: list[Block], problems: Problems) -> None:
+    """A line holds at most 64 KiB, except inside step fences."""
+    if len(source.text) <= MAX_LINE_BYTES // 4:
+        return
+    long = [n for n, line in enumerate(source.lines) if len(line) > MAX_LINE_BYTES // 4]
+    for n in long:
+        if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or _in_steps(n, found):
+            continue
+        problems.error(
+            "plan.line-too-long",
+            source.starts[n],
+            "the line is longer than 64 KiB",
+            accepted="64 KiB, but for step fences",
+            mend="break the line, or move the text into a file",
+        )
+
+
+def _in_steps(line: int, found: list[Block]) -> bool:
+    return any(
+        isinstance(b, Fence) and b.info in outline.STEP_FENCES and b.line < line < b.end_line for b in found
+    )
+
+
+def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problems: Problems) -> Plan:
+    values: dict[str, Any] = dict(head.values)
+    phase = values.get("phase")
+    drawn = outline.read(found, problems.source, phase, problems)
+    context = tasks.Context(
+        phase,
+        head.strict,
+        values.get("requirements", {}),
+        [i.id for i in values.get("invariants", ())],
+        problems,
+    )
+    read = [task for draft in drawn.tasks for task in tasks.read(draft, context)]
+    _whole(read, drawn, problems)
+    values["success_criteria"] = _success(head, drawn, problems)
+    for required in frontmatter.REQUIRED[1:]:
+        values.setdefault(required, "")
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Plan(path=path, sha256=sha256, tasks=tuple(read), spans=head.spans, **values)
+
+
+def _whole(read: list[Task], drawn: Outline, problems: Problems) -> None:
+    """What must hold of all tasks together."""
+    if not read and not drawn.tasks:
+        problems.error(
+            "plan.no-tasks",
+            problems.source.starts[0],
+            "the plan has no tasks",
+            accepted="### T1-01: Title in a section ## Tasks",
+            mend="write a task",
+        )
+    if len(read) > MAX_TASKS:
+        message = f"the plan has {len(read)} tasks"
+        problems.error("plan.too-many-tasks", problems.source.starts[0], message, accepted=f"{MAX_TASKS} tasks a phase")
+    first: dict[str, Task] = {}
+    for task in read:
+        if task.id in first and task.span:
+            line = span.line if (span := first[task.id].span) else 0
+            problems.error(
+                "task.duplicate-id",
+                task.span.start,
+                f"{task.id} stands here a second time (first in line {line})",
+                field="id",
+                found=task.id,
+                accepted="ids that differ",
+                mend="give one of them the next free id",
+            )
+        if task.id:
+            first.setdefault(task.id, task)
+
+
+def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Criterion, ...]:
+    rules = criteria.Rules("success_criteria", task=False, strict=head.strict)
+    source = problems.source
+    if drawn.success is not None and head.criteria is not None:
+        problems.error(
+            "plan.criteria-twice",
+            source.starts[drawn.success_line],
+            "success criteria stand in the frontmatter and in a section",
+            field="success_criteria",
+            accepted="one of the two",
+            mend="keep one of them",
+        )
+    drafts = head.criteria
+    if drafts is None and drawn.success is not None:
+        drafts = criteria.from_bullets([from_item(item, source) for item in drawn.success], rules, problems)
+    if not drafts and head.strict:
+        problems.error(
+            "plan.missing-key",
+            source.starts[0],
+            "strict mode wants success criteria",
+            field="success_criteria",
+            accepted="a section ## Success criteria with boxes",
+            mend="add ## Success criteria",
+        )
+    return criteria.settle(drafts or [], rules, problems)

@@ -1,0 +1,42 @@
+"""What is wrong with a plan, collected while it is read, so that everything is reported at once."""
+
+from __future__ import annotations
+
+from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.markdown.source import Source
+
+
+class Problems:
+    """Takes offsets and makes findings with line and column of them."""
+
+    __slots__ = ("_found", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._found: list[Finding] = []
+
+    def error(
+        self, code: str, at: int, message: str, *, field: str = "", found: str = "", accepted: str = "", mend: str = ""
+    ) -> None:
+        self._add(ERROR, code, at, message, (field, found, accepted, mend))
+
+    def warning(self, code: str, at: int, message: str, *, field: str = "", found: str = "", mend: str = "") -> None:
+        self._add(WARNING, code, at, message, (field, found, "", mend))
+
+    def _add(self, severity: str, code: str, at: int, message: str, rest: tuple[str, str, str, str]) -> None:
+        line, column = self.source.place(at)
+        field, found, accepted, mend = rest
+        self._found.append(
+            Finding(code, severity, self.source.path, line, column, field, _short(found), accepted, message, mend)
+        )
+
+    @property
+    def any_error(self) -> bool:
+        return any(f.severity == ERROR for f in self._found)
+
+    def sorted(self) -> tuple[Finding, ...]:
+        return tuple(sorted(self._found, key=lambda f: (f.line, f.column, f.code)))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else text[:117] + "..."
