@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -40,10 +39,6 @@ goal: There is a file
 - **Acceptance:**
   - [ ] It is there — check: `test -f a.txt`
 """
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("idumb.__main__") is None, reason="idumb/__main__.py does not exist yet"
-)
 
 
 def loaded(folder: Path, *arguments: str) -> set[str]:
