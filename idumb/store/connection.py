@@ -17,6 +17,7 @@ from typing import NoReturn, TypeVar
 from idumb.domain.errors import StoreError
 from idumb.domain.event import GENESIS
 from idumb.store import anchor, migrations
+from idumb.system import folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
@@ -174,7 +175,7 @@ def _head(connection: sqlite3.Connection) -> tuple[int, str]:
 
 
 def _make_file(folder: str, path: str) -> None:
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    folders.make_private(folder)
     # SQLite gives its journal the mode of the database, so the mode is set before SQLite sees the file.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from idumb.app import ports
 from idumb.domain.errors import Refusal
 from idumb.store import connection
-from idumb.system import atomic, host
+from idumb.system import atomic, folders, host
 
 if TYPE_CHECKING:
     import filelock
@@ -33,7 +33,7 @@ class FileOwnership:
     def acquire(self, command: str) -> int:
         if self._lock is not None:
             raise _held(self._holder())
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        folders.make_private(self._folder)
         lock = self._locked()
         try:
             since = self._clock.now()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from idumb.system import atomic, clock
+from idumb.system import atomic, clock, folders
 
 TYPE_CHECKING = False  # `typing` is dear; type checkers know this name
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def write(
     """Keep `view` for `read`. Without `seen` the caller vouches that nothing changed since it began to read."""
     observed = observe(folder, root, inputs) if seen is None else seen
     text = json.dumps({"schema": SCHEMA, "root": root, "seen": observed, "view": view}, separators=(",", ":"))
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    folders.make_private(folder)
     atomic.write(os.path.join(folder, NAME), text.encode("ascii"), durable=False, mode=0o600)
 
 

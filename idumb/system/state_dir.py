@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+
+from idumb.system import folders
 
 
 def path() -> str:
@@ -16,12 +17,8 @@ def path() -> str:
 
 def prepare(*parts: str) -> str:
     """The folder `parts` below the state directory, made with mode 0700 where it is missing."""
-    folder = path()
-    os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
-    for part in (None, *parts):
-        folder = folder if part is None else os.path.join(folder, part)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
+    folder = os.path.join(path(), *parts)
+    folders.make_private(folder)
     return folder
 
 

@@ -1,0 +1,57 @@
+"""A log with its owner, and the database beneath it as any other program sees it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from idumb.domain.event import NewEvent
+from idumb.store.event_log import SqliteEventLog
+from idumb.store.ownership import FileOwnership
+from tests.support.fixed_clock import FixedClock
+
+
+class OpenedLog:
+    """`folder` stands for the repository's common dir."""
+
+    def __init__(self, folder: Path, worktree: str = "main") -> None:
+        self.folder = folder
+        self.path = folder / "idumb" / "store.db"
+        self.anchor = folder / "idumb" / "anchor.json"
+        self.log = SqliteEventLog(str(folder), worktree, FixedClock())
+        self.owner = FileOwnership(self.log.database, worktree, FixedClock())
+
+    def fill(self, count: int) -> int:
+        """Own the work tree and append `count` events one by one; the fencing token."""
+        fence = self.owner.acquire("idumb test")
+        for number in range(count):
+            self.append(fence, number)
+        return fence
+
+    def append(self, fence: int, number: int = 0) -> None:
+        self.log.append([NewEvent("evidence.recorded", {"n": number}, run="r")], operation="o", fence=fence)
+
+    def close(self) -> None:
+        """Let go of everything without setting the anchor, as the end of a process does."""
+        self.log.database.close()
+
+
+@contextmanager
+def outside(path: Path) -> Iterator[sqlite3.Connection]:
+    """An ordinary connection of another program."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def without_triggers(path: Path, *statements: str) -> None:
+    """What somebody can do who knows the schema."""
+    with outside(path) as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            db.execute(statement)

@@ -1,0 +1,146 @@
+"""Consent lies with the user, never in a repository (R-LOCK-3, R-LOCK-4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.errors import Refusal
+from idumb.store.consent import FileConsentStore, repository_id
+from idumb.system import state_dir
+
+HASH = "a" * 64
+OTHER = "b" * 64
+
+
+@pytest.fixture
+def common_dir(tmp_path: Path) -> Path:
+    place = tmp_path / "repo" / ".git"
+    place.mkdir(parents=True)
+    return place
+
+
+@pytest.fixture
+def consent(common_dir: Path) -> FileConsentStore:
+    return FileConsentStore(str(common_dir))
+
+
+def give(consent: FileConsentStore) -> Path:
+    """Record consent to HASH; its file."""
+    consent.record(HASH, phase="1", how="approve", at="2026-01-02T03:04:05.000000Z")
+    (place,) = Path(state_dir.path()).rglob("*.json")
+    return place
+
+
+def test_nothing_is_approved_before_it_is_recorded_and_asking_creates_nothing(
+    consent: FileConsentStore, home: Path
+) -> None:
+    assert not consent.given(HASH)
+    assert sorted(place.name for place in home.iterdir()) == ["gitconfig"]
+
+
+def test_consent_is_to_one_contract(consent: FileConsentStore) -> None:
+    give(consent)
+    assert consent.given(HASH)
+    assert not consent.given(OTHER)
+
+
+def test_consent_given_in_one_process_counts_in_the_next(consent: FileConsentStore, common_dir: Path) -> None:
+    give(consent)
+    assert FileConsentStore(str(common_dir)).given(HASH)
+    consent.record(HASH, phase="1", how="ask", at="2026-01-03T00:00:00.000000Z")
+    assert consent.given(HASH)
+
+
+def test_folders_and_file_are_the_users_alone(consent: FileConsentStore) -> None:
+    before = os.umask(0)
+    try:
+        place = give(consent)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    root = Path(state_dir.path())
+    folders = [root, *(folder for folder in root.rglob("*") if folder.is_dir())]
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+
+
+def test_another_repository_at_the_same_path_is_a_stranger(consent: FileConsentStore, common_dir: Path) -> None:
+    give(consent)
+    kept = common_dir.rename(common_dir.with_name("kept"))
+    common_dir.mkdir()
+    assert not consent.given(HASH)
+    common_dir.rmdir()
+    kept.rename(common_dir)
+    assert consent.given(HASH)
+
+
+def test_a_copy_of_the_repository_is_a_stranger(consent: FileConsentStore, common_dir: Path) -> None:
+    give(consent)
+    copy = common_dir.with_name("copy")
+    shutil.copytree(common_dir, copy)
+    assert not FileConsentStore(str(copy)).given(HASH)
+
+
+def test_a_link_to_the_repository_is_the_repository(common_dir: Path) -> None:
+    link = common_dir.with_name("link")
+    link.symlink_to(common_dir)
+    assert repository_id(str(link)) == repository_id(str(common_dir))
+
+
+@pytest.mark.parametrize("change", [{"contract": OTHER}, {"repository": "x"}])
+def test_a_record_moved_to_another_name_or_repository_is_no_consent(
+    consent: FileConsentStore, change: dict[str, str]
+) -> None:
+    place = give(consent)
+    place.write_text(json.dumps({**json.loads(place.read_text()), **change}))
+    assert not consent.given(HASH)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_damaged_record_is_no_consent(consent: FileConsentStore, text: str) -> None:
+    give(consent).write_text(text)
+    assert not consent.given(HASH)
+
+
+@pytest.mark.parametrize("level", range(4), ids=["file", "repository", "consent", "state"])
+def test_a_record_that_others_could_have_written_is_refused(consent: FileConsentStore, level: int) -> None:
+    place = give(consent)
+    target = [place, *place.parents][level]
+    target.chmod(target.stat().st_mode | 0o020)
+    with pytest.raises(Refusal, match="can be written by other users") as caught:
+        consent.given(HASH)
+    assert caught.value.code == "consent.unsafe"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_record_of_another_user_is_refused(consent: FileConsentStore) -> None:
+    os.chown(give(consent), 12345, -1)
+    with pytest.raises(Refusal, match="belongs to another user"):
+        consent.given(HASH)
+
+
+def test_a_link_in_the_records_place_is_refused(consent: FileConsentStore, tmp_path: Path) -> None:
+    place = give(consent)
+    planted = place.rename(tmp_path / "planted.json")
+    place.symlink_to(planted)
+    with pytest.raises(Refusal, match="is not a file"):
+        consent.given(HASH)
+
+
+def test_nothing_is_recorded_in_a_folder_of_others(consent: FileConsentStore) -> None:
+    root = Path(state_dir.prepare())
+    root.chmod(0o777)
+    with pytest.raises(Refusal, match="can be written by other users"):
+        consent.record(HASH, phase="1", how="approve", at="")
+    assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "../x", "A" * 64, "a" * 64 + "/x"])
+def test_only_hashes_become_names_of_files(consent: FileConsentStore, text: str) -> None:
+    with pytest.raises(ValueError, match="no contract hash"):
+        consent.given(text)

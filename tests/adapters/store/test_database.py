@@ -1,0 +1,312 @@
+"""The database on disk: what it refuses, how it is protected, what happens when it is damaged (R-LOG-1, R-LOG-3)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.errors import StoreError
+from idumb.domain.event import NewEvent
+from idumb.store import connection, migrations
+from tests.adapters.store.opened import OpenedLog, outside, without_triggers
+from tests.meta import source
+
+MIDDLE = "operation, run, task, attempt, kind, version, payload, fence, at"
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> OpenedLog:
+    return OpenedLog(tmp_path)
+
+
+def code_of(action: object, *arguments: object) -> str:
+    with pytest.raises(StoreError) as caught:
+        action(*arguments)  # type: ignore[operator]
+    return caught.value.code
+
+
+def pragma(opened: OpenedLog, text: str) -> object:
+    nothing: object = None
+    return opened.log.database.read(lambda db: db.execute(f"PRAGMA {text}").fetchone()[0], nothing)
+
+
+def test_reading_creates_nothing(opened: OpenedLog) -> None:
+    opened.log.head()
+    list(opened.log.events(run="r"))
+    opened.log.verify()
+    assert list(opened.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET kind = 'run.failed' WHERE seq = 1",
+        "DELETE FROM events WHERE seq = 2",
+        "DELETE FROM events",
+        "INSERT OR REPLACE INTO events SELECT * FROM events WHERE seq = 2",
+        f"INSERT INTO events SELECT 9, {MIDDLE}, hash, 'x' FROM events WHERE seq = 2",
+        f"INSERT INTO events SELECT 3, {MIDDLE}, 'x', 'y' FROM events WHERE seq = 2",
+        "UPDATE owners SET fence = 0",
+    ],
+)
+def test_the_database_itself_refuses_to_rewrite_history(opened: OpenedLog, statement: str) -> None:
+    opened.fill(2)
+    with outside(opened.path) as db, pytest.raises(sqlite3.IntegrityError):
+        db.execute(statement)
+    assert opened.log.verify().count == 2
+
+
+def test_folder_and_files_are_the_users_alone(opened: OpenedLog) -> None:
+    before = os.umask(0)
+    try:
+        opened.fill(1)
+    finally:
+        os.umask(before)
+    folder = opened.folder / "idumb"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    modes = {place.name: stat.S_IMODE(place.stat().st_mode) for place in folder.rglob("*") if place.is_file()}
+    assert set(modes) >= {"store.db", "store.db-journal", "anchor.json", "owner.lock", "owner.json"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_every_connection_is_durable_and_says_so(opened: OpenedLog) -> None:
+    opened.fill(1)
+    assert pragma(opened, "journal_mode") == "truncate"
+    assert pragma(opened, "synchronous") == 2
+
+
+def test_a_database_that_was_turned_to_write_ahead_is_turned_back(opened: OpenedLog) -> None:
+    fence = opened.fill(1)
+    opened.close()
+    with outside(opened.path) as db:
+        assert db.execute("PRAGMA journal_mode = wal").fetchone() == ("wal",)
+    opened.append(fence)
+    with outside(opened.path) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+@pytest.mark.parametrize(
+    ("statement", "broken_at", "why"),
+    [
+        ("UPDATE events SET payload = '{\"n\":7}' WHERE seq = 3", 3, "not what it was"),
+        ("UPDATE events SET payload = x'00' WHERE seq = 3", 3, "not readable"),
+        ("UPDATE events SET at = '2020' WHERE seq = 5", 5, "not what it was"),
+        ("UPDATE events SET task = 'T' WHERE seq = 1", 1, "not what it was"),
+        ("DELETE FROM events WHERE seq = 2", 2, "missing"),
+        ("UPDATE events SET previous = 'x' WHERE seq = 4", 4, "not chained"),
+    ],
+)
+def test_verify_names_the_first_event_that_was_tampered_with(
+    opened: OpenedLog, statement: str, broken_at: int, why: str
+) -> None:
+    opened.fill(5)
+    opened.close()
+    without_triggers(opened.path, statement)
+    check = opened.log.verify()
+    assert (check.broken_at, check.count) == (broken_at, broken_at - 1)
+    assert why in check.why
+
+
+def test_a_payload_that_is_no_json_is_a_clear_error(opened: OpenedLog) -> None:
+    opened.fill(2)
+    opened.close()
+    without_triggers(opened.path, "UPDATE events SET payload = '{' WHERE seq = 1")
+    assert code_of(lambda: list(opened.log.events())) == "store.corrupt"
+
+
+def test_a_newer_schema_is_refused_and_left_alone(opened: OpenedLog) -> None:
+    fence = opened.fill(1)
+    opened.close()
+    with outside(opened.path) as db:
+        db.execute(f"PRAGMA user_version = {migrations.CURRENT + 1}")
+    before = opened.path.read_bytes()
+    assert code_of(opened.log.head) == "store.newer"
+    assert code_of(opened.append, fence) == "store.newer"
+    assert opened.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("bytes_kept", [1, 100, 4096, 20_000])
+def test_a_cut_database_is_never_taken_for_a_sound_one(opened: OpenedLog, bytes_kept: int) -> None:
+    fence = opened.fill(30)
+    opened.owner.release()
+    opened.close()
+    os.truncate(opened.path, bytes_kept)
+    assert code_of(opened.append, fence).startswith("store.")
+
+
+def test_garbage_in_the_databases_place_is_a_clear_error(opened: OpenedLog) -> None:
+    opened.fill(1)
+    opened.close()
+    opened.path.write_bytes(b"not a database, but long enough to look like one" * 100)
+    with pytest.raises(StoreError, match="no SQLite database") as caught:
+        opened.log.head()
+    assert caught.value.code == "store.corrupt"
+    assert caught.value.exit_code == 4
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("what", ["removed", "emptied"])
+def test_a_database_that_is_gone_is_not_replaced_by_an_empty_one(opened: OpenedLog, what: str) -> None:
+    fence = opened.fill(2)
+    opened.close()
+    if what == "removed":
+        opened.path.unlink()
+    else:
+        opened.path.write_bytes(b"")
+    assert code_of(opened.log.head) == "store.missing"
+    assert code_of(opened.append, fence) == "store.missing"
+
+
+def test_an_older_copy_is_noticed_by_the_anchor(opened: OpenedLog) -> None:
+    fence = opened.fill(2)
+    older = opened.path.read_bytes()
+    opened.append(fence)
+    opened.owner.release()
+    opened.close()
+    opened.path.write_bytes(older)
+    assert code_of(opened.log.head) == "store.older"
+
+
+def test_another_history_of_the_same_length_is_noticed_by_the_anchor(tmp_path: Path) -> None:
+    first, second = OpenedLog(tmp_path / "a"), OpenedLog(tmp_path / "b")
+    first.fill(2)
+    fence = second.owner.acquire("other")
+    second.log.append(
+        [NewEvent("evidence.recorded", {"n": -1}), NewEvent("evidence.recorded")], operation="o", fence=fence
+    )
+    first.owner.release()
+    first.close()
+    first.path.write_bytes(second.path.read_bytes())
+    assert code_of(first.log.head) == "store.older"
+
+
+def test_a_damaged_anchor_is_no_obstacle(opened: OpenedLog) -> None:
+    fence = opened.fill(1)
+    opened.close()
+    opened.anchor.write_text("{", encoding="utf-8")
+    opened.append(fence)
+    assert opened.log.head()[0] == 2
+
+
+def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(opened: OpenedLog) -> None:
+    fence = opened.fill(1)
+    start = NewEvent("run.started", {"phase": "1", "number": 1}, run="r")
+    opened.log.append([start], operation="o", fence=fence)
+    assert code_of(lambda: opened.log.append([NewEvent("run.resumed"), start], operation="o", fence=fence)) == (
+        "store.refused"
+    )
+    assert opened.log.head()[0] == 2
+    opened.append(fence)
+    assert opened.log.verify().count == 3
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_database_that_cannot_be_written_can_still_be_read(opened: OpenedLog) -> None:
+    fence = opened.fill(1)
+    opened.close()
+    opened.path.chmod(0o400)
+    assert opened.log.head()[0] == 1
+    assert code_of(opened.append, fence) == "store.read-only"
+
+
+def test_a_full_disk_is_named_and_earlier_events_stay_readable(opened: OpenedLog) -> None:
+    fence = opened.fill(3)
+    pragma(opened, f"max_page_count = {pragma(opened, 'page_count')}")
+    big = NewEvent("evidence.recorded", {"output": "x" * 100_000})
+    assert code_of(lambda: opened.log.append([big], operation="o", fence=fence)) == "store.full"
+    assert opened.log.verify().count == 3
+
+
+def test_a_busy_database_is_waited_for_and_then_named(opened: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
+    fence = opened.fill(1)
+    opened.close()
+    with outside(opened.path) as db:
+        db.execute("BEGIN IMMEDIATE")
+        assert code_of(opened.append, fence) == "store.busy"
+    opened.append(fence)
+
+
+def test_a_child_made_by_fork_opens_a_connection_of_its_own(opened: OpenedLog) -> None:
+    fence = opened.fill(1)
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        answer = b"bad"
+        try:
+            opened.append(fence)
+            answer = str(opened.log.head()[0]).encode()
+        finally:
+            os.write(write, answer)
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 10) == b"2"
+    os.close(read)
+    os.close(write)
+    opened.append(fence)
+    assert opened.log.verify().count == 3
+
+
+WRITER = """
+import sys
+from idumb.domain.event import NewEvent
+from idumb.store.event_log import SqliteEventLog
+from idumb.store.ownership import FileOwnership
+from idumb.system.clock import SystemClock
+folder, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+log = SqliteEventLog(folder, name, SystemClock())
+fence = FileOwnership(log.database, name, SystemClock()).acquire("write")
+for number in range(count):
+    log.append([NewEvent("evidence.recorded", {"n": number}, run=name)], operation=name, fence=fence)
+print("done")
+"""
+
+
+def test_many_processes_append_at_once_and_no_event_is_lost(opened: OpenedLog) -> None:
+    """R-LOG-5: each from a work tree of its own, from the first moment on, when there is no database yet."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(opened.folder), f"w{number}", "25"],
+            env={**os.environ, "PYTHONPATH": str(source.ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in range(6)
+    ]
+    assert [writer.communicate()[0] for writer in writers] == ["done\n"] * 6
+    assert opened.log.verify().count == 150
+    for number in range(6):
+        mine = [event.payload["n"] for event in opened.log.events(run=f"w{number}")]
+        assert mine == list(range(25))
+
+
+KILLED = WRITER.replace('print("done")', "").replace(
+    "for number in range(count):", "import itertools\nfor number in itertools.count():\n    print(number, flush=True)"
+)
+
+
+def test_what_was_appended_before_a_kill_is_there_afterwards(opened: OpenedLog) -> None:
+    """R-LOG-6."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(opened.folder), "main", "0"],
+        env={**os.environ, "PYTHONPATH": str(source.ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert writer.stdout is not None
+    # The number is printed before the append, so the one before it is durable.
+    last = next(int(line) for line in writer.stdout if int(line) >= 40)
+    writer.kill()
+    writer.communicate()
+    found = opened.log.verify()
+    assert found.broken_at is None
+    assert found.count >= last
+    fence = opened.owner.acquire("next")
+    opened.append(fence)

@@ -1,0 +1,161 @@
+"""The status record is handed out only while everything it was made from is the same (R-LOG-4)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from idumb.store import status_view
+from tests.adapters.store.opened import OpenedLog, outside
+from tests.meta import source
+
+PLAN = ".planning/phases/1/01-01-PLAN.md"
+INPUTS = (PLAN, ".planning/ROADMAP.md", ".planning/config.yaml", ".planning/phases", ".planning/phases/1")
+VIEW = {"next": "T1-02", "tasks": {"completed": 1}}
+
+
+class Place:
+    """A work tree and its repository's common dir, with two events in the log."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "tree"
+        (self.root / ".planning/phases/1").mkdir(parents=True)
+        (self.root / PLAN).write_text("a plan")
+        (self.root / ".planning/ROADMAP.md").write_text("a roadmap")
+        self.opened = OpenedLog(folder / "common")
+        self.fence = self.opened.fill(2)
+        self.folder = folder / "common/idumb/worktrees/main"
+
+    def write(self) -> None:
+        status_view.write(str(self.folder), str(self.root), VIEW, INPUTS)
+
+    def read(self) -> object:
+        return status_view.read(str(self.folder), str(self.root))
+
+    def age(self) -> None:
+        """Date every input back, so that its times alone tell a later change."""
+        for path in INPUTS:
+            if (self.root / path).exists():
+                os.utime(self.root / path, (1_000_000_000, 1_000_000_000))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_what_was_written_is_read_again(place: Place) -> None:
+    assert place.read() is None
+    place.write()
+    assert place.read() == VIEW
+    place.age()
+    place.write()
+    assert place.read() == VIEW
+
+
+CHANGES: dict[str, Callable[[Place], object]] = {
+    "an event more": lambda place: place.opened.append(place.fence),
+    "an edited plan": lambda place: (place.root / PLAN).write_text("a longer plan"),
+    "an edit that keeps size and time": lambda place: same_size_and_time(place.root / PLAN),
+    "a plan replaced": lambda place: replaced(place.root / PLAN),
+    "a plan removed": lambda place: (place.root / PLAN).unlink(),
+    "a plan more": lambda place: (place.root / ".planning/phases/1/01-02-PLAN.md").touch(),
+    "a phase more": lambda place: (place.root / ".planning/phases/2").mkdir(),
+    "a roadmap gone": lambda place: (place.root / ".planning/ROADMAP.md").unlink(),
+    "a configuration that was absent": lambda place: (place.root / ".planning/config.yaml").touch(),
+    "the database gone": lambda place: place.opened.path.unlink(),
+    "another database": lambda place: replaced(place.opened.path),
+    "a journal with something in it": lambda place: Path(f"{place.opened.path}-journal").write_bytes(b"x"),
+    "a cut record": lambda place: os.truncate(place.folder / "status.json", 40),
+    "an empty record": lambda place: os.truncate(place.folder / "status.json", 0),
+    "a record of another shape": lambda place: (place.folder / "status.json").write_text("[]"),
+}
+
+
+def same_size_and_time(place: Path) -> None:
+    before = place.stat()
+    place.write_text("b plan")
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replaced(place: Path) -> None:
+    before = place.stat()
+    copy = place.with_name("copy")
+    copy.write_bytes(place.read_bytes())
+    os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
+    copy.rename(place)
+
+
+@pytest.mark.parametrize("aged", [False, True], ids=["fresh", "old"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_record_is_stale_after(place: Place, change: str, *, aged: bool) -> None:
+    if aged:
+        place.age()
+    place.write()
+    CHANGES[change](place)
+    assert place.read() is None
+
+
+def test_an_edit_in_the_same_tick_of_the_clock_is_seen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system whose times stand still the stat is the same before and after: the bytes must decide."""
+    plan = place.root / PLAN
+    os.utime(plan, ns=(2**62, 2**62))
+    record = status_view._record(str(plan))
+    monkeypatch.setattr(status_view, "_stat", lambda _path: record["stat"])
+    plan.write_text("b plan")
+    assert not status_view._same(str(place.root), PLAN, record)
+    plan.write_text("a plan")
+    assert status_view._same(str(place.root), PLAN, record)
+
+
+def test_events_and_edits_between_reading_and_writing_make_the_record_stale_at_once(place: Place) -> None:
+    seen = status_view.observe(str(place.folder), str(place.root), INPUTS)
+    place.opened.append(place.fence)
+    status_view.write(str(place.folder), str(place.root), VIEW, INPUTS, seen=seen)
+    assert place.read() is None
+
+
+def test_a_record_made_while_a_write_was_under_way_is_never_current(place: Place) -> None:
+    journal = Path(f"{place.opened.path}-journal")
+    journal.write_bytes(b"x")
+    place.write()
+    journal.write_bytes(b"")
+    assert place.read() is None
+
+
+def test_the_record_of_another_work_tree_is_not_taken(place: Place, tmp_path: Path) -> None:
+    place.write()
+    assert status_view.read(str(place.folder), str(tmp_path)) is None
+
+
+def test_a_repository_without_a_log_can_have_a_record(tmp_path: Path) -> None:
+    folder = tmp_path / "common/idumb/worktrees/main"
+    status_view.write(str(folder), str(tmp_path), VIEW, ["ROADMAP.md"])
+    assert status_view.read(str(folder), str(tmp_path)) == VIEW
+    OpenedLog(tmp_path / "common").fill(1)
+    assert status_view.read(str(folder), str(tmp_path)) is None
+
+
+def test_every_commit_of_another_program_changes_the_signature(place: Place) -> None:
+    before = status_view.store_signature(str(place.opened.path))
+    with outside(place.opened.path) as db:
+        db.execute("UPDATE owners SET fence = fence + 1")
+    assert status_view.store_signature(str(place.opened.path)) != before
+
+
+def test_reading_it_loads_neither_a_database_nor_anything_dear() -> None:
+    code = "import sys; import idumb.store.status_view; print(*sorted(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(source.ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    dear = {"dataclasses", "datetime", "hashlib", "inspect", "pathlib", "sqlite3", "subprocess", "typing"}
+    assert dear.isdisjoint(result.stdout.split())
