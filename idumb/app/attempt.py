@@ -14,7 +14,7 @@ from typing import Any
 
 from idumb.app import ports, proofs
 from idumb.app.journal import Journal
-from idumb.app.services import Services
+from idumb.app.services import Services, attempt_ref
 from idumb.domain import agent, contract, envelope, ledger, outcome, paths, settings
 from idumb.domain import evidence as evidence_words
 from idumb.domain.decision import Answer, Decision
@@ -125,7 +125,7 @@ def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
 def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
     """The whole tree is durable and read back before anything else; then the attempt is announced."""
     services, task = bench.services, attempt.task
-    ref = services.attempt_ref(bench.run, task.id, attempt.number, "base")
+    ref = attempt_ref(services, bench.run, task.id, attempt.number, "base")
     snapshot = services.trees.snapshot(ref, f"before {task.id}, attempt {attempt.number}", attempt.literal_paths)
     fresh = bench.workspace.kind == "here"
     present = snapshot.tree if fresh else bench.work.scan(attempt.literal_paths)
@@ -392,7 +392,7 @@ def _conflict_words(conflicts: tuple[ports.Conflict, ...]) -> str:
 
 
 def _keep_candidate(bench: Bench, attempt: Attempt, tree: str) -> ports.Snapshot:
-    ref = bench.services.attempt_ref(bench.run, attempt.task.id, attempt.number, "checkpoint")
+    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
     parent = attempt.snapshot.commit if attempt.snapshot else None
     return bench.services.trees.keep(ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", parent)
 

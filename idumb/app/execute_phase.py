@@ -10,7 +10,7 @@ from typing import Any
 from idumb.app import consent, loading, publish, recovery, runner, schedule, session, verify_work
 from idumb.app.journal import Journal
 from idumb.app.result import Result
-from idumb.app.services import Services
+from idumb.app.services import Services, run_ref
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome
 from idumb.domain.contract import Contract
@@ -90,9 +90,9 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     number = services.runs.count(contract.phase) + 1
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number)
-    base = services.trees.snapshot(services.run_ref(run, "base"), f"before run {number} of phase {contract.phase}")
+    base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
     blobs = {path: services.trees.store(data) for path, data in services.plans.plans(contract.folder)}
-    services.trees.keep_blobs(services.run_ref(run, "plans"), blobs, f"plans of run {number}")
+    services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
     digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
     started = journal.event(
         "run.started",

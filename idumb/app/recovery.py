@@ -7,6 +7,7 @@ import dataclasses
 from idumb.app import attempt as attempts
 from idumb.app import ports, proofs
 from idumb.app.attempt import Attempt, Bench
+from idumb.app.services import attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal
@@ -83,7 +84,7 @@ def record_interruption(bench: Bench, task: Task) -> None:
         return
     bench.checks.end_processes()
     services = bench.services
-    ref = services.attempt_ref(bench.run, task.id, known.attempt, "interrupted")
+    ref = attempt_ref(services, bench.run, task.id, known.attempt, "interrupted")
     declared = ledger.written_paths(task.files)
     also = tuple(p for p in declared if not paths.has_wildcard(p))
     kept = services.trees.snapshot(ref, f"{task.id}, attempt {known.attempt}, interrupted", also)
@@ -127,7 +128,7 @@ def _is_present(bench: Bench, tree: str, touched: tuple[str, ...]) -> bool:
 def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
     intended = known.intended or {}
     attempt = _rebuilt(bench, task, known)
-    ref = bench.services.attempt_ref(bench.run, task.id, known.attempt, "checkpoint")
+    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
     kept = bench.services.trees.keep(ref, intended["tree"], f"after {task.id}, attempt {known.attempt}", known.snapshot)
     head = bench.services.history.head()
     attempt = attempts.finish_commit(bench, attempt, kept, head.commit, intended["message"])
@@ -147,7 +148,7 @@ def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> N
     """The work was done and proven, only its record is missing: write it."""
     attempt = _rebuilt(bench, task, known)
     tree = (known.intended or {}).get("tree") or known.left or ""
-    ref = bench.services.attempt_ref(bench.run, task.id, known.attempt, "checkpoint")
+    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
     kept = bench.services.trees.keep(ref, tree, f"after {task.id}, attempt {known.attempt}", known.snapshot)
     bench.journal.write(*attempts.completion_events(bench, attempt, kept, commit))
 

@@ -10,7 +10,7 @@ from idumb.app import loading, publish, session
 from idumb.app.journal import Journal
 from idumb.app.ports import Snapshot
 from idumb.app.result import Result
-from idumb.app.services import Services
+from idumb.app.services import Services, run_ref
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
@@ -278,7 +278,7 @@ def _put_back(
 ) -> tuple[Snapshot, str, str | None]:
     """Keep the present, restore compare-and-swap, commit what differs from HEAD; (before, tree after, commit)."""
     state = journal.state
-    ref = services.run_ref(state.id, f"operations/{journal.operation}/before")
+    ref = run_ref(services, state.id, f"operations/{journal.operation}/before")
     before = services.trees.snapshot(ref, target.words, target.paths)
     conflicts = services.trees.restore(target.target, target.expected, target.paths)
     if conflicts:

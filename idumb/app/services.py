@@ -1,48 +1,68 @@
-"""The ports a use case works with, handed over by `bootstrap`. A bundle of references, nothing else."""
+"""The ports a use case works with, as `bootstrap` hands them over. References only; each is made when first used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from idumb.app import ports
 from idumb.domain.settings import Settings
 
 
-@dataclass(frozen=True)
-class Services:
-    """`worktree` names the work tree among those of the repository; `version` is idumb's own."""
+class Services(Protocol):
+    """`worktree` names the work tree among those of the repository; `version` is idumb's own; `tools` maps a
+    program's name to its version text."""
 
-    root: str
-    worktree: str
-    version: str
-    settings: Settings
-    tools: Mapping[str, str]
-    clock: ports.Clock
-    history: ports.History
-    trees: ports.Trees
-    log: ports.EventLog
-    runs: ports.RunIndex
-    owner: ports.Ownership
-    consent: ports.ConsentStore
-    plans: ports.PlanFiles
-    reports: ports.Reports
-    documents: ports.Documents
-    asker: ports.Asker
-    reporter: ports.Reporter
-    interrupts: ports.Interrupts
-    gates: Sequence[ports.Gate]
-    open_workspace: Callable[[str, str], ports.Workspace]
-    open_agents: Callable[[ports.Workspace, str], ports.Agents]
-    open_checks: Callable[[ports.Workspace, str], ports.Checks]
+    @property
+    def root(self) -> str: ...
+    @property
+    def worktree(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def tools(self) -> Mapping[str, str]: ...
+    @property
+    def clock(self) -> ports.Clock: ...
+    @property
+    def history(self) -> ports.History: ...
+    @property
+    def trees(self) -> ports.Trees: ...
+    @property
+    def log(self) -> ports.EventLog: ...
+    @property
+    def runs(self) -> ports.RunIndex: ...
+    @property
+    def owner(self) -> ports.Ownership: ...
+    @property
+    def consent(self) -> ports.ConsentStore: ...
+    @property
+    def plans(self) -> ports.PlanFiles: ...
+    @property
+    def reports(self) -> ports.Reports: ...
+    @property
+    def documents(self) -> ports.Documents: ...
+    @property
+    def asker(self) -> ports.Asker: ...
+    @property
+    def reporter(self) -> ports.Reporter: ...
+    @property
+    def interrupts(self) -> ports.Interrupts: ...
+    @property
+    def gates(self) -> Sequence[ports.Gate]: ...
 
-    @cached_property
-    def ref_prefix(self) -> str:
-        return f"refs/idumb/worktrees/{self.worktree}/"
+    def open_workspace(self, kind: str, run: str) -> ports.Workspace: ...
 
-    def attempt_ref(self, run: str, task: str, attempt: int, what: str) -> str:
-        return f"{self.ref_prefix}runs/{run}/{task}/{attempt}/{what}"
+    def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents: ...
 
-    def run_ref(self, run: str, what: str) -> str:
-        return f"{self.ref_prefix}runs/{run}/{what}"
+    def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks: ...
+
+
+def run_ref(services: Services, run: str, what: str) -> str:
+    """The name under which something of a run is kept in the repository."""
+    return f"refs/idumb/worktrees/{services.worktree}/runs/{run}/{what}"
+
+
+def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str) -> str:
+    return run_ref(services, run, f"{task}/{attempt}/{what}")

@@ -1,0 +1,24 @@
+"""`idumb init`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("init")
+@options.as_json
+@options.debug
+def command(as_json: bool) -> int:
+    """Set idumb up in this repository.
+
+    Creates .idumb/ and .planning/ files that are missing. Never overwrites, and leaves .gitignore and git's own
+    files alone; safe to repeat.
+    """
+    from idumb import bootstrap
+    from idumb.app import init
+
+    with options.services(as_json=as_json) as services:
+        result = init.init(services, bootstrap.project_templates())
+    return output.finish("init", result, as_json=as_json)

@@ -1,0 +1,37 @@
+"""`idumb log`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("log")
+@click.argument("phase", required=False)
+@click.option("--run", help="Events of this run.")
+@click.option("--task", help="Events of this task.")
+@click.option("--kind", help="Events of this kind, such as attempt.started.")
+@click.option("--since", metavar="TIME", help="Events at or after this time (ISO 8601, UTC).")
+@click.option("--until", metavar="TIME", help="Events at or before this time.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest this many.")
+@options.as_json
+@options.debug
+def command(
+    phase: str | None,
+    run: str | None,
+    task: str | None,
+    kind: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Show the events of a run: of a phase's newest one, or of any by --run."""
+    from idumb.app import show
+
+    with options.services(as_json=as_json) as services:
+        result = show.log(
+            services, phase=phase, run=run, task=task, kind=kind, since=since, until=until, limit=limit
+        )
+    return output.finish("log", result, as_json=as_json)

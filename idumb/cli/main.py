@@ -1,0 +1,105 @@
+"""The group of all commands, and the boundary at which every error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from idumb import __version__
+from idumb.cli import output
+from idumb.domain import errors
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("init", "Set idumb up in this repository."),
+    "check-plan": ("check_plan", "Check the plans of a phase; print every finding."),
+    "graph": ("graph", "Show the order and the waves of a phase's tasks."),
+    "execute-phase": ("execute_phase", "Run a phase, task by task, and verify it."),
+    "resume": ("resume", "Go on with a phase after an interruption, a failure or an answer."),
+    "verify-work": ("verify_work", "Judge a phase from its success criteria back to evidence."),
+    "status": ("status", "Show where every phase is."),
+    "next": ("next_command", "Show what comes next, and why not the others."),
+    "roadmap": ("roadmap", "List the phases and where they are."),
+    "show": ("show", "Show a task with its attempts, evidence and checkpoint."),
+    "diff": ("diff", "Show what a task changed."),
+    "accept": ("accept", "Accept a task as it is, with a reason."),
+    "skip": ("skip", "Leave a task out, with a reason."),
+    "decisions": ("decisions", "List the questions that wait for an answer."),
+    "decide": ("decide", "Answer a question."),
+    "rollback": ("rollback", "Go back to the checkpoint after a task, or to the start."),
+    "undo": ("undo", "Undo the newest rollback, undo or run."),
+    "log": ("log", "Show the events of a run."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows names and one-line helps of all commands; imports a command's module when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"idumb.cli.{COMMANDS[cmd_name][0]}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - our own table
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from idumb.domain.finding import nearest
+
+            near = nearest(args[0], COMMANDS)
+            hint = f" Did you mean {near}?" if near else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="idumb", message="%(prog)s %(version)s")
+def group() -> None:
+    """Plans are contracts, written in Markdown and kept in git. Code executes them.
+
+    Every command takes --json and then prints exactly one object.
+    """
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line; the exit code. Nothing but an exit code leaves this function."""
+    name = next((a for a in argv if not a.startswith("-")), "idumb")
+    as_json = "--json" in argv
+    try:
+        code = group.main(args=list(argv), prog_name="idumb", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.UsageError as wrong:
+        where = wrong.ctx.command_path if wrong.ctx else "idumb"
+        return output.fail(
+            name, errors.UsageError("usage", wrong.format_message(), hint=f"{where} --help"), as_json=as_json
+        )
+    except click.ClickException as wrong:
+        return output.fail(name, errors.UsageError("usage", wrong.format_message()), as_json=as_json)
+    except click.Abort:
+        return output.fail(name, errors.Interrupted(2), as_json=as_json)
+    except errors.IdumbError as problem:
+        return output.fail(name, problem, as_json=as_json)
+    except KeyboardInterrupt:
+        return output.fail(name, errors.Interrupted(2), as_json=as_json)
+    except BrokenPipeError:
+        output.give_up_on_stdout()
+        return 141
+    except OSError as problem:
+        return output.fail(name, output.of_os_error(problem), as_json=as_json)
+    except Exception as defect:  # the boundary: a defect of ours is said as such, never as a traceback
+        if "--debug" in sys.argv:
+            raise
+        return output.fail(name, output.of_defect(defect), as_json=as_json)
+    return code if isinstance(code, int) else 0

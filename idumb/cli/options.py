@@ -1,0 +1,101 @@
+"""Options that several commands share, and how a command gets its services."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from idumb.app import ports
+    from idumb.bootstrap import Wired
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+debug = click.option("--debug", is_flag=True, hidden=True, expose_value=False)
+yes = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+
+def running(function: F) -> F:
+    """The options of every command that runs tasks."""
+    for option in reversed(
+        (
+            click.option("--approve", metavar="HASH", help="Consent to exactly this contract (see check-plan)."),
+            click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode."),
+            click.option("--max-attempts", type=click.IntRange(1, 100), help="Attempts a task, at most."),
+            click.option(
+                "--on-deviation",
+                type=click.Choice(["accept", "halt"]),
+                help="What to do with changes outside a task's declared files.",
+            ),
+            click.option("--no-verify", is_flag=True, help="Do not go on to verify-work."),
+            click.option("--workspace", type=click.Choice(["here", "clone"]), help="Where tasks run."),
+            click.option("--events", is_flag=True, help="Print each event as a line of JSON while the run goes on."),
+            as_json,
+            debug,
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@contextlib.contextmanager
+def services(*, as_json: bool = False, events: bool = False, progress: bool = False) -> Iterator[Wired]:
+    """The services of the repository around the current folder; signals are taken over where tasks may run."""
+    from idumb import bootstrap
+
+    _require_platform(writes=progress)
+    wired = bootstrap.Wired(
+        os.getcwd(), lambda: _asker(as_json=as_json or events), lambda w: _reporter(w, as_json, events, progress)
+    )
+    if progress:
+        wired.interrupts.install()
+    try:
+        yield wired
+    finally:
+        _stop(wired)
+        wired.close()
+
+
+def who() -> str:
+    """The name under which a person's word is recorded."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _asker(*, as_json: bool) -> ports.Asker:
+    from idumb.views import ask
+
+    return ask.Nobody() if as_json else ask.at_terminal()
+
+
+def _reporter(wired: Wired, as_json: bool, events: bool, progress: bool) -> ports.Reporter:
+    from idumb.cli import reporters
+
+    if events:
+        return reporters.EventLines(sys.stdout)
+    if as_json or not progress:
+        return reporters.Silent()
+    return reporters.for_people(wired)
+
+
+def _stop(wired: Wired) -> None:
+    stop = getattr(wired.__dict__.get("reporter"), "stop", None)
+    if stop is not None:
+        stop()
+
+
+def _require_platform(*, writes: bool) -> None:
+    if writes and sys.platform == "win32":
+        from idumb.domain.errors import Refusal
+
+        raise Refusal("system.windows", "Running plans is not supported on Windows yet; reading commands work.")

@@ -1,0 +1,127 @@
+"""Answers: one JSON object or words for people, on standard output; what went wrong, on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from idumb.domain import errors
+
+if TYPE_CHECKING:
+    from idumb.app.result import Result
+
+
+def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) -> int:
+    """Print a use case's result; its exit code. `quiet` leaves the words out, where standard output is spoken for."""
+    if as_json:
+        error: dict[str, Any] | None = None
+        if result.failure is not None:
+            code, message, hint = result.failure
+            error = {"code": code, "message": message, "hint": hint, "details": {}}
+        print_object(command, result.data, error=error, warnings=result.warnings)
+        return result.exit_code
+    if not quiet:
+        from idumb.views import answer
+
+        write(sys.stdout, answer.render(command, result.data))
+    for warning in result.warnings:
+        write(sys.stderr, f"warning: {escaped(warning)}\n")
+    if result.failure is not None:
+        _complain(*result.failure)
+    return result.exit_code
+
+
+def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
+    """Print an error; its exit code."""
+    findings = [_plain(f) for f in getattr(problem, "findings", ())]
+    details = {**problem.details, **({"findings": findings} if findings else {})}
+    if as_json:
+        error = {"code": problem.code, "message": problem.message, "hint": problem.hint, "details": details}
+        print_object(command, {}, error=error)
+        return problem.exit_code
+    _complain(problem.code, problem.message, problem.hint, findings)
+    return problem.exit_code
+
+
+def print_object(
+    command: str,
+    data: Mapping[str, Any],
+    *,
+    error: Mapping[str, Any] | None = None,
+    warnings: tuple[str, ...] = (),
+) -> None:
+    """Exactly one object on standard output, ASCII only, so that no terminal can be led astray by it."""
+    import json
+
+    from idumb.views import answer
+
+    write(sys.stdout, json.dumps(answer.whole(command, data=data, warnings=warnings, error=error)) + "\n")
+
+
+def escaped(text: str) -> str:
+    from idumb.system import escaping
+
+    return escaping.show(text)
+
+
+def write(stream: Any, text: str) -> None:
+    """Write text that may hold bytes of any file name."""
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        stream.write(text.encode("utf-8", "backslashreplace").decode(stream.encoding or "ascii", "replace"))
+    stream.flush()
+
+
+def give_up_on_stdout() -> None:
+    """Whoever read our output has gone; the interpreter must not complain about it at its end."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+
+
+def of_os_error(problem: OSError) -> errors.IdumbError:
+    where = f" {problem.filename}" if problem.filename else ""
+    return errors.Refusal(
+        "system.refused", f"The system refused:{where} {problem.strerror or problem}", hint="Mend that and say it again"
+    )
+
+
+def of_defect(defect: Exception) -> errors.IdumbError:
+    """A defect of idumb's own; what is needed to report it is written to the state directory."""
+    import traceback
+
+    text = "".join(traceback.format_exception(defect))
+    place = _report(text)
+    return errors.IdumbError(
+        "internal",
+        f"idumb has a defect: {type(defect).__name__}: {defect}",
+        hint=f"The details are in {place}; nothing is lost, idumb status shows where you are" if place else None,
+        details={"report": place},
+    )
+
+
+def _report(text: str) -> str | None:
+    from idumb.system import atomic, clock, state_dir
+
+    try:
+        folder = os.path.join(state_dir.path(), "reports")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = os.path.join(folder, f"defect-{clock.nanoseconds()}.txt")
+        atomic.write(path, text.encode("utf-8", "backslashreplace"), durable=False, mode=0o600)
+    except OSError:
+        return None
+    return path
+
+
+def _complain(code: str, message: str, hint: str | None, findings: Sequence[Mapping[str, Any]] = ()) -> None:
+    from idumb.views import answer
+
+    write(sys.stderr, answer.failure(code, message, hint, findings))
+
+
+def _plain(finding: Any) -> dict[str, Any]:
+    import dataclasses
+
+    return dataclasses.asdict(finding)

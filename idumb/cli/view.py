@@ -1,0 +1,26 @@
+"""The view behind `status`, `next` and `roadmap`: the kept one while it is true, else made anew.
+
+These commands are called often, so this module imports nothing that the kept view does not need.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from idumb.app.result import Result
+
+
+def current() -> Result:
+    from idumb import bootstrap
+
+    kept = bootstrap.kept_view(os.getcwd())
+    return Result(kept if kept is not None else _fresh())
+
+
+def _fresh() -> dict[str, Any]:
+    from idumb import bootstrap
+    from idumb.cli import options
+
+    with options.services() as services:
+        return bootstrap.fresh_view(services)

@@ -1,0 +1,66 @@
+"""What commands print: one JSON object for programs, plain text for people. Both are made from the same data."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    Data = Mapping[str, Any]
+
+SCHEMA = 1
+
+# Command to module and function. The module is imported when its command is run: `idumb status` pays for no other.
+_RENDERERS = {
+    "init": ("answer_plan", "init"),
+    "check-plan": ("answer_plan", "check_plan"),
+    "graph": ("answer_plan", "graph"),
+    "status": ("answer_status", "status"),
+    "next": ("answer_status", "upcoming"),
+    "roadmap": ("answer_status", "roadmap"),
+    "execute-phase": ("answer_run", "ended"),
+    "resume": ("answer_run", "ended"),
+    "verify-work": ("answer_run", "verified"),
+    "accept": ("answer_run", "settled"),
+    "skip": ("answer_run", "settled"),
+    "decisions": ("answer_run", "decisions"),
+    "decide": ("answer_run", "decided"),
+    "rollback": ("answer_run", "rolled_back"),
+    "undo": ("answer_run", "rolled_back"),
+    "show": ("answer_task", "show"),
+    "diff": ("answer_task", "diff"),
+    "log": ("answer_task", "log"),
+}
+
+
+def render(command: str, data: Data) -> str:
+    """The text for people, ending with a newline where there is any. `data` is the `data` of the JSON answer."""
+    from importlib import import_module
+
+    module, function = _RENDERERS[command]
+    made: Callable[[Data], str] = getattr(import_module(f"idumb.views.{module}"), function)
+    return made(data)
+
+
+def whole(
+    command: str, *, data: Data | None, warnings: Sequence[str] = (), error: Data | None = None
+) -> dict[str, Any]:
+    """The object that `--json` prints: docs/json.md. `error` has code, message, hint and details."""
+    return {
+        "schema": SCHEMA,
+        "command": command,
+        "ok": error is None,
+        "data": dict(data or {}),
+        "warnings": list(warnings),
+        "error": None if error is None else {"hint": None, "details": {}, **error},
+    }
+
+
+def failure(code: str, message: str, hint: str | None, findings: Sequence[Data] = ()) -> str:
+    """What goes to standard error: every finding, what went wrong, and the next command."""
+    from idumb.views import lines, markup
+
+    found = [line for one in findings for line in lines.finding(one)]
+    said = [f"idumb: {markup.one_line(message)} [{code}]"]
+    return "\n".join([*found, *said, *([f"  next: {markup.one_line(hint)}"] if hint else [])]) + "\n"
