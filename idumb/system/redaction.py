@@ -34,7 +34,8 @@ class Redactor:
         values = (value for value in (secrets or {}).values() if len(value) >= SHORTEST_VALUE)
         spelled = {_latin(spelling) for value in values for spelling in spellings(value)}
         ordered = sorted(spelled, key=lambda text: (-len(text), text))
-        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        # A look-ahead, because one value may begin inside another.
+        self._known = re.compile(f"(?=({'|'.join(map(re.escape, ordered))}))") if ordered else None
         self.overlap = max(LONGEST, len(ordered[0]) if ordered else 0)
 
     def text(self, text: str) -> str:
@@ -88,7 +89,7 @@ class Redactor:
     def _matches(self, text: str) -> Iterator[tuple[int, int, str]]:
         if self._known is not None:
             for match in self._known.finditer(text):
-                yield match.start(), match.end(), "value"
+                yield match.start(1), match.end(1), "value"
         for kind, prefixes, pattern in PATTERNS:
             if any(prefix in text for prefix in prefixes):
                 for match in pattern.finditer(text):

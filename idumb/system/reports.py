@@ -116,5 +116,9 @@ def _read(folder: int, path: str) -> str | None:
         if error.errno == errno.ELOOP:
             raise LinkInTheWay(path, _name(path)) from error
         raise
-    with os.fdopen(descriptor, "rb") as stream:
-        return stream.read().decode("utf-8", "surrogateescape")
+    # A folder of that name is refused by `open`, which then leaves the descriptor to its caller.
+    try:
+        with open(descriptor, "rb", closefd=False) as stream:
+            return stream.read().decode("utf-8", "surrogateescape")
+    finally:
+        os.close(descriptor)

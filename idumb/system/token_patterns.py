@@ -10,7 +10,9 @@ import re
 LONGEST = 16_384
 
 _BEFORE = r"(?<![A-Za-z0-9])"
-_PEM_BODY = r"[A-Za-z0-9+/=:,.\-\s\\]{0,16000}?"
+# Possessive, and it stops before any five hyphens: so no text makes it look at one place twice.
+_PEM_BODY = r"(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----)){0,16000}+"
+_PEM_NAME = r"(?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
 
 def _token(kind: str, prefixes: str, rest: str) -> tuple[str, tuple[str, ...], re.Pattern[str]]:
@@ -44,11 +46,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "private-key",
         ("-----BEGIN ",),
         # Without an end the rest of what could be the key goes too: half of one is still a secret.
-        re.compile(
-            r"(?P<secret>-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-            rf"(?:{_PEM_BODY}-----END (?:[A-Z0-9]{{1,20}} ){{0,3}}PRIVATE KEY(?: BLOCK)?-----"
-            r"|[A-Za-z0-9+/=:,.\s\\]{0,16000}))"
-        ),
+        re.compile(f"(?P<secret>-----BEGIN {_PEM_NAME}{_PEM_BODY}(?:-----END {_PEM_NAME})?)"),
     ),
     ("password-in-url", ("://",), re.compile(r"://[^\s/:@\"'<>]{0,256}:(?P<secret>[^\s/@\"'<>]{3,512})@")),
     (

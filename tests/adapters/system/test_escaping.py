@@ -1,0 +1,58 @@
+"""Foreign text can neither act on a terminal nor hide in it."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.system import escaping
+
+ATTACKS = {
+    "colour": ("\x1b[31mred", "\\x1b[31mred"),
+    "clipboard": ("\x1b]52;c;aGk=\x07", "\\x1b]52;c;aGk=\\x07"),
+    "carriage return": ("good\rbad", "good\\x0dbad"),
+    "backspace": ("a\bb", "a\\x08b"),
+    "delete": ("a\x7fb", "a\\x7fb"),
+    "C1 introducer": ("\x9b31m", "\\x9b31m"),
+    "right-to-left override": ("a\u202egnp.exe", "a\\u202egnp.exe"),
+    "isolate": ("\u2066x\u2069", "\\u2066x\\u2069"),
+    "zero width": ("a\u200bb\u2060c\ufeffd", "a\\u200bb\\u2060c\\ufeffd"),
+    "tags": ("\U000e0069\U000e0067", "\\U000e0069\\U000e0067"),
+    "variation selectors": ("x\U000e0101\ufe01", "x\\U000e0101\\ufe01"),
+    "lone surrogate": ("\udcff", "\\udcff"),
+    "line separator": ("a\u2028b", "a\\u2028b"),
+    "filler": ("\u3164\uffa0", "\\u3164\\uffa0"),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_what_could_act_or_hide_is_shown(name: str) -> None:
+    text, shown = ATTACKS[name]
+    assert escaping.show(text) == shown
+
+
+@pytest.mark.parametrize("text", ["", "plain", "two\nlines\tand a tab", "Füße, 日本語, עברית, emoji 🙂 ⚠️", "\\x1b"])
+def test_visible_text_stays(text: str) -> None:
+    assert escaping.show(text) == text
+
+
+def test_windows_line_ends_become_plain_ones() -> None:
+    assert escaping.show("a\r\nb\r\n") == "a\nb\n"
+
+
+def test_one_line_stays_one_line() -> None:
+    assert escaping.show_line("a\nb\tc\r\nd\x1b") == "a\\nb\\tc\\nd\\x1b"
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_nothing_is_left_that_acts_or_hides(text: str) -> None:
+    shown = escaping.show(text)
+    left = {unicodedata.category(c) for c in shown if c not in "\n\t"}
+    assert left.isdisjoint({"Cc", "Cs", "Zl", "Zp"})
+    assert all(unicodedata.bidirectional(c) not in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+               for c in shown)  # fmt: skip
+    assert escaping.show(shown) == shown
+    shown.encode("utf-8")

@@ -1,0 +1,187 @@
+"""Secrets are gone before anything is stored (R-LOG-3)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.system.redaction import Redactor
+from idumb.system.token_patterns import LONGEST, PATTERNS
+
+SECRET = "p@ss w'or\"d/ünï\\+=1"
+MARK = re.compile(r"\[redacted:[a-z-]+:[0-9a-f]{8}\]")
+
+# Assembled, so that no scanner takes this file for a leak.
+SAMPLES = {
+    "aws-key-id": "AKIA" + "ABCDEFGHIJKLMNOP",
+    "github": "ghp_" + "a1B2" * 9,
+    "gitlab": "glpat-" + "x_Y-" * 5,
+    "anthropic": "sk-ant-" + "api03-abc_DEF" * 3,
+    "openai": "sk-proj-" + "abc_DEF1" * 5,
+    "secret-key": "sk-" + "abcdEFGH1234" * 4,
+    "slack": "xoxb-" + "123456789012-abcdefghijkl",
+    "google": "AIza" + "Sy_ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"[:35],
+    "google-oauth": "ya29." + "a0AfH6SMBabcdefghijklmnop",
+    "npm": "npm_" + "abcdEFGH1" * 4,
+    "python-index": "pypi-AgE" + "abcDEF123_" * 6,
+    "stripe": "sk_live_" + "abcdEFGH12345678",
+    "sendgrid": "SG." + "abcdefghijklmnopqr" + "." + "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "digitalocean": "dop_v1_" + "0123456789abcdef" * 4,
+    "hugging-face": "hf_" + "abcdefghijKLMNOPQRST" * 2,
+    "vault": "hvs." + "CAESIabcdefghijklmnopqrstuv",
+    "age-key": "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" + "QPZRY9X8GF2TVDW0S3JN54KHCE"[:26],
+    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0" + ".dozjgNryP4J3jVmNHl0w5N",
+    "private-key": "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAKC/+=\n-----END RSA " + "PRIVATE KEY-----",
+    "password-in-url": "hunter2secret",
+    "authorization": "dXNlcjpwYXNzd29yZA==",
+}
+SURROUNDINGS = {
+    "password-in-url": "clone https://user:{}@example.invalid/x.git now",
+    "authorization": "> Authorization: Basic {}\r\n> Accept: */*",
+}
+
+
+def sample(kind: str) -> tuple[str, str]:
+    """(the secret, a text that it stands in)."""
+    return SAMPLES[kind], SURROUNDINGS.get(kind, 'before "{}", after').format(SAMPLES[kind])
+
+
+def test_every_pattern_has_a_sample() -> None:
+    assert {kind for kind, _, _ in PATTERNS} == set(SAMPLES)
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_a_token_is_known_by_its_issuers_prefix(kind: str) -> None:
+    secret, text = sample(kind)
+    out = Redactor().text(text)
+    assert secret not in out
+    assert f"[redacted:{kind}:" in out
+    before, after = text.split(secret)
+    assert out.startswith(before)
+    assert out.endswith(after)
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_a_token_cut_in_two_by_the_end_of_a_piece_is_found(kind: str) -> None:
+    _, text = sample(kind)
+    whole = Redactor().text(text)
+    for cut in range(len(text)):
+        stream = Redactor().stream()
+        out = stream.feed(text[:cut].encode()) + stream.feed(text[cut:].encode()) + stream.finish()
+        assert out.decode() == whole
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_a_token_is_found_wherever_it_stands_in_a_long_stream(kind: str) -> None:
+    """Each offset around the place where a stream lets go of what it held back."""
+    secret, text = sample(kind)
+    data = text.encode()
+    for offset in range(LONGEST - len(data) - 5, LONGEST + 5):
+        stream = Redactor().stream()
+        filler = b"." * (offset - 1) + b" "
+        out = stream.feed(filler + data + b"." * (2 * LONGEST - offset - len(data))) + stream.finish()
+        assert secret.encode() not in out
+        assert len(MARK.findall(out.decode())) == 1
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        str,
+        lambda value: quote(value, safe=""),
+        quote_plus,
+        lambda value: json.dumps({"password": value}),
+        lambda value: json.dumps({"password": value}, ensure_ascii=False),
+        lambda value: f"login --password {shlex.quote(value)}",
+        lambda value: value.encode().hex(),
+        lambda value: base64.b64encode(value.encode()).decode(),
+        lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
+        lambda value: base64.b64encode(f"user:{value}".encode()).decode(),
+        lambda value: base64.b64encode(f"me:{value}:more".encode()).decode(),
+        lambda value: base64.b64encode(f"u:{value}".encode()).decode(),
+    ],
+)
+def test_a_known_value_is_found_in_every_spelling(spell: object) -> None:
+    text = spell(SECRET)  # type: ignore[operator]
+    out = Redactor({"PASSWORD": SECRET}).text(f"x {text} y")
+    assert "[redacted:value:" in out
+    core = SECRET.encode().hex()[8:-8]
+    for form in (SECRET, text):
+        assert form not in out
+    assert core not in out
+
+
+def test_a_value_too_short_to_be_looked_for_does_no_harm() -> None:
+    assert Redactor({"DEBUG": "1", "EMPTY": ""}).text("1 and 11") == "1 and 11"
+
+
+def test_one_value_inside_another_leaves_no_end_standing() -> None:
+    out = Redactor({"A": "secret-one", "B": "secret-one-and-more", "C": "more-still"}).text("secret-one-and-more-still")
+    assert MARK.sub("", out) == ""
+
+
+def test_bytes_that_are_no_text_pass_through() -> None:
+    data = bytes(range(256)) * 200
+    assert Redactor({"A": "something"}).data(data) == data
+    stream = Redactor().stream()
+    assert stream.feed(data) + stream.finish() == data
+
+
+def test_equal_secrets_of_one_repository_have_equal_marks_and_other_repositories_others() -> None:
+    secret, _ = sample("github")
+    first = Redactor(key=b"one").text(secret)
+    assert Redactor(key=b"one").text(f"again {secret}") == f"again {first}"
+    assert Redactor(key=b"two").text(secret) != first
+
+
+def test_strings_in_a_json_value_are_redacted_wherever_they_stand() -> None:
+    secret, _ = sample("npm")
+    out = Redactor().value({"a": [secret, 1, None, True], secret: {"b": (secret,)}})
+    assert secret not in json.dumps(out)
+    assert json.loads(json.dumps(out))["a"][1:] == [1, None, True]
+
+
+def test_ordinary_output_stays_as_it_is() -> None:
+    lines = (
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "task-0123456789abcdef0123456789abcdef and risk-abcdefghijklmnopqrstuvwxyz0123456789",
+        "https://example.invalid:8080/path@v1 git@example.invalid:owner/name.git",
+        "sk-spinner-container-fading-circle-twelve-dots hf_hub_download xoxb eyJhbGci ghp_short",
+        "Authorization: required; sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+    )
+    text = "\n".join(lines)
+    assert Redactor().text(text) == text
+
+
+def test_a_private_key_without_its_end_goes_too() -> None:
+    cut = "-----BEGIN " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabcd"
+    out = Redactor().text(cut)
+    assert MARK.fullmatch(out)
+
+
+@pytest.mark.parametrize(
+    "attack", ["sk-", "eyJa.", "://a:", "-----BEGIN PRIVATE KEY-----", "Authorization: Basic ", "AKIA", "ghp_", "://"]
+)
+def test_no_pattern_takes_more_than_linear_time(attack: str) -> None:
+    """The test's own time limit is the judge: what is not linear takes minutes here."""
+    Redactor().text(attack * (400_000 // len(attack)))
+    Redactor().text(attack + "a" * 400_000)
+    Redactor().text((attack + "a" * 50) * 5_000)
+
+
+@given(st.lists(st.binary(max_size=200), max_size=8), st.sampled_from(sorted(SAMPLES)), st.integers(0, 7))
+def test_a_stream_says_the_same_as_the_whole(pieces: list[bytes], kind: str, place: int) -> None:
+    pieces.insert(min(place, len(pieces)), sample(kind)[1].encode())
+    redactor = Redactor({"A": SECRET})
+    stream = redactor.stream()
+    out = b"".join(stream.feed(piece) for piece in pieces) + stream.finish()
+    assert out == redactor.data(b"".join(pieces))
