@@ -1,0 +1,46 @@
+"""What init and check-plan print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idumb.views import amount, markup, phrases
+
+
+def init(data: phrases.Data) -> str:
+    lines = [f"created {markup.one_line(path)}" for path in data["created"]]
+    lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def check_plan(data: phrases.Data) -> str:
+    """All findings, then one line that sums them up, then what consent is given to."""
+    lines = [line for found in data["findings"] for line in phrases.finding(found)]
+    lines += [""] if lines else []
+    lines.append(f"Phase {markup.one_line(data['phase'])}: {_tasks(data)}{_summed(data)}.")
+    if data["errors"] or "contract_hash" not in data:
+        return "\n".join(lines) + "\n"
+    lines += [f"  sha256 {sha}  {markup.one_line(path)}" for path, sha in data["plan_hashes"].items()]
+    lines.append(f"  contract {data['contract_hash']}")
+    lines.append(f"  next free task id: {data['next_free_id']}")
+    command = f"idumb execute-phase {data['phase']}"
+    if data.get("consent"):
+        lines.append(f"Next: {command} (you consented to this contract before)")
+    else:
+        lines.append(f"Next: {command} (it shows what will run, and asks)")
+        lines.append(f"  without a terminal: {command} --approve {data['contract_hash']}")
+    return "\n".join(lines) + "\n"
+
+
+def _tasks(data: phrases.Data) -> str:
+    plans = amount.counted(len(data["plans"]), "plan")
+    return f"{phrases.tasks(data['tasks'])} in {plans}, mode {data['mode']}, " if "tasks" in data else f"{plans}, "
+
+
+def _summed(data: phrases.Data) -> str:
+    wrong = amount.counted(data["errors"], "error") if data["errors"] else "no errors"
+    return f"{wrong}, {amount.counted(data['warnings'], 'warning')}" if data["warnings"] else wrong
+
+
+def findings(found: Sequence[phrases.Data]) -> str:
+    return "\n".join(line for one in found for line in phrases.finding(one))

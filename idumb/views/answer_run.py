@@ -1,0 +1,172 @@
+"""What commands on a run print: its end by the chain rules of iDumb, a person's word, rollback, verification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idumb.views import advice, amount, markup, phrases
+
+
+def outcome(data: phrases.Data) -> str:
+    """The outcome of execute-phase and resume: complete, waiting, partial or failed."""
+    lines = _ENDINGS[data["outcome"]](data)
+    if data.get("summary"):
+        lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _number(data: phrases.Data, *statuses: str) -> str:
+    return phrases.tasks(sum(data.get("counts", {}).get(status, 0) for status in statuses))
+
+
+def _complete(data: phrases.Data) -> list[str]:
+    lines = [f"Execution complete for Phase {data['phase']}."]
+    if "counts" not in data:
+        return lines
+    lines.append(f"- Completed: {_number(data, 'completed', 'accepted')}")
+    lines += [f"- Skipped: {_number(data, 'skipped')}"] if data["counts"].get("skipped") else []
+    lines.append(f"- Files modified: {data['files_modified']}")
+    verification = data.get("verification")
+    if verification is None:
+        return [*lines, "- Not verified yet"]
+    return [*lines, "- Proceeding to verification...", "", _verification_line(verification)]
+
+
+def _verification_line(record: phrases.Data) -> str:
+    return f"Verification {record['status']}: {markup.one_line(record['reason'])}"
+
+
+def _partial(data: phrases.Data) -> list[str]:
+    phase, failed = data["phase"], _of(data, "failed")
+    lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
+    ways = [("Continue", advice.retry(phase) if failed else advice.resume(phase))]
+    if failed:
+        ways.append(("Debug", advice.show(failed[0])))
+    ways.append(("Verify", f"accept or skip what is left, then {advice.verify(phase)}"))
+    ways.append(("Halt", "nothing to do: everything is saved"))
+    return [*lines, "", "Options:", *phrases.columns(ways)]
+
+
+def _counts(data: phrases.Data) -> list[str]:
+    return [
+        f"- Completed: {_number(data, 'completed', 'accepted')}",
+        f"- Failed: {_number(data, 'failed')}",
+        f"- Blocked: {_number(data, 'blocked')}",
+    ]
+
+
+def _stopped(data: phrases.Data) -> list[str]:
+    return ["", f"Stopped: {markup.one_line(data['reason'])}"] if data.get("reason") else []
+
+
+def _of(data: phrases.Data, status: str) -> list[str]:
+    return [task["id"] for task in data.get("tasks", ()) if task["status"] == status]
+
+
+def _failures(data: phrases.Data, failed: Sequence[str]) -> list[str]:
+    rows = {task["id"]: task for task in data.get("tasks", ())}
+    return [
+        f"  {i} {markup.clip(markup.one_line(rows[i]['title']), 60)}: "
+        f"{markup.one_line(rows[i].get('reason') or 'no reason is recorded')}"
+        for i in failed
+    ]
+
+
+def _failed(data: phrases.Data) -> list[str]:
+    """The task that stopped everything; without one, the reason that the run gives."""
+    row = next((t for t in data.get("tasks", ()) if t["status"] in {"failed", "running"}), None)
+    if row is None:
+        return ["EXECUTION HALTED.", "", f"Error: {markup.one_line(data.get('reason') or 'no reason is recorded')}"]
+    attempts = amount.counted(row.get("attempts", 0), "attempt")
+    error = row.get("reason") or data.get("reason") or "no reason is recorded"
+    lines = [
+        f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.",
+        "",
+        f"Error: {markup.one_line(error)}",
+    ]
+    if row.get("checkpoint"):
+        lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
+    return [*lines, "", f"Recommended action: {advice.show(row['id'])}"]
+
+
+def _waiting(data: phrases.Data) -> list[str]:
+    lines = [f"Phase {data['phase']} waits for a person.", *_counts(data), ""]
+    for decision in data.get("decisions", ()):
+        lines += [*_decision(decision), ""]
+    return lines[:-1]
+
+
+_ENDINGS = {"complete": _complete, "waiting": _waiting, "partial": _partial, "failed": _failed}
+
+
+def _decision(decision: phrases.Data) -> list[str]:
+    """A question with everything a person needs to answer it, and the command for each choice."""
+    lines = [f"{decision['id']}: {markup.one_line(decision['what'])}"]
+    lines += [f"  why: {markup.one_line(decision['why'])}"] if decision.get("why") else []
+    lines += [f"  - {markup.one_line(text)}" for text in decision.get("evidence", ())]
+    for choice in decision.get("choices", ()):
+        command = choice.get("command") or f"idumb decide {decision['id']} {choice['id']}"
+        lines.append(f"  {markup.one_line(command)}")
+        lines.append(f"      {markup.one_line(choice['text'])}: {markup.one_line(choice['consequence'])}")
+    return lines
+
+
+def decisions(data: phrases.Data) -> str:
+    if not data["decisions"]:
+        return "No question waits for an answer.\n"
+    return "\n\n".join("\n".join(_decision(decision)) for decision in data["decisions"]) + "\n"
+
+
+def decided(data: phrases.Data) -> str:
+    return "\n".join([f"{data['decision']}: {data['choice']} is recorded.", *phrases.commands(data)]) + "\n"
+
+
+def said(data: phrases.Data) -> str:
+    """accept and skip: what the task is now, and what became of what it left."""
+    row = data["task"]
+    reason = markup.one_line(row.get("reason", ""))
+    lines = [f"{row['id']} {markup.one_line(row['title'])} is {row['status']}: {reason}"]
+    if data.get("commit"):
+        lines.append(f"commit {amount.short(data['commit'])}")
+    elif data.get("left"):
+        lines.append(f"Its changes stay in the work tree, uncommitted: {amount.listed(_paths(data['left']))}")
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _paths(paths: Sequence[str]) -> list[str]:
+    return [markup.one_line(path) for path in paths]
+
+
+def rolled_back(data: phrases.Data) -> str:
+    return _put_back(f"Phase {data['phase']} is rolled back to {data['to']}", data)
+
+
+def undone(data: phrases.Data) -> str:
+    """Undoing a run is a rollback, and its data are those of one."""
+    return _put_back(f"Undone: {data['what']}", data) if "what" in data else rolled_back(data)
+
+
+def _put_back(what: str, data: phrases.Data) -> str:
+    """Files put back, tasks pending again, and where the present was kept."""
+    if not data["tasks"] and not data["paths"]:
+        return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
+    lines = [f"{markup.one_line(what)}."]
+    lines.append(f"- Tasks: {amount.listed(data['tasks'], 12) or 'none'}")
+    lines.append(f"- Files put back: {amount.listed(_paths(data['paths']), 12) or 'none'}")
+    lines.append(f"- Commit: {amount.short(data['commit'])}")
+    lines += [f"- The state before is kept: {data['kept']}"] if data.get("kept") else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def verification(data: phrases.Data) -> str:
+    """verify-work: each check with its result, what nothing proves, and where the report is."""
+    rows = [
+        (e["result"], markup.one_line(e["subject"]), markup.clip(markup.one_line(e.get("command") or e["text"]), 70))
+        for e in data["evidence"]
+    ]
+    lines = [f"Phase {data['phase']}: {_verification_line(data)}", *(phrases.columns(rows) if rows else [])]
+    lines += [f"  mismatch: {markup.one_line(text)}" for text in data.get("mismatches", ())]
+    lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
+    lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
+    lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
+    return "\n".join([*lines, f"Report: {markup.one_line(data['report'])}", *phrases.commands(data)]) + "\n"

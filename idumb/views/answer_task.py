@@ -1,0 +1,122 @@
+"""What show, diff and log print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idumb.views import amount, markup, phrases
+
+_OUTPUT_LINES = 10
+_DIFFERENT = {"passed", "opinion", "unproven"}
+
+
+def show(data: phrases.Data) -> str:
+    """One task: what the plan says, then what happened, newest attempt last."""
+    task = data["task"]
+    lines = [f"{data['id']} {markup.one_line(task['title'])}: {data['status']}"]
+    line = f":{data['line']}" if data.get("line") else ""
+    lines.append(f"  {markup.one_line(data['plan'])}{line}, kind {task['kind']}" + _reason(data))
+    lines += _declared(task)
+    lines += _criteria(task, data["proofs"])
+    for attempt in data.get("attempts", ()):
+        lines += ["", *_attempt(attempt)]
+    for decision in data.get("decisions", ()):
+        lines.append(f"  asked {decision['id']}: {markup.one_line(decision['what'])}")
+    lines += [f"  {a['by']} answered {a['decision']}: {markup.one_line(a['choice'])}" for a in data.get("answers", ())]
+    return "\n".join(lines) + "\n"
+
+
+def _reason(data: phrases.Data) -> str:
+    return f"\n  {markup.one_line(data['reason'])}" if data.get("reason") else ""
+
+
+def _declared(task: phrases.Data) -> list[str]:
+    files = [_claim(claim) for claim in task.get("files") or ()]
+    known = (
+        ("depends on", ", ".join(task["depends_on"])),
+        ("requirements", ", ".join(task["requirements"])),
+        ("files", ", ".join(files)),
+    )
+    return [f"  {name + ':':<13} {markup.one_line(text)}" for name, text in known if text]
+
+
+def _claim(claim: phrases.Data) -> str:
+    return f"{claim['verb']} {claim['path']}" + (f" to {claim['target']}" if claim.get("target") else "")
+
+
+def _criteria(task: phrases.Data, proofs: phrases.Data) -> list[str]:
+    lines = []
+    for criterion in task["acceptance"]:
+        proof = proofs.get(criterion["id"], criterion["proof"])
+        command = f" `{criterion['command']}`" if criterion.get("command") else ""
+        lines.append(f"  {criterion['id']}: {markup.one_line(criterion['text'] + f' — {proof}{command}')}")
+    return lines
+
+
+def _attempt(attempt: phrases.Data) -> list[str]:
+    took = f" in {amount.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
+    ended = str(attempt.get("outcome") or "not finished").replace("_", " ")
+    commit = f", commit {amount.short(attempt['commit'])}" if attempt.get("commit") else ""
+    because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
+    lines = [f"Attempt {attempt['attempt']} by {attempt.get('builder') or 'unknown'}: {ended}{took}{commit}{because}"]
+    for found in attempt.get("evidence", ()):
+        lines += _evidence(found)
+    lines += [
+        f"  ledger {line['status']}: {markup.one_line(line['path'])} "
+        f"(declared {line.get('declared') or 'nothing'}, {line.get('actual') or 'unchanged'})"
+        for line in attempt.get("ledger") or ()
+    ]
+    lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
+    return lines
+
+
+def _evidence(found: phrases.Data) -> list[str]:
+    code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
+    how = markup.one_line(found.get("command") or found.get("text") or "")
+    lines = [f"  {str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}"]
+    if found["result"] in _DIFFERENT or not found.get("output"):
+        return lines
+    return [*lines, *(f"    | {text}" for text in _last(found["output"]))]
+
+
+def _last(output: str) -> Sequence[str]:
+    kept = markup.visible(output.rstrip("\n")).split("\n")
+    hidden = [f"({len(kept) - _OUTPUT_LINES} lines before)"] if len(kept) > _OUTPUT_LINES else []
+    return [*hidden, *kept[-_OUTPUT_LINES:]]
+
+
+def diff(data: phrases.Data) -> str:
+    """The patch as git writes it, with a line of counts before it; control sequences are made visible."""
+    if not data["files"]:
+        return f"{data['id']} changed nothing.\n"
+    rows = [(markup.one_line(f["path"]), _lines(f)) for f in data["files"]]
+    return "\n".join([f"{data['id']}: {amount.counted(len(rows), 'file')}", *phrases.columns(rows), ""]) + (
+        "\n" + markup.visible(data["diff"]) if data["diff"] else ""
+    )
+
+
+def _lines(file: phrases.Data) -> str:
+    return "binary" if file["added"] is None or file["removed"] is None else f"+{file['added']} -{file['removed']}"
+
+
+def log(data: phrases.Data) -> str:
+    """One line an event: number, time, kind, task, and what tells it from others of its kind."""
+    if not data["events"]:
+        return "No event fits.\n"
+    rows = [
+        (str(e["seq"]), amount.moment(e["at"]), e["kind"], _where(e), markup.clip(markup.one_line(_gist(e)), 100))
+        for e in data["events"]
+    ]
+    return "\n".join(phrases.columns(rows, "")) + "\n"
+
+
+def _where(event: phrases.Data) -> str:
+    return f"{event['task']}.{event['attempt']}" if event.get("attempt") else str(event.get("task") or "-")
+
+
+_GISTS = ("subject", "command", "outcome", "result", "status", "tool", "intent", "reason", "choice", "what", "to")
+
+
+def _gist(event: phrases.Data) -> str:
+    payload = event["payload"]
+    return " ".join(str(payload[key]) for key in _GISTS if payload.get(key))

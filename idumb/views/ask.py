@@ -1,0 +1,105 @@
+"""Puts a decision to the person at the terminal. Whatever is not a clear choice means: nothing was decided."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+from idumb.domain.decision import Answer, Decision
+from idumb.views import markup
+
+_MOST_EVIDENCE = 200
+_TRIES = 3
+
+
+class Nobody:
+    """An `Asker` where nobody can be asked."""
+
+    interactive = False
+
+    def ask(self, decision: Decision) -> Answer | None:
+        del decision
+        return None
+
+
+class Terminal:
+    """An `Asker` on two text streams. An empty line, the end of input or three unclear answers are no answer."""
+
+    interactive = True
+
+    def __init__(self, read: TextIO, write: TextIO, who: str) -> None:
+        self._read = read
+        self._write = write
+        self._who = who
+
+    def ask(self, decision: Decision) -> Answer | None:
+        try:
+            self._say(question(decision))
+            for _ in range(_TRIES):
+                self._say("Your choice (empty: no answer): ")
+                typed = self._read.readline().strip()
+                if not typed:
+                    self._say("No answer.\n")
+                    return None
+                choice = chosen(decision, typed)
+                if choice is not None:
+                    return Answer(decision.id, choice, self._who)
+                self._say(f"That is none of: {', '.join(c.id for c in decision.choices)}.\n")
+        except (OSError, ValueError):
+            return None  # a terminal that went away decides nothing
+        return None
+
+    def _say(self, text: str) -> None:
+        self._write.write(text)
+        self._write.flush()
+
+
+def at_terminal() -> Terminal | Nobody:
+    """The terminal of this process, where standard input and standard error are one; else nobody."""
+    try:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return Nobody()
+    except (AttributeError, ValueError):
+        return Nobody()
+    return Terminal(sys.stdin, sys.stderr, _who())
+
+
+def _who() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def question(decision: Decision) -> str:
+    """What is asked, why, on what evidence, and what each choice leads to."""
+    lines = ["", markup.one_line(decision.what), f"  {markup.one_line(decision.why)}", ""]
+    lines += [f"  {_line(text)}" for text in decision.evidence[:_MOST_EVIDENCE]]
+    hidden = len(decision.evidence) - _MOST_EVIDENCE
+    lines += [f"  and {hidden} lines more, which are not shown"] if hidden > 0 else []
+    lines += [""] if decision.evidence else []
+    width = max((len(c.id) for c in decision.choices), default=0)
+    lines += [
+        f"  [{number}] {c.id:<{width}}  {markup.one_line(c.text)}: {markup.one_line(c.consequence)}"
+        for number, c in enumerate(decision.choices, 1)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(text: str) -> str:
+    """One line of evidence; its indentation is kept, because consent is shown in steps."""
+    return markup.visible(text.replace("\n", "\\n").replace("\t", " "))
+
+
+def chosen(decision: Decision, typed: str) -> str | None:
+    """The choice meant by its number, its id, or the beginning of one id only."""
+    ids = [c.id for c in decision.choices]
+    if typed.isascii() and typed.isdigit():
+        return ids[int(typed) - 1] if 0 < int(typed) <= len(ids) else None
+    folded = typed.casefold()
+    exact = [i for i in ids if i.casefold() == folded]
+    fitting = exact or [i for i in ids if i.casefold().startswith(folded)]
+    return fitting[0] if len(fitting) == 1 else None

@@ -1,0 +1,41 @@
+"""The lines that several answers share. Plain text, one foreign text a line, nothing that moves a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idumb.views import amount, markup
+
+Data = Mapping[str, Any]
+_WIDTH = 160
+
+
+def finding(found: Data) -> list[str]:
+    """`path:line: severity: message [code]`, then what was found, what is accepted, and the mend."""
+    place = f"{markup.one_line(found['path'])}:{found['line']}"
+    lines = [f"{place}: {found['severity']}: {markup.one_line(found['message'])} [{found['code']}]"]
+    details = [(name, str(found[name])) for name in ("found", "accepted", "mend") if found.get(name)]
+    return lines + [f"    {name + ':':<9} {markup.clip(markup.one_line(text), _WIDTH)}" for name, text in details]
+
+
+def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Cells padded to the widest of their column, but for the last one."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def commands(data: Data) -> list[str]:
+    """The lines that name what can be done next; the first is the likeliest."""
+    known = [markup.one_line(command) for command in data.get("next", ())]
+    return [f"Next: {known[0]}", *(f"  or: {command}" for command in known[1:])] if known else []
+
+
+def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
+    """`2 completed, 1 failed`, in the order of `most`; statuses that are not named there follow."""
+    order = [*most, *(status for status in numbers if status not in most)]
+    return ", ".join(f"{numbers[s]} {s}" for s in order if numbers.get(s) and s != "total")
+
+
+def tasks(number: int) -> str:
+    return amount.counted(number, "task")
