@@ -16,9 +16,9 @@ _RENDERERS = {
     "init": ("answer_plan", "init"),
     "check-plan": ("answer_plan", "check_plan"),
     "graph": ("answer_plan", "graph"),
-    "status": ("answer_status", "status"),
-    "next": ("answer_status", "upcoming"),
-    "roadmap": ("answer_status", "roadmap"),
+    "status": ("standing_words", "status"),
+    "next": ("standing_words", "upcoming"),
+    "roadmap": ("standing_words", "roadmap"),
     "execute-phase": ("answer_run", "ended"),
     "resume": ("answer_run", "ended"),
     "verify-work": ("answer_run", "verified"),
@@ -59,8 +59,8 @@ def whole(
 
 def failure(code: str, message: str, hint: str | None, findings: Sequence[Data] = ()) -> str:
     """What goes to standard error: every finding, what went wrong, and the next command."""
-    from idumb.views import lines, markup
+    from idumb.views import markup, phrases
 
-    found = [line for one in findings for line in lines.finding(one)]
+    found = [line for one in findings for line in phrases.finding(one)]
     said = [f"idumb: {markup.one_line(message)} [{code}]"]
     return "\n".join([*found, *said, *([f"  next: {markup.one_line(hint)}"] if hint else [])]) + "\n"

@@ -1,8 +1,6 @@
-"""What init and check-plan print."""
+"""What init, check-plan and graph print."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from idumb.views import amount, markup, phrases
 
@@ -42,5 +40,6 @@ def _summed(data: phrases.Data) -> str:
     return f"{wrong}, {amount.counted(data['warnings'], 'warning')}" if data["warnings"] else wrong
 
 
-def findings(found: Sequence[phrases.Data]) -> str:
-    return "\n".join(line for one in found for line in phrases.finding(one))
+def graph(data: phrases.Data) -> str:
+    """The picture itself: text, Mermaid or SVG, as it was asked for."""
+    return str(data["text"])

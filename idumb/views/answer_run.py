@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from idumb.views import advice, amount, markup, phrases
 
 
-def outcome(data: phrases.Data) -> str:
+def ended(data: phrases.Data) -> str:
     """The outcome of execute-phase and resume: complete, waiting, partial or failed."""
     lines = _ENDINGS[data["outcome"]](data)
     if data.get("summary"):
@@ -121,7 +121,7 @@ def decided(data: phrases.Data) -> str:
     return "\n".join([f"{data['decision']}: {data['choice']} is recorded.", *phrases.commands(data)]) + "\n"
 
 
-def said(data: phrases.Data) -> str:
+def settled(data: phrases.Data) -> str:
     """accept and skip: what the task is now, and what became of what it left."""
     row = data["task"]
     reason = markup.one_line(row.get("reason", ""))
@@ -138,16 +138,8 @@ def _paths(paths: Sequence[str]) -> list[str]:
 
 
 def rolled_back(data: phrases.Data) -> str:
-    return _put_back(f"Phase {data['phase']} is rolled back to {data['to']}", data)
-
-
-def undone(data: phrases.Data) -> str:
-    """Undoing a run is a rollback, and its data are those of one."""
-    return _put_back(f"Undone: {data['what']}", data) if "what" in data else rolled_back(data)
-
-
-def _put_back(what: str, data: phrases.Data) -> str:
-    """Files put back, tasks pending again, and where the present was kept."""
+    """rollback and undo: files put back, tasks pending again, and where the present was kept."""
+    what = f"Undone: {data['what']}" if "what" in data else f"Phase {data['phase']} is rolled back to {data['to']}"
     if not data["tasks"] and not data["paths"]:
         return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
     lines = [f"{markup.one_line(what)}."]
@@ -158,7 +150,7 @@ def _put_back(what: str, data: phrases.Data) -> str:
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
-def verification(data: phrases.Data) -> str:
+def verified(data: phrases.Data) -> str:
     """verify-work: each check with its result, what nothing proves, and where the report is."""
     rows = [
         (e["result"], markup.one_line(e["subject"]), markup.clip(markup.one_line(e.get("command") or e["text"]), 70))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # `typing` is dear; type checkers know this name
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 _ORDER = ("completed", "accepted", "running", "ready", "pending", "waiting", "failed", "blocked", "skipped")
+_WORDS = {"completed": "done, not verified"}
 
 
 def status(view: Mapping[str, Any]) -> str:
-    """Each phase with its counts, and the next command."""
+    """Each phase with its counts, what it asks, and the next command."""
     lines = [line for row in view["phases"] for line in _phase(row)]
     if not view["initialised"]:
         lines.append("idumb is not set up here.")
@@ -21,57 +22,76 @@ def status(view: Mapping[str, Any]) -> str:
 
 
 def _phase(row: Mapping[str, Any]) -> list[str]:
-    title = f" {row['title']}" if row["title"] else ""
-    lines = [f"Phase {row['phase']}{title}: {row['state']}"]
+    lines = [f"Phase {row['phase']} {row['title']}".rstrip() + f": {_state(row)}"]
     if row["tasks"]["total"]:
         lines.append(f"  {counts(row['tasks'])}")
-    if row.get("problem"):
-        lines.append(f"  {row['problem']}")
-    if row.get("changed_since_run"):
-        lines.append("  the plan changed since its last run")
+    lines += [f"  {row[key]}" for key in ("reason", "problem") if row.get(key)]
+    lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     return lines + [f"  waits for your answer: {d['id']}  {d['what']}" for d in row["decisions"]]
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    if row.get("changed_since_run"):
+        return "changed since its last run"
+    return _WORDS.get(row["state"]) or str(row["state"])
 
 
 def counts(tasks: Mapping[str, int]) -> str:
     """`2 of 5 done: 2 completed, 1 failed, 2 blocked`."""
-    done = tasks.get("completed", 0) + tasks.get("accepted", 0)
     named = ", ".join(f"{tasks[s]} {s}" for s in _ORDER if tasks.get(s))
-    return f"{done} of {tasks['total']} done: {named}"
+    return f"{_done(tasks)} of {tasks['total']} done: {named}"
+
+
+def _done(tasks: Mapping[str, int]) -> int:
+    return tasks.get("completed", 0) + tasks.get("accepted", 0)
 
 
 def upcoming(view: Mapping[str, Any]) -> str:
     """The one next command, the tasks that can run, and why the others cannot."""
     number = view["next"].get("phase")
     row = next((r for r in view["phases"] if r["phase"] == number), None)
-    lines: list[str] = []
-    if row is not None:
-        lines += [f"{t['id']} {t['title']}" for t in row["next"][:1]]
-        lines += [f"  can run too: {t['id']} {t['title']}" for t in row["next"][1:]]
-        lines += [f"  not yet: {t['id']} ({t['status']}) {t['why']}" for t in row["others"]]
-        if row["more"]:
-            lines.append(f"  and {row['more']} more")
-        lines += [f"  problem: {p}" for p in row.get("problems", ())]
-    return _ended([*lines, *_closing(view)])
+    lines = _closing(view)
+    if row is None:
+        return _ended(lines)
+    lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
+    lines += _listed("Can run now:", [(t["id"], t["title"]) for t in row["next"]])
+    lines += _listed("Not yet:", [(t["id"], t["title"], _why(t)) for t in row["others"]])
+    if row["more"]:
+        lines.append(f"  and {row['more']} more; idumb graph {row['phase']} shows all")
+    return _ended(lines)
+
+
+def _why(task: Mapping[str, Any]) -> str:
+    return f"{task['status']}: {task['why']}" if task.get("why") else str(task["status"])
 
 
 def roadmap(view: Mapping[str, Any]) -> str:
-    """One line a phase, status from the log."""
-    rows = [f"{row['phase']:>6}  {row['state']:<12} {row['title']}{_share(row)}" for row in view["phases"]]
-    return _ended(rows or ["ROADMAP.md names no phase, and there is no phase folder."])
+    """One line a phase: its state is read from the log each time, never from the file."""
+    if not view["phases"]:
+        return _ended(["ROADMAP.md names no phase, and there is no phase folder.", *_closing(view)])
+    rows = [(row["phase"], row["title"] or "-", _state(row), _share(row["tasks"])) for row in view["phases"]]
+    return _ended([*_columns([("PHASE", "TITLE", "STATE", "DONE"), *rows], ""), "", *_closing(view)])
 
 
-def _share(row: Mapping[str, Any]) -> str:
-    tasks = row["tasks"]
-    if not tasks["total"]:
-        return ""
-    return f"  ({tasks.get('completed', 0) + tasks.get('accepted', 0)}/{tasks['total']})"
+def _share(tasks: Mapping[str, int]) -> str:
+    return f"{_done(tasks)} of {tasks['total']}" if tasks["total"] else "-"
 
 
 def _closing(view: Mapping[str, Any]) -> list[str]:
     following = view["next"]
     if following["command"] is None:
-        return [f"  next: {following['why']}"]
-    return [f"  next: {following['command']}  ({following['why']})"]
+        return [f"Next: {following['why']}"]
+    return [f"Next: {following['command']}  ({following['why']})"]
+
+
+def _listed(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["", heading, *_columns(rows, "  ")] if rows else []
+
+
+def _columns(rows: Sequence[Sequence[str]], indent: str) -> list[str]:
+    shown = [[visible(cell) for cell in row] for row in rows]
+    widths = [min(48, max(map(len, column))) for column in zip(*shown, strict=True)]
+    return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in shown]
 
 
 def _ended(lines: list[str]) -> str:
@@ -82,6 +102,6 @@ def visible(text: str) -> str:
     """The text itself where it is harmless; foreign control characters are shown, not obeyed."""
     if text.isascii() and text.isprintable():
         return text
-    from idumb.views import markup
+    from idumb.system import escaping
 
-    return markup.one_line(text)
+    return escaping.show_line(text)
