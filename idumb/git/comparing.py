@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pygit2
 
@@ -11,6 +11,7 @@ from idumb.git import tree_objects
 from idumb.git.tree_objects import FOLDER, Item
 
 _Rows = dict[str, Item]
+_Pair = tuple[str, bytes | None, bytes | None]
 
 
 def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
@@ -21,11 +22,16 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
 
 
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
-    found = _changes(repository, bytes.fromhex(old), bytes.fromhex(new), "")
+    """All paths that differ, sorted. Folders nest deeper than a recursion may, hence the stack."""
+    found: list[Change] = []
+    stack: list[_Pair] = [("", bytes.fromhex(old), bytes.fromhex(new))]
+    while stack:
+        _compare(repository, stack.pop(), found, stack)
     return tuple(sorted(found, key=lambda change: change.path))
 
 
-def _changes(repository: pygit2.Repository, old: bytes | None, new: bytes | None, prefix: str) -> Iterator[Change]:
+def _compare(repository: pygit2.Repository, pair: _Pair, found: list[Change], stack: list[_Pair]) -> None:
+    prefix, old, new = pair
     if old == new:
         return
     before = rows(repository, old) if old else {}
@@ -38,10 +44,10 @@ def _changes(repository: pygit2.Repository, old: bytes | None, new: bytes | None
         old_folder = left.oid if left and left.mode == FOLDER else None
         new_folder = right.oid if right and right.mode == FOLDER else None
         if old_folder or new_folder:
-            yield from _changes(repository, old_folder, new_folder, path + "/")
+            stack.append((path + "/", old_folder, new_folder))
         change = _change(path, None if old_folder else left, None if new_folder else right)
         if change is not None:
-            yield change
+            found.append(change)
 
 
 def _change(path: str, left: Item | None, right: Item | None) -> Change | None:

@@ -75,6 +75,7 @@ class Scanner:
         self.rules: ignores.Signature | None = None
         self.index: ignores.Signature | None = None
         self._forced = _Forced()
+        self._fresh = top is None
         self._first = True
         self.counted = 0
 
@@ -92,7 +93,7 @@ class Scanner:
                 f"{os.fsdecode(problem.filename)} cannot be read, so it cannot be saved",
                 hint="make it readable, or let git ignore it",
             ) from problem
-        self._first = False
+        self._first = self._fresh = False
         return top
 
     def _walk(self) -> bytes:
@@ -104,7 +105,7 @@ class Scanner:
             walk.known()
         while walk.unknown:
             walk.settle(self._tracked)
-        if walk.new_rules and not self._first:
+        if walk.new_rules and not self._fresh:
             # A new .gitignore can also bring back what was ignored.
             self._reconsider()
             return self._finish(self._walk_again())
@@ -149,6 +150,7 @@ class Scanner:
         """
         if self._first:
             self.top = Folder()
+            self._fresh = True
             return
         for _, folder in self.top.below():
             folder.ignored.clear()

@@ -97,18 +97,22 @@ class Snapshots:
         self._verified = tree
 
     def _verify(self, tree: bytes, known: bytes | None) -> None:
-        if tree == known:
-            return
-        self._require(tree, whole=True)
-        before = comparing.rows(self._repository, known) if known else {}
-        for name, item in comparing.rows(self._repository, tree).items():
-            earlier = before.get(name)
-            if earlier == item or item.mode == SUBMODULE:
+        """Every object of `tree` that is not in the tree that was verified before."""
+        stack: list[tuple[bytes, bytes | None]] = [(tree, known)]
+        while stack:
+            new, old = stack.pop()
+            if new == old:
                 continue
-            if item.mode == FOLDER:
-                self._verify(item.oid, earlier.oid if earlier and earlier.mode == FOLDER else None)
-            else:
-                self._require(item.oid)
+            self._require(new, whole=True)
+            before = comparing.rows(self._repository, old) if old else {}
+            for name, item in comparing.rows(self._repository, new).items():
+                earlier = before.get(name)
+                if earlier == item or item.mode == SUBMODULE:
+                    continue
+                if item.mode == FOLDER:
+                    stack.append((item.oid, earlier.oid if earlier and earlier.mode == FOLDER else None))
+                else:
+                    self._require(item.oid)
 
     def _require(self, oid: bytes, *, whole: bool = False) -> None:
         """Find an object on disk; `whole` reads it and checks its hash, past libgit2's memory."""

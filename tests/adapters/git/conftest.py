@@ -1,0 +1,30 @@
+"""Fixtures of the git room: the port's implementations on the sandbox of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from idumb.git import discover
+from idumb.git.history import GitHistory
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
+
+
+@pytest.fixture
+def trees(sandbox: GitSandbox) -> GitTrees:
+    return GitTrees(discover.find(str(sandbox.root)))
+
+
+@pytest.fixture
+def history(sandbox: GitSandbox) -> GitHistory:
+    return GitHistory(discover.find(str(sandbox.root)))
+
+
+@pytest.fixture
+def listing(sandbox: GitSandbox) -> Callable[[str], dict[str, tuple[str, str]]]:
+    """Path to (mode, id) of a tree, as git lists it."""
+    return sandbox.tree

@@ -1,0 +1,95 @@
+"""Finding the repository from files alone. R-GIT-7, F9, F10."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from idumb.domain import errors
+from idumb.git import discover
+from tests.support.gitrepo import GitSandbox
+
+
+def test_find_walks_up_to_the_work_tree(sandbox: GitSandbox) -> None:
+    folder = sandbox.root / "a/b"
+    folder.mkdir(parents=True)
+    found = discover.find(str(folder))
+    assert found == (str(sandbox.root), str(sandbox.git_dir), str(sandbox.git_dir), "main")
+
+
+def test_find_names_a_linked_worktree_and_shares_the_common_folder(sandbox: GitSandbox, tmp_path: Path) -> None:
+    sandbox.commit()
+    sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
+    found = discover.find(str(tmp_path / "side"))
+    assert found.worktree_id == "side"
+    assert found.common_dir == str(sandbox.git_dir)
+    assert found.git_dir == str(sandbox.git_dir / "worktrees/side")
+
+
+def test_a_linked_worktree_called_main_is_not_the_main_one(sandbox: GitSandbox, tmp_path: Path) -> None:
+    sandbox.commit()
+    sandbox.git("worktree", "add", "-q", "-b", "other", str(tmp_path / "main"))
+    assert discover.find(str(tmp_path / "main")).worktree_id != discover.find(str(sandbox.root)).worktree_id
+
+
+def test_find_ignores_git_variables(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = GitSandbox.create(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.git_dir))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other.root))
+    assert discover.find(str(sandbox.root)).root == str(sandbox.root)
+
+
+def test_find_follows_a_link_to_the_real_folder(sandbox: GitSandbox, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(sandbox.root)
+    assert discover.find(str(tmp_path / "link")).root == str(sandbox.root)
+
+
+def _code(start: Path) -> str:
+    with pytest.raises(errors.Refusal) as caught:
+        discover.find(str(start))
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+    return caught.value.code
+
+
+def test_find_refuses_a_folder_without_repository(tmp_path: Path) -> None:
+    assert _code(tmp_path) == "git.not-a-repository"
+
+
+def test_find_refuses_a_bare_repository(tmp_path: Path) -> None:
+    GitSandbox.create(tmp_path / "bare.git", options=("--bare",))
+    assert _code(tmp_path / "bare.git") == "git.bare"
+    assert _code(tmp_path / "bare.git/refs") == "git.bare"
+
+
+def test_find_refuses_a_work_tree_that_is_configured_as_bare(sandbox: GitSandbox) -> None:
+    sandbox.git("config", "core.bare", "true")
+    assert _code(sandbox.root) == "git.bare"
+
+
+def test_find_refuses_the_git_folder_itself(sandbox: GitSandbox) -> None:
+    assert _code(sandbox.git_dir / "refs") == "git.inside-git-folder"
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"gitdir: /nowhere/at/all\n"])
+def test_find_refuses_a_git_file_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ".git").write_bytes(content)
+    assert _code(tmp_path) == "git.broken-link"
+
+
+def test_finding_loads_neither_libgit2_nor_processes() -> None:
+    code = (
+        "import sys; from idumb.git import discover; discover.find('.');"
+        "print([m for m in ('pygit2', 'subprocess', 'dataclasses', 'pathlib') if m in sys.modules])"
+    )
+    root = Path(__file__).parents[3]
+    repository = GitSandbox.create(Path(os.environ["HOME"]) / "repo")
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(root)!r}); {code}"],
+        cwd=repository.root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
