@@ -1,0 +1,182 @@
+"""Any program as builder or validator, and how its file is found (R-ADAPT-2, R-RUN-4)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from idumb.agents import command, executable
+from idumb.agents.command import CommandAgent
+from idumb.domain import outcome, plan
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+
+PATH = os.environ["PATH"]
+REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt: é", "", ())
+
+
+def agent(root: Path, *argv: str, prompt: str = "stdin", path: str = PATH) -> CommandAgent:
+    binding = Binding("it", "command", argv, prompt)
+    return CommandAgent(binding, str(root), {"PATH": path}, lambda text: text.replace("s3cret", "[redacted]"))
+
+
+def run(root: Path, script: str, **fields: object) -> AgentResult:
+    request = dataclasses.replace(REQUEST, workspace=str(root), **fields)  # type: ignore[arg-type]
+    return agent(root, "sh", "-c", script).run(request)
+
+
+def a_program(path: Path, mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\necho ran $0\n", encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+def test_the_prompt_can_be_given_as_a_file_that_only_this_user_reads(tmp_path: Path) -> None:
+    script = 'echo "$1"; ls -l "$1" | cut -c1-10; cat "$1"; cat'
+    request = dataclasses.replace(REQUEST, workspace=str(tmp_path))
+    result = agent(tmp_path, "sh", "-c", script, "name", "{prompt_file}", prompt="file").run(request)
+    path, mode, text = result.output.split("\n", 2)
+    assert mode == stat.filemode(0o100600)
+    assert text == "the prompt: é"
+    assert not path.startswith(str(tmp_path))
+    assert not os.path.exists(os.path.dirname(path))
+
+
+def test_arguments_reach_the_program_as_they_are_written(tmp_path: Path) -> None:
+    """S3: no shell sees them."""
+    odd = ["$(touch x)", "; rm -r .", "", "a b", "-n", "`id`", "{prompt}", "'\"\\"]
+    request = dataclasses.replace(REQUEST, workspace=str(tmp_path))
+    program = "import sys; print(sys.argv[1:])"
+    result = agent(tmp_path, sys.executable, "-I", "-c", program, *odd).run(request)
+    assert result.output.strip() == repr(odd)
+    assert os.listdir(tmp_path) == []
+
+
+def test_feedback_of_the_attempt_before_is_a_file(tmp_path: Path) -> None:
+    assert run(tmp_path, 'cat "$IDUMB_FEEDBACK_FILE"', feedback="too slow").output == "too slow"
+    assert run(tmp_path, "echo ${IDUMB_FEEDBACK_FILE-none}").output == "none\n"
+
+
+def test_secrets_are_taken_out_of_output_and_message(tmp_path: Path) -> None:
+    script = """echo s3cret; echo '{"verdict": "FAIL", "findings": ["s3cret leaked"]}'"""
+    result = run(tmp_path, script, role=VALIDATOR)
+    assert "s3cret" not in repr(result)
+    assert result.message == "FAIL: [redacted] leaked"
+
+
+def test_a_builder_that_exits_with_an_error_has_failed(tmp_path: Path) -> None:
+    result = run(tmp_path, "echo half; exit 4")
+    assert (result.outcome, result.exit_code, result.message) == (outcome.FAILED, 4, "exit 4")
+    assert result.output == "half\n"
+    assert result.output_sha256 is not None
+
+
+def test_a_builder_cannot_fail_by_what_it_prints(tmp_path: Path) -> None:
+    assert run(tmp_path, """echo '{"verdict": "FAIL"}'""").outcome == outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("script", "ended", "message"),
+    [
+        ("true", outcome.COMPLETED, ""),
+        ("false", outcome.FAILED, "exit 1"),
+        ("""echo '{"verdict": "PASS"}'""", outcome.COMPLETED, ""),
+        ("""echo '{"verdict": "PASS", "findings": ["fine"]}'; echo; echo ' '""", outcome.COMPLETED, "fine"),
+        ("""echo '{"verdict": "PASS"}'; exit 2""", outcome.FAILED, "exit 2 although it said PASS"),
+        ("""echo '{"verdict": "PARTIAL", "findings": ["a", "b"]}'""", outcome.FAILED, "PARTIAL: a; b"),
+        (
+            """echo '{"verdict": "FAIL", "findings": [{"file": "a.py", "line": 3, "message": "no"}]}'; exit 1""",
+            outcome.FAILED,
+            "FAIL: a.py:3: no",
+        ),
+        ("""echo '{"verdict": "FAIL"}'; echo more""", outcome.COMPLETED, ""),
+        ("""echo '{"verdict": "MAYBE"}'""", outcome.COMPLETED, ""),
+        ("echo '{'", outcome.COMPLETED, ""),
+    ],
+)
+def test_a_validator_is_judged_by_exit_and_last_line_and_the_worse_holds(
+    tmp_path: Path, script: str, ended: str, message: str
+) -> None:
+    """F54: a failing exit is never a PASS."""
+    result = run(tmp_path, script, role=VALIDATOR)
+    assert (result.outcome, result.message) == (ended, message)
+
+
+def test_a_deep_or_huge_last_line_is_no_verdict() -> None:
+    assert command.last_verdict(b'{"a":' * 50_000) is None
+    assert command.last_verdict(b"\xff\xfe{") is None
+    assert command.last_verdict(b"") is None
+
+
+def test_a_program_that_is_missing_is_an_error_with_the_next_step(tmp_path: Path) -> None:
+    result = agent(tmp_path, "no-such-program-here").run(dataclasses.replace(REQUEST, workspace=str(tmp_path)))
+    assert result.outcome == outcome.ERRORED
+    assert "no-such-program-here was not found" in result.message
+    assert "put its folder on PATH" in result.message
+
+
+def test_a_program_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
+    broken = a_program(tmp_path / "bin/broken")
+    broken.write_bytes(b"\x7fELF nonsense")
+    work = tmp_path / "work"
+    work.mkdir()
+    result = agent(work, str(broken)).run(dataclasses.replace(REQUEST, workspace=str(work)))
+    assert result.outcome == outcome.ERRORED
+    assert "could not be started" in result.message
+
+
+def test_a_binding_without_a_program_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AdapterError) as caught:
+        agent(tmp_path).describe()
+    assert caught.value.code == "agent.no-command"
+
+
+def test_consent_sees_the_program_that_will_run(tmp_path: Path) -> None:
+    """S4: found once, by PATH, outside the repository."""
+    repository = tmp_path / "repository"
+    a_program(repository / "bin/tool")
+    outside = a_program(tmp_path / "bin/tool")
+    path = f"{repository}/bin:relative::{tmp_path}/bin"
+    made = agent(repository, "tool", "bin/script", path=path)
+    assert made.describe() == (str(outside), "bin/script")
+    outside.unlink()
+    assert made.describe() == (str(outside), "bin/script")
+
+
+@pytest.mark.parametrize("name", ["bin/tool", "{root}/bin/tool", "{root}/../link"])
+def test_a_program_inside_the_repository_is_refused(tmp_path: Path, name: str) -> None:
+    repository = tmp_path / "repository"
+    a_program(repository / "bin/tool")
+    (tmp_path / "link").symlink_to("repository/bin/tool")
+    with pytest.raises(AdapterError) as caught:
+        executable.resolve(name.format(root=repository), PATH, str(repository))
+    assert caught.value.code == "agent.inside-repository"
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
+def test_a_program_that_others_may_change_is_refused(tmp_path: Path, mode: int) -> None:
+    program = a_program(tmp_path / "bin/tool", mode)
+    with pytest.raises(AdapterError) as caught:
+        executable.resolve(str(program), "", str(tmp_path / "repository"))
+    assert caught.value.code == "agent.writable-by-others"
+
+
+def test_a_folder_or_a_plain_file_is_no_program(tmp_path: Path) -> None:
+    a_program(tmp_path / "bin/tool", 0o644)
+    (tmp_path / "bin/folder").mkdir()
+    for name in ("tool", "folder", f"{tmp_path}/bin/tool"):
+        with pytest.raises(AdapterError, match="was not found"):
+            executable.resolve(name, f"{tmp_path}/bin", str(tmp_path / "repository"))
+
+
+def test_a_program_with_many_names_keeps_the_one_it_was_called_by(tmp_path: Path) -> None:
+    a_program(tmp_path / "bin/multi")
+    (tmp_path / "bin/tool").symlink_to("multi")
+    assert executable.resolve("tool", f"{tmp_path}/bin", str(tmp_path / "r")) == str(tmp_path / "bin/tool")

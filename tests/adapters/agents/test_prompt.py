@@ -1,0 +1,121 @@
+"""What builder and validator are told (R-RUN-4)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from idumb.agents import prompt
+from idumb.app.ports import PromptRequest
+from idumb.domain.agent import BUILDER, VALIDATOR
+from idumb.domain.errors import AdapterError
+from idumb.domain.evidence import Evidence
+from idumb.domain.plan import (
+    Condition,
+    Criterion,
+    FileClaim,
+    Interface,
+    Invariant,
+    Limits,
+    NonGoal,
+    Plan,
+    SymbolClaim,
+    Task,
+    TestIntent,
+)
+
+TASK = Task(
+    "T1-01",
+    "Slugs",
+    "Turn $title into a slug, for $5.",
+    acceptance=(
+        Criterion("AC-1", "it works", "check", "echo `date`"),
+        Criterion("AC-2", "it reads well", "human", instructions=("read it aloud",)),
+    ),
+    verify=("pytest -q",),
+    tests=(TestIntent("pytest -k slug", "fails", "passes", "slugs"),),
+    files=(FileClaim("create", "src/slug.py"), FileClaim("modify", "docs/**"), FileClaim("move", "a", "b")),
+    symbols=(SymbolClaim("add", "slugify"),),
+    interfaces=(Interface("slugify", {"inputs": "a title", "errors": "ValueError"}),),
+    postconditions=(Condition("symbol", "slugify", path="src/slug.py"), Condition("file-contains", "a", "text")),
+    invariants=("INV-1",),
+    limits=Limits(3, 100, ("src/**",)),
+    estimate=5400,
+    references="see the wiki",
+)
+PLAN = Plan(
+    "01-PLAN.md", "0" * 64, "1", "01", "Slugs", "Stable URLs",
+    non_goals=(NonGoal("NG-1", "no change to authentication", ("src/auth/**",)),),
+    invariants=(Invariant("INV-1", "it imports", "python -c 1"), Invariant("INV-2", "other", "false")),
+)  # fmt: skip
+REQUEST = PromptRequest(BUILDER, TASK, PLAN, ("migrations/**",), "", 1)
+
+
+def test_the_builder_is_told_everything_that_it_will_be_judged_by() -> None:
+    text = prompt.render(REQUEST)
+    for part in (
+        "# T1-01: Slugs",
+        "AC-1: it works — `` echo `date` ``",
+        "AC-2: it reads well\n  - read it aloud",
+        "- `pytest -q`",
+        "`pytest -k slug` fails before and passes after: slugs",
+        "create `src/slug.py`",
+        "modify `docs/**` (any that match)",
+        "move `a` to `b`",
+        "add `slugify`",
+        "- `slugify`\n  - inputs: a title\n  - errors: ValueError",
+        "symbol `slugify` in `src/slug.py`",
+        "file contains `a` 'text'",
+        "INV-1: it imports — `python -c 1`",
+        "`.planning`",
+        "`migrations/**`",
+        "no change to authentication (`src/auth/**`)",
+        "at most 3 files",
+        "at most 100 lines",
+        "only below `src/**`",
+        "estimate for this task is 1h30m",
+        "see the wiki",
+    ):
+        assert part in text
+    assert "INV-2" not in text
+    assert "the one before" not in text
+
+
+def test_words_of_the_task_are_put_in_as_they_are() -> None:
+    assert "Turn $title into a slug, for $5." in prompt.render(REQUEST)
+
+
+def test_feedback_of_the_attempt_before_is_told() -> None:
+    text = prompt.render(dataclasses.replace(REQUEST, feedback="AC-1 failed: exit 2", attempt=2))
+    assert "## Attempt 2: what was wrong with the one before\n\nAC-1 failed: exit 2" in text
+
+
+def test_sections_without_anything_to_say_are_left_out() -> None:
+    text = prompt.render(dataclasses.replace(REQUEST, task=Task("T1-02", "Bare"), plan=dataclasses.replace(
+        PLAN, non_goals=(), invariants=())))  # fmt: skip
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings == ["## Files", "## Never touch", "## How to work"]
+    assert "None: this task changes no file." in text
+    assert "$" not in text
+
+
+def test_the_validator_sees_criteria_evidence_and_change_and_not_the_feedback() -> None:
+    found = Evidence("verify 1", "pytest -q", "passed")
+    text = prompt.render(PromptRequest(VALIDATOR, TASK, PLAN, (), "what was said", 2, (found,), "+```\n+x\n"))
+    assert "AC-1: it works" in text
+    assert "verify 1: passed (pytest -q)" in text
+    assert "````diff\n+```\n+x\n````" in text
+    assert '{"verdict": "PASS"' in text
+    assert "what was said" not in text
+
+
+def test_a_role_without_a_template_is_an_error() -> None:
+    with pytest.raises(AdapterError, match="no prompt template"):
+        prompt.template("poet")
+
+
+def test_a_template_keeps_names_it_does_not_know_and_needs_no_frontmatter() -> None:
+    assert prompt.filled("$HOME ${id} $id", {"id": "T1"}) == "$HOME T1 T1"
+    assert prompt.without_frontmatter("# Plain\n") == "# Plain\n"
+    assert prompt.without_frontmatter("---\ntype: prompt\n---\n\n# Body\n") == "# Body\n"

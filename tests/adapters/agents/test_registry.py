@@ -1,0 +1,158 @@
+"""Which adapter a name means, who sees which variables, and how people are asked (R-ADAPT-1, R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from idumb.agents import registry
+from idumb.agents.human import HumanAgent
+from idumb.app import ports
+from idumb.domain import outcome, plan
+from idumb.domain.agent import BUILDER, AgentRequest
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.errors import AdapterError, InputError
+from idumb.domain.settings import Binding, Settings
+
+SETTINGS = Settings(
+    bindings={
+        "coder": Binding("coder", "command", ("sh", "-c", "echo $KEY_A-$KEY_B"), environment=("KEY_A",)),
+        "judge": Binding("judge", "command", ("sh", "-c", "echo $KEY_A-$KEY_B"), environment=("KEY_B",)),
+        "odd": Binding("odd", "comand"),
+    }
+)
+
+
+def made(root: Path, settings: Settings = SETTINGS, asker: ports.Asker | None = None) -> registry.AgentRegistry:
+    return registry.build(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker)
+
+
+def request(root: Path, question: Decision | None = None, answer: Answer | None = None) -> AgentRequest:
+    return AgentRequest(
+        BUILDER, plan.Task("T1-01", "Work"), "", str(root), (), question=question, answer=answer, run_id="r"
+    )
+
+
+def test_steps_and_human_need_no_configuration(tmp_path: Path) -> None:
+    agents = made(tmp_path, Settings())
+    assert agents.get("steps").name == "steps"
+    assert agents.get("human").name == "human"
+    assert agents.get("steps").describe() == ()
+
+
+def test_a_binding_is_made_once(tmp_path: Path) -> None:
+    agents = made(tmp_path)
+    assert agents.get("coder") is agents.get("coder")
+
+
+def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S5: the builder's key never reaches the validator."""
+    monkeypatch.setenv("KEY_A", "aaaa")
+    monkeypatch.setenv("KEY_B", "bbbb")
+    agents = made(tmp_path)
+    assert agents.get("coder").run(request(tmp_path)).output == "aaaa-\n"
+    assert agents.get("judge").run(request(tmp_path)).output == "-bbbb\n"
+    assert registry.secret_variables(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
+
+
+def test_an_unknown_binding_is_named_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        made(tmp_path).get("codr")
+    assert (caught.value.code, caught.value.hint) == ("agent.unknown-binding", "Did you mean coder?")
+
+
+def test_an_unknown_adapter_is_named_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(AdapterError) as caught:
+        made(tmp_path).get("odd")
+    assert (caught.value.code, caught.value.hint) == ("agent.unknown-adapter", "Did you mean command?")
+
+
+def install(folder: Path, target: str) -> None:
+    """A distribution with an adapter `theirs`, as an installer leaves it."""
+    information = folder / "theirs-1.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n", encoding="utf-8")
+    (information / "entry_points.txt").write_text(f"[idumb.agents]\ntheirs = {target}\n", encoding="utf-8")
+    (folder / "their_adapter.py").write_text(
+        "from tests.support.scripted_agent import ScriptedAgent\n"
+        "def make(binding, equipment):\n"
+        "    agent = ScriptedAgent()\n"
+        "    agent.options = binding.options\n"
+        "    return agent\n",
+        encoding="utf-8",
+    )
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def test_an_installed_adapter_is_loaded_when_it_is_named(tmp_path: Path, installed: Path) -> None:
+    install(installed, "their_adapter:make")
+    settings = Settings(bindings={"mine": Binding("mine", "theirs", options={"depth": 3})})
+    agents = made(tmp_path, settings)
+    agents.get("steps")
+    assert "their_adapter" not in sys.modules
+    found = agents.get("mine")
+    assert found.name == "scripted"
+    assert found.run(request(tmp_path)).outcome == outcome.COMPLETED
+    del sys.modules["their_adapter"]
+
+
+def test_an_installed_adapter_that_breaks_is_one_clear_error(tmp_path: Path, installed: Path) -> None:
+    install(installed, "their_adapter:absent")
+    settings = Settings(bindings={"mine": Binding("mine", "theirs")})
+    with pytest.raises(AdapterError) as caught:
+        made(tmp_path, settings).get("mine")
+    assert caught.value.code == "agent.not-loadable"
+    sys.modules.pop("their_adapter", None)
+
+
+QUESTION = Decision("T1-01.work", "human-verify", "look", "", (), (Choice("yes", "", ""), Choice("no", "", "")))
+CHOOSE = Decision("T1-01.work", "decision", "which", "", (), (Choice("no", "", ""), Choice("b", "", "")))
+
+
+class Person:
+    """Answers every question alike."""
+
+    interactive = True
+
+    def __init__(self, choice: str | None) -> None:
+        self._choice = choice
+
+    def ask(self, decision: Decision) -> Answer | None:
+        return None if self._choice is None else Answer(decision.id, self._choice, "pat", "because")
+
+
+@pytest.mark.parametrize(
+    ("question", "choice", "ended"),
+    [
+        (QUESTION, "yes", outcome.COMPLETED),
+        (QUESTION, "no", outcome.FAILED),
+        (QUESTION, "perhaps", outcome.WAITING),
+        (QUESTION, None, outcome.WAITING),
+        (CHOOSE, "no", outcome.COMPLETED),
+    ],
+)
+def test_an_answer_is_the_outcome(tmp_path: Path, question: Decision, choice: str | None, ended: str) -> None:
+    result = made(tmp_path, asker=Person(choice)).get("human").run(request(tmp_path, question))
+    assert result.outcome == ended
+    answered = ended in {outcome.COMPLETED, outcome.FAILED}
+    assert result.answer == (Answer("T1-01.work", str(choice), "pat", "because") if answered else None)
+
+
+def test_an_answer_given_before_is_not_asked_for_again(tmp_path: Path) -> None:
+    known = Answer("T1-01.work", "yes", "kim")
+    result = HumanAgent(Person("no")).run(request(tmp_path, QUESTION, known))
+    assert (result.outcome, result.answer) == (outcome.COMPLETED, known)
+
+
+def test_work_for_a_person_waits_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    assert HumanAgent().run(request(tmp_path, QUESTION)).outcome == outcome.WAITING
+    assert HumanAgent().run(request(tmp_path)).outcome == outcome.ERRORED
