@@ -91,7 +91,8 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
-    blobs = {path: services.trees.store(data) for path, data in services.plans.plans(contract.folder)}
+    sources = services.plans.plans(contract.folder)
+    blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
     digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
     started = journal.event(

@@ -15,8 +15,7 @@ IGNORED = """\
 """
 
 CONFIG = """\
-# How idumb works in this repository. Every key is optional; docs/configuration.md explains them.
-version: 1
+# How idumb works in this repository. Every key is optional.
 
 # Who builds tasks that bring no steps of their own: the name of a binding below.
 # builder: my-agent
