@@ -98,10 +98,11 @@ def read(root: str, path: str) -> bytes | None:
     opened = _open(root, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if opened is None:
         return None
+    found = os.fstat(opened)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(opened)
+        return None
     with os.fdopen(opened, "rb") as file:
-        found = os.fstat(opened)
-        if not stat.S_ISREG(found.st_mode):
-            return None
         if found.st_size > _LONGEST:
             message = f"{path} has more than {_LONGEST} bytes"
             raise ValueError(message)

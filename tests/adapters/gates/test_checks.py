@@ -1,0 +1,227 @@
+"""Checks: the project's own commands and conditions, run for real (R-GATE-3, R-RUN-3)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from idumb.domain import evidence
+from idumb.domain.evidence import Evidence
+from idumb.domain.plan import Condition
+from idumb.gates import conditions
+from idumb.gates.checks import ShellChecks
+from idumb.system import process_tree
+
+ALLOWED = ("PATH", "HOME")
+
+
+def checks(root: Path, run_id: str = "run-1") -> ShellChecks:
+    return ShellChecks(str(root), ALLOWED, lambda text: text.replace("s3cret", "[redacted]"), run_id)
+
+
+def command(root: Path, text: str, timeout: float | None = 30) -> Evidence:
+    return checks(root).command("AC-1", "it holds", text, timeout=timeout, tree="t" * 40)
+
+
+def condition(root: Path, kind: str, subject: str, text: str | None = None, path: str | None = None) -> Evidence:
+    return checks(root).condition("precondition 1", Condition(kind, subject, text, path), timeout=30, tree="t" * 40)
+
+
+def test_a_command_that_exits_with_zero_is_evidence(tmp_path: Path) -> None:
+    found = command(tmp_path, "echo fine; pwd -P")
+    output = f"fine\n{os.path.realpath(tmp_path)}\n"
+    assert found.passed
+    assert (found.subject, found.text, found.command) == ("AC-1", "it holds", "echo fine; pwd -P")
+    assert found.argv == ("/bin/sh", "-c", "echo fine; pwd -P")
+    assert (found.exit_code, found.tree, found.output) == (0, "t" * 40, output)
+    assert found.output_sha256 == hashlib.sha256(output.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("text", "result", "words"),
+    [
+        ("exit 1", evidence.FAILED, ""),
+        ("echo why; exit 125", evidence.FAILED, "why"),
+        ("no-such-program-here", evidence.ERRORED, "exit 127: the shell did not find a program"),
+        ("exit 126", evidence.ERRORED, "exit 126: the shell could not execute a program"),
+        ("kill -9 $$", evidence.FAILED, "ended by signal 9"),
+        ("if", evidence.FAILED, "yntax error"),
+        ("a\0b", evidence.ERRORED, "NUL"),
+        ("echo s3cret; false", evidence.FAILED, "[redacted]"),
+    ],
+)
+def test_only_an_exit_with_zero_passes(tmp_path: Path, text: str, result: str, words: str) -> None:
+    found = command(tmp_path, text)
+    assert found.result == result
+    assert words in found.output
+    assert "s3cret" not in found.output
+
+
+def test_a_check_over_its_time_proves_nothing(tmp_path: Path) -> None:
+    found = command(tmp_path, "echo began; sleep 1000", timeout=0.5)
+    assert (found.result, found.exit_code) == (evidence.TIMED_OUT, None)
+    assert found.output == "began\n[stopped after 0.5 s]"
+
+
+def test_a_check_in_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    found = command(tmp_path / "gone", "true")
+    assert found.result == evidence.ERRORED
+    assert "could not be started" in found.output
+
+
+def test_checks_see_the_allowed_variables_and_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S5: the builder's keys never reach a check."""
+    monkeypatch.setenv("API_KEY", "leaked")
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    found = command(tmp_path, f"exec {sys.executable} -I -c 'import os; print(*sorted(os.environ))'")
+    assert set(found.output.split()) - {"LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"} == {
+        "HOME",
+        "IDUMB_PROCESS",
+        "IDUMB_RUN",
+        "PATH",
+    }
+
+
+def test_output_of_a_check_is_bounded(tmp_path: Path) -> None:
+    found = command(tmp_path, "head -c 5000000 /dev/zero | tr '\\0' x")
+    assert found.truncated
+    assert len(found.output) < 50_000
+    assert found.output_sha256 == hashlib.sha256(b"x" * 5_000_000).hexdigest()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "src/a.py").write_text("import os\n\nclass Slug:\n    size: int = 1\n\n    def make(self): ...\n")
+    (root / "src/b.js").write_text("export function slugify(a) {}\n")
+    (tmp_path / "outside").write_text("secret", encoding="utf-8")
+    (root / "link").symlink_to("../outside")
+    (root / "folder").symlink_to("..")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "text", "path", "result"),
+    [
+        ("file-exists", "src/a.py", None, None, evidence.PASSED),
+        ("file-exists", "src/", None, None, evidence.PASSED),
+        ("file-exists", "src/c.py", None, None, evidence.FAILED),
+        ("file-exists", "none/c.py", None, None, evidence.FAILED),
+        ("file-exists", "src/a.py/x", None, None, evidence.FAILED),
+        ("file-exists", "folder/outside", None, None, evidence.FAILED),
+        ("file-exists", "../outside", None, None, evidence.ERRORED),
+        ("file-exists", "/etc/passwd", None, None, evidence.ERRORED),
+        ("file-absent", "src/c.py", None, None, evidence.PASSED),
+        ("file-absent", "src/a.py", None, None, evidence.FAILED),
+        ("file-contains", "src/a.py", "class Slug", None, evidence.PASSED),
+        ("file-contains", "src/a.py", "class Slag", None, evidence.FAILED),
+        ("file-contains", "link", "secret", None, evidence.FAILED),
+        ("file-contains", "folder/outside", "secret", None, evidence.FAILED),
+        ("file-contains", "src", "a", None, evidence.FAILED),
+        ("symbol", "Slug", None, "src/a.py", evidence.PASSED),
+        ("symbol", "Slug.make", None, "src/a.py", evidence.PASSED),
+        ("symbol", "make", None, "src/a.py", evidence.FAILED),
+        ("symbol", "slugify", None, "src/b.js", evidence.PASSED),
+        ("symbol", "slug", None, "src/b.js", evidence.FAILED),
+        ("symbol", "slug", None, "src/c.py", evidence.FAILED),
+        ("env", "IDUMB_TEST_GIVEN", None, None, evidence.PASSED),
+        ("env", "IDUMB_TEST_EMPTY", None, None, evidence.FAILED),
+        ("env", "IDUMB_TEST_ABSENT", None, None, evidence.FAILED),
+        ("context", "src", None, None, evidence.PASSED),
+        ("context", "wiki.md", None, None, evidence.FAILED),
+        ("command", "test -d src", None, None, evidence.PASSED),
+        ("command", "test -d src/x", None, None, evidence.FAILED),
+        ("weather", "sunny", None, None, evidence.ERRORED),
+    ],
+)
+def test_conditions_hold_or_not(
+    tree: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    subject: str,
+    text: str | None,
+    path: str | None,
+    result: str,
+) -> None:
+    monkeypatch.setenv("IDUMB_TEST_GIVEN", "s3cret")
+    monkeypatch.setenv("IDUMB_TEST_EMPTY", "")
+    found = condition(tree, kind, subject, text, path)
+    assert found.result == result
+    assert "s3cret" not in repr(found)
+
+
+def test_a_condition_says_what_was_found(tree: Path) -> None:
+    found = condition(tree, "file-contains", "src/a.py", "class Slag")
+    assert (found.text, found.output) == (
+        'file contains src/a.py "class Slag"',
+        "src/a.py does not contain 'class Slag'",
+    )
+    assert condition(tree, "file-absent", "src").output == "src is a folder"
+    assert condition(tree, "symbol", "x", path="src/a.py").text == "symbol x in src/a.py"
+
+
+PYTHON = """
+import os.path as p, sys
+from a import b as c
+try:
+    import fast
+except ImportError:
+    fast = slow = None
+if sys.platform:
+    async def platform_only(): ...
+with p:
+    inside, (left, *right) = 1, (2, 3)
+TYPED: int
+class Outer:
+    class Inner:
+        field: int
+def function():
+    local = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("p", True),
+        ("sys", True),
+        ("c", True),
+        ("b", False),
+        ("fast", True),
+        ("slow", True),
+        ("platform_only", True),
+        ("inside", True),
+        ("right", True),
+        ("TYPED", True),
+        ("Outer.Inner.field", True),
+        ("Outer.field", False),
+        ("Inner", False),
+        ("function()", True),
+        ("local", False),
+        ("function.local", False),
+    ],
+)
+def test_symbols_of_python_are_those_a_module_defines(name: str, *, there: bool) -> None:
+    assert conditions.defines(PYTHON, name) is there
+
+
+@pytest.mark.parametrize("source", ["def broken(:", "x = \0", "(" * 5000])
+def test_source_that_is_no_python_defines_nothing(source: str) -> None:
+    assert not conditions.defines(source, "broken")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
+def test_processes_that_a_killed_executor_left_behind_are_ended(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": "run-9"}
+    with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as left:
+        found = checks(tmp_path, "run-9")
+        assert found.end_processes() == (left.pid,)
+        left.wait()
+        assert not process_tree.is_alive(left.pid)
+    assert found.end_processes() == ()

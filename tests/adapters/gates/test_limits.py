@@ -1,0 +1,60 @@
+"""Size limits against what changed, and the table of gates (R-GATE-1, R-GATE-3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import evidence
+from idumb.domain.ledger import CREATED, MODIFIED, Change
+from idumb.domain.plan import Limits, Plan, Task
+from idumb.gates import limits, registry
+
+CHANGES = (Change("src/a.py", CREATED, None, None), Change("docs/b.md", MODIFIED, None, None))
+COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
+
+
+@pytest.mark.parametrize(
+    ("declared", "results", "words"),
+    [
+        (Limits(files=2), [evidence.PASSED], "2 files changed"),
+        (Limits(files=1), [evidence.FAILED], "2 files changed"),
+        (Limits(files=0), [evidence.FAILED], "2 files changed"),
+        (Limits(lines=15), [evidence.PASSED], "15 lines changed"),
+        (Limits(lines=14), [evidence.FAILED], "15 lines changed"),
+        (Limits(paths=("src/**", "docs/*.md")), [evidence.PASSED], "2 changed paths are inside"),
+        (Limits(paths=("src/**",)), [evidence.FAILED], "outside: docs/b.md"),
+        (Limits(2, 3, ("src/**",)), [evidence.PASSED, evidence.FAILED, evidence.FAILED], ""),
+        (Limits(), [], ""),
+    ],
+)
+def test_what_changed_is_held_against_each_limit(declared: Limits, results: list[str], words: str) -> None:
+    found = limits.check(declared, CHANGES, COUNTS)
+    assert [e.result for e in found] == results
+    assert words in "".join(e.output for e in found)
+
+
+def test_binary_files_count_as_files_and_not_as_lines() -> None:
+    assert limits.changed_lines(CHANGES, {"src/a.py": (None, None)}) == 0
+
+
+def test_many_strays_are_named_in_short() -> None:
+    many = [Change(f"x/{i}", CREATED, None, None) for i in range(9)]
+    (found,) = limits.check(Limits(paths=("src/**",)), many, {})
+    assert found.output == "outside: x/0, x/1, x/2, x/3, x/4 and 4 more"
+
+
+def test_the_task_s_limits_come_before_the_plan_s() -> None:
+    (gate,) = registry.build()
+    plan = Plan("p", "", "1", "01", "", "", limits=Limits(files=1))
+    assert [e.result for e in gate.judge(Task("T1-01", ""), plan, CHANGES, COUNTS)] == [evidence.FAILED]
+    task = Task("T1-01", "", limits=Limits(files=2))
+    assert [e.result for e in gate.judge(task, plan, CHANGES, COUNTS)] == [evidence.PASSED]
+    assert gate.judge(Task("T1-01", ""), Plan("p", "", "1", "01", "", ""), CHANGES, COUNTS) == ()
+
+
+def test_every_row_of_the_table_makes_the_gate_it_names() -> None:
+    for row in registry.ROWS:
+        assert row.make().name == row.name
+        assert row.stage in registry.STAGES
+        assert row.level in {registry.INFORMATIONAL, registry.ADVISORY, registry.CRITICAL}
+    assert registry.build("planning") == ()
