@@ -156,7 +156,7 @@ class _Reading:
         return found
 
     def _pairs(self, node: Node | None, where: str) -> Iterable[tuple[Scalar, Node]]:
-        if node is None or (isinstance(node, Scalar) and node.is_null):
+        if node is None or (isinstance(node, Scalar) and _is_null(node)):
             return ()
         if not isinstance(node, MappingNode):
             self._wrong(where or "configuration", node.start, _shown(node), "keys with values")
@@ -185,6 +185,10 @@ class _Reading:
             accepted=accepted,
             mend=mend or f"Write {accepted}.",
         )
+
+
+def _is_null(node: Scalar) -> bool:
+    return node.plain and node.value in {"", "~", "null", "Null", "NULL"}
 
 
 def _shown(node: Node) -> str:
@@ -238,7 +242,7 @@ def _one_of(choices: tuple[str, ...]) -> Reader:
 
 def _list_of(item: Callable[[Node], str]) -> Reader:
     def reader(node: Node) -> tuple[str, ...]:
-        if isinstance(node, Scalar) and node.is_null:
+        if isinstance(node, Scalar) and _is_null(node):
             return ()
         if not isinstance(node, Sequence):
             raise _WrongValue(node.start, _shown(node), "a list")
@@ -281,7 +285,7 @@ def _any(node: Node) -> Any:
 def _scalar(node: Scalar) -> Any:
     if not node.plain:
         return node.value
-    if node.is_null:
+    if _is_null(node):
         return None
     if node.value in _BOOLEANS:
         return _BOOLEANS[node.value]
