@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from idumb.app import ports
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection
 from idumb.system import atomic, folders, host
 
@@ -46,14 +46,17 @@ class FileOwnership:
         return fence
 
     def release(self) -> None:
-        """Does nothing where this process is not the owner."""
+        """Does nothing where this process is not the owner. Never raises: it runs while other errors are on their way.
+
+        The anchor may stay behind and the card may stay, for neither is the truth.
+        """
         if self._lock is None:
             return
         lock, self._lock = self._lock, None
         try:
-            self._database.set_anchor()
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(StoreError, OSError):
                 os.unlink(self._card)
+                self._database.set_anchor()
         finally:
             lock.release()
 
