@@ -135,7 +135,7 @@ class _Scanner:
         s, idx, matched = self.s, 0, 0
         for container in self.stack:
             if container.__class__ is Item:
-                offset = container.offset  # type: ignore[union-attr]
+                offset = container.offset
                 if blank:
                     if not container.children and self.leaf is None:
                         break
@@ -195,7 +195,7 @@ class _Scanner:
     def _blank_line(self) -> int:
         if self.matched < len(self.stack):
             self._close_unmatched()
-        if self.leaf.__class__ is not Raw or self.leaf.kind != "code":  # type: ignore[union-attr]
+        if self.leaf.__class__ is not Raw or self.leaf.kind != "code":
             self._close_leaf()
         return self.n + 1
 
@@ -221,7 +221,7 @@ class _Scanner:
 
     def _comment_line(self) -> bool:
         """A line that begins with a comment is as if it were not there."""
-        if self.leaf.__class__ is Raw and self.leaf.until:  # type: ignore[union-attr]
+        if self.leaf.__class__ is Raw and self.leaf.until:
             return False
         rest = self.s[self.idx :].lstrip(" \t")
         if not rest.startswith("<!--"):

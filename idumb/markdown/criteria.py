@@ -18,6 +18,7 @@ BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
 BROKEN_BOX = re.compile(
     r"\[\](?![(\[:])|\[[ xX]{2,}\]|\[[ xX]\](?=[^\s(\[:])|\[[-~/>?!*+.oO✓✔✗✘\u3000\u00a0]\](?=\s|$)"
 )
+_MARKED_BOX = re.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its box, on the line of the label
 _ID = re.compile(r"AC-(\d+):(?:\s+|$)")
 _NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
 _PROOF = re.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
@@ -80,7 +81,7 @@ def _without_box(text: Text, start: int, rules: Rules, problems: Problems) -> Te
                 mend="write [ ]",
             )
         return text.part(box.end())
-    if BROKEN_BOX.match(text.s):
+    if BROKEN_BOX.match(text.s) or _MARKED_BOX.match(text.s):
         problems.error(
             "box.malformed",
             text.at(0),
@@ -200,6 +201,7 @@ def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
             mend="make two criteria of it, or join the commands with &&",
         )
     elif stray and draft.proof != plan.UNPROVEN:
+        draft.proof = draft.proof or plan.UNPROVEN  # reported here, so not a second time as unproven
         _near_miss(text.part(stray.start()), rules, problems)
 
 

@@ -10,7 +10,7 @@ from idumb.markdown import labels
 from idumb.markdown.entries import Value, content, first_text
 from idumb.markdown.inline import Text
 from idumb.markdown.nodes import Block, Fence, Item, Items, Paragraph
-from idumb.markdown.outline import STEP_FENCES
+from idumb.markdown.lookalikes import STEP_FENCES, Looker
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
@@ -54,9 +54,10 @@ def label_of(text: str) -> Label | None:
     return Label(head, name, colon=False, end=len(text), bold=False) if name else None
 
 
-def read(blocks: Iterable[Block], source: Source, problems: Problems, *, fields_here: bool = True) -> Body:
+def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True) -> Body:
     """Fields, steps and what is left. `fields_here` False: a known label among these blocks is an error."""
     body = Body([], [], [])
+    problems = looker.problems
     run: list[Item] = []
     for block in flattened(blocks):
         if isinstance(block, Item) and not block.ordered:
@@ -66,10 +67,10 @@ def read(blocks: Iterable[Block], source: Source, problems: Problems, *, fields_
             body.steps.append(block)
             body.taken.append((block.line, block.end_line))
             continue
-        _run(run, body, source, problems, fields_here=fields_here)
+        _run(run, body, looker, fields_here=fields_here)
         run = []
-        _other(block, problems)
-    _run(run, body, source, problems, fields_here=fields_here)
+        _other(block, looker)
+    _run(run, body, looker, fields_here=fields_here)
     return body
 
 
@@ -81,18 +82,22 @@ def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
             yield block
 
 
-def _run(run: list[Item], body: Body, source: Source, problems: Problems, *, fields_here: bool) -> None:
+def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool) -> None:
     """A run of bullets is fields or description, never both."""
     found = [(item, *_first(item)) for item in run]
+    problems = looker.problems
     known = any(label and label.name and label.colon for _, _, label in found)
     for item, text, label in found:
-        if label and label.name and (label.bold or text.s.rstrip() == label.shown or not label.colon) and not label.colon:
+        boxes = not (label and label.name == "acceptance")
+        for child in item.children:
+            looker.look(child, boxes=boxes)
+        if label and label.name and not label.colon:
             _no_colon(item, label, problems)
         elif known and not fields_here:
             if label and label.name:
                 _misplaced(item, label, problems)
         elif known and label and label.name and label.colon:
-            body.values.append(_value(item, text, label, source))
+            body.values.append(_value(item, text, label, problems.source))
             body.taken.append((item.line, item.end_line))
         elif known:
             _unknown(item, text, label, problems)
@@ -113,8 +118,12 @@ def _value(item: Item, text: Text, label: Label, source: Source) -> Value:
     return Value(name, label.shown, item.start, inline, bullets, start, end, fences, others)
 
 
-def _other(block: Block, problems: Problems) -> None:
+def _other(block: Block, looker: Looker) -> None:
     """Description; what looks like a field in it is an error."""
+    problems = looker.problems
+    if isinstance(block, Item):
+        for child in block.children:
+            looker.look(child, boxes=True)
     if isinstance(block, Item) and block.ordered:
         text, label = _first(block)
         if label and label.name and label.colon:

@@ -190,11 +190,11 @@ class _Reader:
                     self._bad(name, key)
             return found
         if isinstance(node, Sequence):
-            for item in node.items:
-                if isinstance(item, Scalar) and _WORD.fullmatch(item.value) and item.value not in found:
-                    found[item.value] = ""
+            for one in node.items:
+                if isinstance(one, Scalar) and _WORD.fullmatch(one.value) and one.value not in found:
+                    found[one.value] = ""
                 else:
-                    self._bad(name, item)
+                    self._bad(name, one)
             return found
         self._bad(name, node)
         return None
@@ -277,8 +277,8 @@ class _Reader:
                 message = f"`{name}` has no key `{key.value}`"
                 self._error("plan.unknown-key", key.start, name, message, found=key.value, mend=mend)
         missing = [k for k, required in keys.items() if required and k not in found]
-        for key in missing:
-            self._error("plan.missing-key", node.start, name, f"`{name}` needs `{key}`", mend=f"add {key}:")
+        for absent in missing:
+            self._error("plan.missing-key", node.start, name, f"`{name}` needs `{absent}`", mend=f"add {absent}:")
         return None if missing else found
 
     def _text_of(self, name: str, node: Node | None) -> str | None:

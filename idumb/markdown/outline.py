@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from idumb.markdown import criteria
-from idumb.markdown.nodes import Block, Fence, Heading, Item, Items, Paragraph, Quote, Raw, YamlItem
+from idumb.markdown import criteria, lookalikes
+from idumb.markdown.nodes import Block, Fence, Heading, Item, Items, Paragraph, YamlItem
+from idumb.markdown.lookalikes import Looker
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
-STEP_FENCES = ("yaml steps", "json steps")
-DATA_FENCES = ("yaml task", *STEP_FENCES)
-_NEAR_FENCES = {
-    "yamltask": "yaml task",
-    "yamltasks": "yaml task",
-    "jsontask": "yaml task",
-    "jsontasks": "yaml task",
-    "yamlstep": "yaml steps",
-    "yamlsteps": "yaml steps",
-    "jsonstep": "json steps",
-    "jsonsteps": "json steps",
-}
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
+_SEQUENCE = re.compile(r"\d{2,}[a-z]?", re.ASCII)
 _HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
 _BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
-_LIKE = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
-_LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
-_YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
-_LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
-_LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
-_TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
 
 HEADING = "heading"
 CHECKLIST = "checklist"
@@ -59,6 +42,7 @@ class Draft:
     yaml: YamlItem | None = None
     item: Item | None = None
     body: list[Block] = field(default_factory=list)
+    bad: bool = False  # reported already; what would follow from that is not
     text_end: int | None = None  # the line of the group heading that ends the text of the task
 
 
@@ -81,6 +65,7 @@ class _Outliner:
         self.source = source
         self.prefix = f"T{phase}-" if phase else "T"
         self.problems = problems
+        self.looker = Looker(self.prefix, problems)
         self.outline = Outline([])
         self.task: Draft | None = None
         self.section = ""
@@ -125,16 +110,16 @@ class _Outliner:
     def _keep(self, block: Block) -> None:
         if self.task:
             self.task.body.append(block)
-        self._suspect(block)
+        self.looker.look(block, boxes=self._boxes_count)
 
     def _heading(self, heading: Heading) -> None:
         if heading.level <= 2:
             self._end(heading.line)
             self._open_section(heading)
-            if self._like(heading.text):
+            if self.looker.like_task(heading.text):
                 self._no_task_heading(heading)
             return
-        if self._like(heading.text):
+        if self.looker.like_task(heading.text):
             self._task_heading(heading)
             return
         if self.task and heading.level <= self.task.level and self.task.text_end is None:
@@ -164,12 +149,10 @@ class _Outliner:
             f"one section `{title}`",
         )
 
-    def _like(self, text: str) -> bool:
-        return bool(_LIKE.match(text)) or text.startswith(self.prefix)
-
     def _task_heading(self, heading: Heading) -> None:
         m = _HEADING.fullmatch(heading.text)
-        if not m or not self._valid(m[1]) or heading.indent or (self.has_tasks and self.section != "tasks"):
+        bad = not m or not self._valid(m[1])
+        if bad or heading.indent or (self.has_tasks and self.section != "tasks"):
             self._no_task_heading(heading)
         if not m:
             m = re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
@@ -177,11 +160,12 @@ class _Outliner:
         at = heading.start + max(heading.text.rfind(m[2]), 0)
         draft = Draft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line, level=heading.level)
         draft.title_at = at
+        draft.bad = bad
         self._begin(draft)
 
     def _valid(self, id: str) -> bool:
         rest = id[len(self.prefix) :]
-        return id.startswith(self.prefix) and (self.prefix == "T" or bool(re.fullmatch(r"\d{2,}[a-z]?", rest)))
+        return id.startswith(self.prefix) and (self.prefix == "T" or bool(_SEQUENCE.fullmatch(rest)))
 
     def _no_task_heading(self, heading: Heading) -> None:
         m = _HEADING.fullmatch(heading.text)
@@ -207,26 +191,22 @@ class _Outliner:
         if box:
             self._box(item, text, box)
             return
-        if _YAML_ID.match(text):
+        if lookalikes.YAML_ID.match(text):
             mend = "write it in the section ## Tasks, indented by at most three blanks"
             self._error("task.outside-section", item.start, "a YAML task stands outside of `## Tasks`", text, mend)
-        elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or _LIKE_ID.match(text.partition("]")[2])):
-            self._broken_box(item.start, text)
+        elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or self.looker.like_id(text.partition("]")[2])):
+            lookalikes.broken_box(item.start, text, self.problems)
         elif self.section == "success criteria" and self.outline.success is not None and not item.ordered:
             self.outline.success.append(item)
             return
         if self.task:
-            self.task.body.append(item)
+            self.task.body.append(item)  # looked at where fields are told from description
         else:
-            self._suspect(item)
-
-    def _broken_box(self, at: int, text: str) -> None:
-        mend = "write - [ ] with one blank inside and one behind"
-        self._error("box.malformed", at, "this looks like a box and is none", text[:60], mend, "- [ ] text")
+            self._look_inside(item)
 
     def _box(self, item: Item, text: str, box: re.Match[str]) -> None:
         rest = text[box.end() :]
-        like = bool(_LIKE_ID.match(rest)) or rest.startswith(self.prefix)
+        like = self.looker.like_id(rest)
         if self.section == "success criteria" and self.outline.success is not None:
             self.outline.success.append(item)
             if item.ordered:
@@ -237,16 +217,16 @@ class _Outliner:
                 self._error("task.outside-section", item.start, "tasks stand only in the section `## Tasks`", text, mend)
             elif self._in_free_task:
                 self._no_id(item, text)
-            self._keep_item(item)
+            self._look_inside(item)
         elif like:
             self._box_task(item, rest, box)
         else:
             self._no_id(item, text)
-            self._keep_item(item)
+            self._look_inside(item)
 
-    def _keep_item(self, item: Item) -> None:
+    def _look_inside(self, item: Item) -> None:
         for child in item.children:
-            self._suspect(child)
+            self.looker.look(child, boxes=self._boxes_count)
 
     def _numbered(self, item: Item, text: str) -> None:
         self._error("box.numbered", item.start, "boxes stand in bullets, not in numbered lists", text, "write - [ ]")
@@ -257,7 +237,8 @@ class _Outliner:
 
     def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
         m = _BOX.fullmatch(rest)
-        if not m or not self._valid(m[1]):
+        bad = not m or not self._valid(m[1])
+        if bad:
             mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, and a title"
             self._error("task.bad-id", item.start, f"`{rest}` looks like a task and has no valid id", rest, mend)
             m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
@@ -277,6 +258,7 @@ class _Outliner:
         first = item.children[0]
         assert isinstance(first, Paragraph)  # noqa: S101 (the box stands in it)
         draft.title_at = first.pieces[0][0] + box.end() + m.start(2)
+        draft.bad = bad
         self._begin(draft)
 
     def _fence(self, fence: Fence) -> None:
@@ -288,7 +270,7 @@ class _Outliner:
                 )
             self._begin(Draft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
             return
-        if fence.info in STEP_FENCES and not fence.indent:
+        if fence.info in lookalikes.STEP_FENCES and not fence.indent:
             if self.task:
                 self.task.body.append(fence)
             else:
@@ -310,79 +292,6 @@ class _Outliner:
         if self.task:
             self.task.end_line = line
             self.task = None
-
-    # What only looks like data
-
-    def _suspect(self, block: Block) -> None:
-        for inner in walk(block):
-            if isinstance(inner, Heading):
-                if inner is not block and self._like(inner.text):
-                    self._nested(inner.start, inner.text)
-            elif isinstance(inner, Fence):
-                near_fence(inner, self.problems)
-            elif isinstance(inner, Item):
-                self._suspect_item(inner)
-            elif isinstance(inner, Paragraph | Raw):
-                for offset, text in inner.pieces:
-                    self._suspect_line(offset, text.strip(), plain=isinstance(inner, Paragraph))
-
-    def _suspect_item(self, item: Item) -> None:
-        first = item.children[0] if item.children else None
-        if isinstance(first, Paragraph) and _LINE_BOX.match("- " + first.pieces[0][1]):
-            self._suspect_box(item.start, first.pieces[0][1])
-        elif isinstance(first, Paragraph) and _YAML_ID.match(first.pieces[0][1]):
-            self._nested(item.start, first.pieces[0][1])
-
-    def _suspect_line(self, offset: int, text: str, *, plain: bool) -> None:
-        heading = _LINE_HEADING.match(text)
-        if heading and self._like(heading[1]):
-            self._error(
-                "task.not-a-heading",
-                offset,
-                "this looks like the heading of a task and is none in Markdown",
-                text,
-                "write it at the margin, with one blank behind the #",
-            )
-        elif _TIGHT_BOX.match(text) and (self._boxes_count or _LIKE_ID.match(text.partition("]")[2])):
-            self._broken_box(offset, text)
-        elif not plain and (box := _LINE_BOX.match(text)):
-            self._suspect_box(offset, box[1])
-
-    def _suspect_box(self, at: int, text: str) -> None:
-        box = criteria.BOX.match(text) or criteria.BROKEN_BOX.match(text)
-        if box and (self._boxes_count or _LIKE_ID.match(text[box.end() :])):
-            mend = "make it a criterion, a task at the margin, or a bullet without a box"
-            self._error("box.unexpected", at, "a box stands where it would count for nothing", text[:60], mend)
-
-    def _nested(self, at: int, text: str) -> None:
-        self._error("task.nested", at, "a task stands inside a list or a quote", text, "write it at the margin")
-
-
-def near_fence(fence: Fence, problems: Problems) -> None:
-    """A fence that was meant to be data and is not."""
-    meant = _NEAR_FENCES.get(re.sub(r"[\s_-]", "", fence.info.casefold()).replace("yml", "yaml"))
-    if meant is None:
-        return
-    exact = fence.info in DATA_FENCES
-    problems.error(
-        "fence.misplaced" if exact else "fence.near-miss",
-        fence.start,
-        "this fence is indented or nested" if exact else f"`{fence.info}` is almost `{meant}`",
-        field="fence",
-        found=fence.mark + fence.info,
-        accepted=", ".join(DATA_FENCES) + ", at the margin",
-        mend="write it at the margin" if exact else f"write {meant}, or another word for an example",
-    )
-
-
-def walk(block: Block) -> Iterator[Block]:
-    """The block and everything inside it."""
-    stack = [block]
-    while stack:
-        one = stack.pop()
-        yield one
-        if isinstance(one, Items | Item | Quote):
-            stack.extend(reversed(one.children))
 
 
 def _section(block: Block) -> str:

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain.finding import Finding
+from idumb.app.ports import ParsedPlan
 from idumb.domain.plan import Criterion, Plan, Task
-from idumb.markdown import blocks, criteria, frontmatter, outline, tasks
+from idumb.markdown import blocks, criteria, frontmatter, lookalikes, outline, tasks
 from idumb.markdown.entries import from_item
 from idumb.markdown.frontmatter import Frontmatter
 from idumb.markdown.nodes import Block, Fence
@@ -24,19 +23,13 @@ MAX_LINE_BYTES = 64 * 1024
 MAX_TASKS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPlan:
-    """`plan` is None when a finding is an error. `text` is the decoded file, byte-order mark included."""
-
-    plan: Plan | None
-    findings: tuple[Finding, ...]
-    text: str
+__all__ = ["ParsedPlan", "parse"]
 
 
 def parse(data: bytes, path: str) -> ParsedPlan:
-    """Read a plan. `path` is only written into the findings and the plan."""
+    """Read a plan. `path` is only written into the findings and the plan; the text keeps a byte-order mark."""
     text, source, problems = _decoded(data, path)
-    if problems.any_error:
+    if problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
     head = frontmatter.read(source, problems)
     if head is None:
@@ -86,7 +79,7 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
 
 def _in_steps(line: int, found: list[Block]) -> bool:
     return any(
-        isinstance(b, Fence) and b.info in outline.STEP_FENCES and b.line < line < b.end_line for b in found
+        isinstance(b, Fence) and b.info in lookalikes.STEP_FENCES and b.line < line < b.end_line for b in found
     )
 
 

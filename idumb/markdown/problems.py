@@ -9,11 +9,11 @@ from idumb.markdown.source import Source
 class Problems:
     """Takes offsets and makes findings with line and column of them."""
 
-    __slots__ = ("_found", "source")
+    __slots__ = ("findings", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._found: list[Finding] = []
+        self.findings: list[Finding] = []
 
     def error(
         self, code: str, at: int, message: str, *, field: str = "", found: str = "", accepted: str = "", mend: str = ""
@@ -26,16 +26,16 @@ class Problems:
     def _add(self, severity: str, code: str, at: int, message: str, rest: tuple[str, str, str, str]) -> None:
         line, column = self.source.place(at)
         field, found, accepted, mend = rest
-        self._found.append(
+        self.findings.append(
             Finding(code, severity, self.source.path, line, column, field, _short(found), accepted, message, mend)
         )
 
     @property
     def any_error(self) -> bool:
-        return any(f.severity == ERROR for f in self._found)
+        return any(f.severity == ERROR for f in self.findings)
 
     def sorted(self) -> tuple[Finding, ...]:
-        return tuple(sorted(self._found, key=lambda f: (f.line, f.column, f.code)))
+        return tuple(sorted(self.findings, key=lambda f: (f.line, f.column, f.code)))
 
 
 def _short(text: str) -> str:

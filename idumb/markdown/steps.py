@@ -39,6 +39,7 @@ _ACCEPTED = {
     "argv": "a list of texts",
     "seconds": scalars.DURATIONS + ", or whole seconds",
     "exit": "a whole number from 0 to 255",
+    "boolean": "true or false",
 }
 
 
@@ -228,42 +229,46 @@ def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
 def _step(index: int, entry: Any, at: int, line: int, problems: Problems) -> Step | None:
     try:
         fields, places = _mapping(entry, at, "a step")
-        _keys(fields, places, at)
-        tool = fields["tool"]
-        if not isinstance(tool, str) or tool not in TOOLS:
-            near = nearest(str(tool), TOOLS)
-            raise _Bad(
-                "step.unknown-tool",
-                f"there is no tool `{tool}`",
-                places("tool"),
-                found=str(tool),
-                accepted=", ".join(TOOLS),
-                mend=f"did you mean {near}?" if near else "",
-            )
-        arguments = _arguments(tool, fields["arguments"], places("arguments"))
-        return _made(index, tool, fields, arguments, places, line)
     except _Bad as bad:
-        problems.error(bad.code, bad.at, str(bad), field="steps", found=bad.found, accepted=bad.accepted, mend=bad.mend)
+        _report(bad, problems)
         return None
+    found = [*_keys(fields, places, at), *_values(fields, places)]
+    for one in found:
+        _report(one, problems)
+    return None if found else _made(index, fields, line)
 
 
-def _made(
-    index: int, tool: str, fields: dict[str, Any], arguments: dict[str, Any], places: Callable[[str], int], line: int
-) -> Step:
-    intent = fields["intent"]
-    if not isinstance(intent, str) or not intent.strip():
-        raise _Bad("step.bad-value", "a step says its intent", places("intent"), found=str(intent), accepted="a text")
-    scope: tuple[str, ...] = ()
-    if "scope" in fields:
-        scope = tuple(_checked("scope", "argv", fields["scope"], places("scope")))
-    timeout = _checked("timeout", "seconds", fields["timeout"], places("timeout")) if "timeout" in fields else None
-    on = fields.get("continue_on_error", False)
-    if isinstance(on, str) and on in {"true", "false"}:
-        on = on == "true"
-    if not isinstance(on, bool):
-        at = places("continue_on_error")
-        raise _Bad("step.bad-value", "continue_on_error is true or false", at, found=str(on), accepted="true, false")
-    return Step(index, tool, intent, arguments, scope, timeout, on, line)
+def _report(bad: _Bad, problems: Problems) -> None:
+    problems.error(bad.code, bad.at, str(bad), field="steps", found=bad.found, accepted=bad.accepted, mend=bad.mend)
+
+
+def _values(fields: dict[str, Any], places: Callable[[str], int]) -> Iterator[_Bad]:
+    tool = fields.get("tool")
+    if isinstance(tool, str) and tool in TOOLS:
+        if fields.get("arguments") is not None:
+            yield from _argument_problems(tool, fields["arguments"], places("arguments"))
+    elif tool is not None:
+        near = nearest(str(tool), TOOLS)
+        mend = f"did you mean {near}?" if near else "write a tool of the list"
+        accepted = ", ".join(TOOLS)
+        message = f"there is no tool `{tool}`" if isinstance(tool, str) else "the tool is not a text"
+        yield _Bad("step.unknown-tool", message, places("tool"), found=str(tool)[:80], accepted=accepted, mend=mend)
+    for key, kind in _OTHERS.items():
+        if fields.get(key) is not None and (bad := _bad_value(key, kind, fields[key], places(key))) is not None:
+            yield bad
+
+
+_OTHERS = {"intent": "name", "scope": "argv", "timeout": "seconds", "continue_on_error": "boolean"}
+
+
+def _made(index: int, fields: dict[str, Any], line: int) -> Step:
+    given, _ = _mapping(fields["arguments"], 0, "arguments")
+    shape = TOOLS[fields["tool"]]
+    arguments = {key: _CHECKS[shape[key].rstrip("?")](value) for key, value in given.items()}
+    others = {key: _CHECKS[kind](fields[key]) for key, kind in _OTHERS.items() if fields.get(key) is not None}
+    if "scope" in others:
+        others["scope"] = tuple(others["scope"])
+    return Step(index, str(fields["tool"]), arguments=arguments, line=line, **others)
 
 
 def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[str], int]]:
@@ -295,66 +300,51 @@ class _Plain(str):
     __slots__ = ()
 
 
-def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> None:
+def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iterator[_Bad]:
     for key in fields:
         if key not in _KEYS:
             near = nearest(key, _KEYS)
-            raise _Bad(
-                "step.unknown-key",
-                f"a step has no key `{key}`",
-                places(key),
-                found=key,
-                accepted=", ".join(_KEYS),
-                mend=f"did you mean {near}?" if near else "remove it",
-            )
+            mend = f"did you mean {near}?" if near else "remove it"
+            accepted = ", ".join(_KEYS)
+            yield _Bad("step.unknown-key", f"a step has no key `{key}`", places(key), found=key, accepted=accepted, mend=mend)
     for key in _REQUIRED:
         if fields.get(key) is None:
-            raise _Bad(
-                "step.missing-key",
-                f"a step needs `{key}`",
-                places(key) if key in fields else at,
-                accepted=", ".join(_REQUIRED),
-                mend=f"add {key}",
-            )
+            place = places(key) if key in fields else at
+            accepted = ", ".join(_REQUIRED)
+            yield _Bad("step.missing-key", f"a step needs `{key}`", place, accepted=accepted, mend=f"add {key}")
 
 
-def _arguments(tool: str, given: Any, at: int) -> dict[str, Any]:
-    fields, places = _mapping(given, at, "arguments")
+def _argument_problems(tool: str, given: Any, at: int) -> Iterator[_Bad]:
+    try:
+        fields, places = _mapping(given, at, "arguments")
+    except _Bad as bad:
+        yield bad
+        return
     shape = TOOLS[tool]
-    for key in fields:
+    accepted = ", ".join(shape)
+    for key, value in fields.items():
         if key not in shape:
             near = nearest(key, shape)
-            raise _Bad(
-                "step.unknown-argument",
-                f"{tool} has no argument `{key}`",
-                places(key),
-                found=key,
-                accepted=", ".join(shape),
-                mend=f"did you mean {near}?" if near else "remove it",
-            )
+            mend = f"did you mean {near}?" if near else "remove it"
+            message = f"{tool} has no argument `{key}`"
+            yield _Bad("step.unknown-argument", message, places(key), found=key, accepted=accepted, mend=mend)
+        elif (wrong := _bad_value(key, shape[key].rstrip("?"), value, places(key))) is not None:
+            yield wrong
     for key, kind in shape.items():
         if key not in fields and not kind.endswith("?"):
-            raise _Bad(
-                "step.missing-argument", f"{tool} needs `{key}`", at, accepted=", ".join(shape), mend=f"add {key}"
-            )
+            yield _Bad("step.missing-argument", f"{tool} needs `{key}`", at, accepted=accepted, mend=f"add {key}")
     one_of = _ONE_OF.get(tool)
     if one_of and len(set(one_of) & set(fields)) != 1:
-        raise _Bad("step.missing-argument", f"{tool} needs exactly one of {one_of[0]} and {one_of[1]}", at)
-    return {key: _checked(key, shape[key].rstrip("?"), value, places(key)) for key, value in fields.items()}
+        message = f"{tool} needs exactly one of {one_of[0]} and {one_of[1]}"
+        yield _Bad("step.missing-argument", message, at, accepted=" or ".join(one_of), mend="write one of them")
 
 
-def _checked(key: str, kind: str, value: Any, at: int) -> Any:
-    found = _CHECKS[kind](value)
-    if found is None:
-        raise _Bad(
-            "step.bad-value",
-            f"{key} is not {_ACCEPTED[kind]}",
-            at,
-            found=str(value)[:80],
-            accepted=_ACCEPTED[kind],
-            mend=f"write {_ACCEPTED[kind]}",
-        )
-    return found
+def _bad_value(key: str, kind: str, value: Any, at: int) -> _Bad | None:
+    if _CHECKS[kind](value) is not None:
+        return None
+    accepted = _ACCEPTED[kind]
+    found = str(value)[:80] if isinstance(value, str | int | float | None) else ""
+    return _Bad("step.bad-value", f"{key} is not {accepted}", at, found=found, accepted=accepted, mend=f"write {accepted}")
 
 
 def _text(value: Any) -> str | None:
@@ -408,6 +398,12 @@ def _exit(value: Any) -> int | None:
     return number if number is not None and 0 <= number <= 255 else None
 
 
+def _boolean(value: Any) -> bool | None:
+    if isinstance(value, _Plain):
+        return {"true": True, "false": False}.get(value.lower())
+    return value if isinstance(value, bool) else None
+
+
 def _argv(value: Any) -> list[str] | None:
     if not isinstance(value, list) or not value:
         return None
@@ -425,4 +421,5 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "argv": _argv,
     "seconds": _seconds,
     "exit": _exit,
+    "boolean": _boolean,
 }

@@ -12,6 +12,7 @@ from idumb.markdown import claims, criteria, fields, labels, outline, scalars, s
 from idumb.markdown.entries import Value
 from idumb.markdown.inline import Text
 from idumb.markdown.nodes import Block, Fence
+from idumb.markdown.lookalikes import Looker
 from idumb.markdown.outline import Draft
 from idumb.markdown.problems import Problems
 from idumb.markdown.spans import Spans
@@ -29,6 +30,10 @@ class Context:
     invariants: Iterable[str]
     problems: Problems
 
+    @property
+    def looker(self) -> Looker:
+        return Looker(f"T{self.phase}-" if self.phase else "T", self.problems)
+
 
 @dataclass(slots=True)
 class Reading:
@@ -40,6 +45,7 @@ class Reading:
     start: int
     end: int
     line: int
+    bad: bool = False
     given: dict[str, Any] = field(default_factory=dict)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
     acceptance: Value | None = None
@@ -61,18 +67,18 @@ def _from_markdown(draft: Draft, context: Context) -> Task:
     reading = _reading(draft, draft.id, draft.title, draft.title_at, context)
     split = _split_at_group(draft)
     if draft.item:
-        inner = fields.read(draft.item.children[1:], source, problems)
-        outer = fields.read(split[0], source, problems, fields_here=False)
+        inner = fields.read(draft.item.children[1:], context.looker)
+        outer = fields.read(split[0], context.looker, fields_here=False)
         inner.steps += outer.steps
         text = fields.lines_left((draft.item.line + 1, draft.item.end_line), inner.taken, source, draft.item.column)
         region = (draft.item.end_line, draft.text_end or draft.end_line)
         behind = fields.lines_left(region, outer.taken, source)
         reading.given["description"] = "\n\n".join(filter(None, (text, behind)))
     else:
-        inner = fields.read(split[0], source, problems)
+        inner = fields.read(split[0], context.looker)
         region = (draft.body_line, draft.text_end or draft.end_line)
         reading.given["description"] = fields.lines_left(region, inner.taken, source)
-    _group(split[1], problems)
+    _group(split[1], context.looker)
     for value in inner.values:
         _field(reading, value, context)
     _step_fences(reading, inner.steps, problems)
@@ -86,11 +92,11 @@ def _split_at_group(draft: Draft) -> tuple[list[Block], list[Block]]:
     return own, draft.body[len(own) :]
 
 
-def _group(blocks: list[Block], problems: Problems) -> None:
+def _group(blocks: list[Block], looker: Looker) -> None:
     """Text under a group heading belongs to no task."""
-    body = fields.read(blocks, problems.source, problems, fields_here=False)
+    body = fields.read(blocks, looker, fields_here=False)
     for fence in body.steps:
-        problems.error(
+        looker.problems.error(
             "steps.no-task",
             fence.start,
             "steps stand under a group heading, in no task",
@@ -106,7 +112,7 @@ def _reading(draft: Draft, id: str, title: str, title_at: int, context: Context)
     last = draft.end_line
     while last > draft.line + 1 and not source.lines[last - 1].strip():
         last -= 1
-    reading = Reading(draft.notation, id, title, draft.start, source.end_of(last - 1), draft.line + 1)
+    reading = Reading(draft.notation, id, title, draft.start, source.end_of(last - 1), draft.line + 1, draft.bad)
     reading.spans["title"] = (title_at, title_at + len(title))
     return reading
 
@@ -248,7 +254,7 @@ def _ids(value: Value, known: Iterable[str], what: str, context: Context) -> tup
 
 
 def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str, ...]:
-    found = []
+    found: list[str] = []
     several = value.start < value.end and len(value.bullets) > 1
     for one, at in scalars.names(value, context.problems):
         if context.phase is not None and not is_id(one, context.phase):
@@ -341,7 +347,7 @@ _READERS: dict[str, Callable[[Value, Problems], Any]] = {
 def _from_yaml(draft: Draft, context: Context) -> list[Task]:
     problems = context.problems
     node = _yaml_of(draft, problems)
-    found = []
+    found: list[Reading | None] = []
     if isinstance(node, yaml_nodes.Sequence) and (draft.fence or len(node.items) == 1):
         found = [_yaml_task(draft, item, context) for item in node.items]
     elif isinstance(node, yaml_nodes.Mapping):
@@ -349,7 +355,7 @@ def _from_yaml(draft: Draft, context: Context) -> list[Task]:
     elif node is not None or not problems.any_error:
         _not_a_task(node.start if node else draft.start, problems)
     readings = [r for r in found if r]
-    _behind_yaml(draft, readings, problems)
+    _behind_yaml(draft, readings, context)
     return [_finished(reading, context) for reading in readings]
 
 
@@ -460,9 +466,10 @@ def _yaml_key(reading: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, c
         )
 
 
-def _behind_yaml(draft: Draft, readings: list[Reading], problems: Problems) -> None:
+def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> None:
     """What follows a YAML task up to the next task: its steps; nothing else of it is data."""
-    body = fields.read(draft.body, problems.source, problems, fields_here=False)
+    problems = context.problems
+    body = fields.read(draft.body, context.looker, fields_here=False)
     if readings:
         _step_fences(readings[-1], body.steps, problems)
     previous = draft.body[0] if draft.body else None
@@ -484,7 +491,7 @@ def _behind_yaml(draft: Draft, readings: list[Reading], problems: Problems) -> N
 def _finished(reading: Reading, context: Context) -> Task:
     problems = context.problems
     given = reading.given
-    if not reading.title and reading.notation in {outline.HEADING, outline.CHECKLIST}:
+    if not reading.title and not reading.bad and reading.notation in {outline.HEADING, outline.CHECKLIST}:
         problems.error(
             "task.no-title",
             reading.start,
@@ -506,7 +513,7 @@ def _acceptance(reading: Reading, context: Context) -> tuple[plan.Criterion, ...
     value = reading.acceptance
     human = reading.given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
     if value is None or value.is_none:
-        if not human and "acceptance" not in reading.spans or (value is not None and not human):
+        if not human and not reading.bad and (value is not None or "acceptance" not in reading.spans):
             _no_acceptance(reading, problems)
         return ()
     commands = reading.given.get("verify", ())

@@ -126,7 +126,7 @@ class _Reader:
             raise _Refused("yaml.tag", "tags are not read in plans", at, str(event.tag), "remove it")
 
     def _sequence(self, at: int, depth: int) -> Sequence:
-        items = []
+        items: list[Node] = []
         for event in self.events:
             if event.__class__.__name__ == "SequenceEndEvent":
                 return Sequence(items, self.place(at), self.place(event.end_mark.index))

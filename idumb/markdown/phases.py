@@ -1,0 +1,44 @@
+"""Names of phase folders and plan files. Pure: takes the names, opens nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_NUMBER = re.compile(r"(\d+)([A-Za-z]?(?:\.\d+[A-Za-z]?)*)(?=$|[-_ ])")
+_PARTS = re.compile(r"\d+|\D+")
+
+
+def number(name: str) -> str | None:
+    """The phase that a folder holds: `01-name` → `01`, `06.1` → `06.1`; None when it begins with no number."""
+    m = _NUMBER.match(name)
+    return m[0] if m else None
+
+
+def same_phase(one: str, other: str) -> bool:
+    """Whether two spellings mean one phase: zeros before the number do not count (`1` and `01`, `6.1` and `06.1`)."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(phase: str) -> str:
+    bare = phase.lstrip("0")
+    return (bare if bare[:1].isdigit() else "0" + bare if len(bare) < len(phase) else bare).casefold()
+
+
+def matching_folders(names: Iterable[str], phase: str) -> list[str]:
+    """The folders that are phase `phase`: `1`, `01` and `01-name` for `1`, in natural order.
+
+    One is right; none and several are for the caller to report.
+    """
+    found = [name for name in names if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
+    return sorted(found, key=_natural)
+
+
+def plan_files(names: Iterable[str]) -> list[str]:
+    """The files of a phase folder that are plans, `*PLAN.md`, in natural order (`2-PLAN.md` before `10-PLAN.md`)."""
+    return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=_natural)
+
+
+def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    parts = [(int(p), "") if p[0].isdecimal() else (-1, p) for p in _PARTS.findall(name)]
+    return parts, name
