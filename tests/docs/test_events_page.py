@@ -1,0 +1,109 @@
+"""`docs/events.md` and `docs/schemas/event.json` say what the program does (R-LOG-1)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from idumb.domain.event import KINDS
+from tests.adapters.store import make_golden
+from tests.adapters.store.opened import OpenedLog
+from tests.meta import source
+
+PAGE = (source.ROOT / "docs/events.md").read_text(encoding="utf-8")
+SCHEMA = json.loads((source.ROOT / "docs/schemas/event.json").read_text(encoding="utf-8"))
+FOREIGN = {
+    "workflow_started", "workflow_completed", "workflow_failed", "phase_started", "phase_completed", "phase_failed",
+    "step_started", "step_completed", "step_failed", "handoff_created", "handoff_completed",
+    "agent_execution_started", "agent_execution_completed",
+}  # fmt: skip
+
+
+def documented() -> dict[str, set[str]]:
+    """Kind to the names of its payload's fields: the code before the colon of each point of the kind's list."""
+    found: dict[str, set[str]] = {}
+    for section in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]:
+        heading, _, rest = section.partition("\n")
+        body = re.split(r"^## ", rest, flags=re.MULTILINE)[0]
+        points = re.findall(r"^- (.+?)(?=^- |\Z|^$)", body, flags=re.MULTILINE | re.DOTALL)
+        found[heading.strip("`")] = {
+            name for point in points for lead in re.findall(r"((?:`\w+`(?:, )?)+):", point) for name in words(lead)
+        }
+    return found
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"`(\w+)`", text)
+
+
+def written() -> Iterator[tuple[str, str, str]]:
+    """(place, kind, field) of every event that the use cases write with its fields named on the spot."""
+    for place in source.python_files("idumb/app"):
+        for node in ast.walk(source.parsed(place)):
+            if not isinstance(node, ast.Call) or not node.args or not source.dotted(node.func).endswith("event"):
+                continue
+            kind = node.args[0]
+            if isinstance(kind, ast.Constant) and kind.value in KINDS:
+                for keyword in node.keywords:
+                    if keyword.arg:
+                        yield f"{source.name_of(place)}:{node.lineno}", str(kind.value), keyword.arg
+
+
+def test_every_kind_has_a_section_and_every_section_is_a_kind() -> None:
+    assert set(documented()) == set(KINDS)
+
+
+def test_every_field_that_is_written_is_explained() -> None:
+    pages = documented()
+    found = list(written())
+    assert len(found) > 40
+    assert [(place, kind, field) for place, kind, field in found if field not in pages[kind]] == []
+
+
+def test_names_of_other_engines_lead_to_kinds_of_ours() -> None:
+    table = PAGE.split("## Names from other workflow engines")[1]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    assert {name for left, _ in rows for name in words(left)} == FOREIGN
+    ours = {name for _, right in rows for name in re.findall(r"`(\w+\.\w+)`", right)}
+    assert ours <= set(KINDS)
+
+
+def test_the_schema_knows_every_kind() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["properties"]["kind"]["enum"] == list(KINDS)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> list[dict[str, Any]]:
+    """Events as a log of the present schema holds them, through JSON as `idumb log --json` prints them."""
+    make_golden.make(tmp_path)
+    return [json.loads(json.dumps(event.as_dict())) for event in OpenedLog(tmp_path).log.events()]
+
+
+def test_real_events_are_as_the_schema_says(rows: list[dict[str, Any]]) -> None:
+    assert rows
+    for row in rows:
+        jsonschema.validate(row, SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+BROKEN: Mapping[str, Mapping[str, Any]] = {
+    "no place": {"seq": 0},
+    "an unknown kind": {"kind": "task.finished"},
+    "a time without a zone": {"at": "2026-01-02T03:04:05.000000"},
+    "no chain": {"hash": "0"},
+    "a payload that replay could not read": {"kind": "checkpoint.recorded"},
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_schema_refuses(rows: list[dict[str, Any]], what: str) -> None:
+    broken = {**rows[2], **BROKEN[what]}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, SCHEMA, cls=jsonschema.Draft202012Validator)
