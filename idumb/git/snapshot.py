@@ -25,6 +25,7 @@ from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
 WORKTREE, INDEX, META = "worktree", "index", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
+UNREADABLE = "git.snapshot-unreadable"
 
 
 class Snapshots:
@@ -78,8 +79,8 @@ class Snapshots:
 
     def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
         commit = self._write_commit(items, reason, parent)
-        refs.move(self._repository, self._objects, ref, commit)
         self._read_back(commit, bytes.fromhex(tree))
+        refs.move(self._repository, self._objects, ref, commit)
         return Snapshot(commit, tree, ref)
 
     def _write_commit(self, items: dict[str, Item], reason: str, parent: str | None) -> str:
@@ -131,9 +132,7 @@ class Snapshots:
                 return
         except zlib.error:
             pass
-        raise errors.Refusal(
-            "git.snapshot-unreadable", f"object {name} of a snapshot is missing or damaged", hint="git fsck"
-        )
+        raise errors.Refusal(UNREADABLE, f"object {name} of a snapshot is missing or damaged", hint="git fsck")
 
     def _head_commit(self) -> str | None:
         return None if self._repository.head_is_unborn else str(self._repository.head.target)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.app.ports import Conflict, Snapshot
+from idumb.domain import errors
 from idumb.domain.ledger import Change, Entry
 from idumb.git import comparing, opened, patch, restore, scan_cache, scanner, snapshot
 from idumb.git.discover import Repository
@@ -56,7 +57,15 @@ class GitTrees:
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         tree = self.scan(also)
-        return self.snapshots.take(ref, tree, reason, self.scans.top)
+        try:
+            return self.snapshots.take(ref, tree, reason, self.scans.top)
+        except errors.Refusal as refusal:
+            if refusal.code != snapshot.UNREADABLE:
+                raise
+        # `git gc --prune=now` may have removed what was scanned and not yet kept: write all of it again.
+        self._scanner = scanner.Scanner(self._place, self.repository)
+        self._snapshots = None
+        return self.snapshots.take(ref, self.scan(also), reason, self.scans.top)
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)

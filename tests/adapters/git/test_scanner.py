@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -292,15 +293,25 @@ def test_a_large_file_is_stored_whole(sandbox: GitSandbox, trees: GitTrees, monk
     assert content(trees, trees.scan(), "big") == data
 
 
-def test_deep_folders_need_no_deep_recursion(sandbox: GitSandbox, trees: GitTrees) -> None:
+@pytest.fixture
+def deep(sandbox: GitSandbox) -> Iterator[int]:
+    """A file below more folders than Python recurses; returns how many."""
+    count = 1200
     here = os.open(sandbox.root, os.O_RDONLY)
-    for _ in range(1200):
+    for _ in range(count):
         os.mkdir("d", dir_fd=here)
         here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
         os.close(above)
     os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=here))
     os.close(here)
-    assert trees.changes("4b825dc642cb6eb9a060e54bf8d69288fbee4904", trees.scan())[0].path.count("/") == 1200
+    yield count
+    # pytest's own cleaning recurses
+    subprocess.run(["rm", "-rf", sandbox.root / "d"], check=True)
+
+
+def test_deep_folders_need_no_deep_recursion(trees: GitTrees, deep: int) -> None:
+    (change,) = trees.changes("4b825dc642cb6eb9a060e54bf8d69288fbee4904", trees.scan())
+    assert change.path.count("/") == deep
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

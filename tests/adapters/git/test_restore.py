@@ -1,0 +1,264 @@
+"""Restoring: path by path, compare-and-swap, all or nothing, never outside the tree. R-GIT-3, F1, F2, F17-F20."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from idumb.app.ports import Conflict
+from idumb.git import restore
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox, work_tree
+
+
+def test_restore_undoes_edits_creations_and_deletions(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "1\r\n", "gone/deep": "2", "other": "x"})
+    sandbox.link("link", "a")
+    before, base = work_tree(sandbox.root), trees.scan()
+    sandbox.write_all({"a": "9", "new/deep/file": "n"})
+    sandbox.remove("gone")
+    sandbox.remove("link")
+    sandbox.link("link", "elsewhere")
+    after = trees.scan()
+    paths = [change.path for change in trees.changes(base, after)]
+    assert trees.restore(base, after, paths) == ()
+    assert work_tree(sandbox.root) == before
+    assert trees.scan() == base
+
+
+def test_restore_keeps_a_file_the_user_changed_since_and_then_writes_nothing(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    sandbox.write_all({"a": "1", "b": "1", "c": "1", "d": "1"})
+    base = trees.scan()
+    sandbox.write_all({"a": "2", "b": "2", "new": "2", "c": "2"})
+    sandbox.remove("d")
+    after = trees.scan()
+    sandbox.write_all({"b": "mine", "new": "mine", "d": "mine"})
+    sandbox.remove("c")
+    before = work_tree(sandbox.root)
+    assert trees.restore(base, after, ["a", "b", "c", "d", "new"]) == (
+        Conflict("b", "was changed since"),
+        Conflict("c", "was deleted since"),
+        Conflict("d", "was created since"),
+        Conflict("new", "was changed since"),
+    )
+    assert work_tree(sandbox.root) == before
+
+
+def test_restore_takes_a_path_that_is_as_wanted_for_done(sandbox: GitSandbox, trees: GitTrees) -> None:
+    place = sandbox.write("a", "1")
+    base = trees.scan()
+    sandbox.write("a", "2")
+    after = trees.scan()
+    sandbox.write("a", "1")
+    stamp = place.stat().st_mtime_ns
+    assert trees.restore(base, after, ["a"]) == ()
+    assert place.stat().st_mtime_ns == stamp
+
+
+def test_force_skips_the_comparison(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
+    base = trees.scan()
+    sandbox.write("a", "mine")
+    assert trees.restore(base, base, ["a"], force=True) == ()
+    assert sandbox.read("a") == "1"
+
+
+def test_a_file_that_a_crash_emptied_is_called_so(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """M3."""
+    sandbox.write("a", "1")
+    base = trees.scan()
+    sandbox.write("a", "2")
+    after = trees.scan()
+    sandbox.write("a", "")
+    (conflict,) = trees.restore(base, after, ["a"])
+    assert "crash" in conflict.why
+
+
+def test_a_change_of_mode_alone_is_a_conflict_and_can_be_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
+    place = sandbox.write("a", "1", mode=0o644)
+    base = trees.scan()
+    place.chmod(0o755)
+    assert trees.restore(base, trees.scan(), ["a"]) == ()
+    assert stat.S_IMODE(place.stat().st_mode) == 0o644
+    sandbox.write("a", "2")
+    after = trees.scan()
+    place.chmod(0o755)
+    (conflict,) = trees.restore(base, after, ["a"])
+    assert conflict == Conflict("a", "has another mode than expected")
+
+
+def test_restore_keeps_permission_bits_that_git_does_not_know(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F20."""
+    place = sandbox.write("a", "1", mode=0o640)
+    base = trees.scan()
+    sandbox.write("a", "2")
+    assert trees.restore(base, trees.scan(), ["a"]) == ()
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
+
+
+def test_a_new_file_gets_the_mode_of_the_umask(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("run", "1", mode=0o755)
+    base = trees.scan()
+    sandbox.remove("run")
+    old = os.umask(0o027)
+    try:
+        assert trees.restore(base, trees.scan(), ["run"]) == ()
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((sandbox.root / "run").stat().st_mode) == 0o750
+
+
+_NEVER = [".git/config", ".GIT/config", "sub/.git/hooks/x", ".idumb/brain", ".planning/x", "../x", "/etc/x"]
+
+
+@pytest.mark.parametrize("path", _NEVER)
+def test_restore_of_a_protected_path_is_a_programming_error(trees: GitTrees, path: str) -> None:
+    tree = trees.scan()
+    with pytest.raises(ValueError, match="never restores"):
+        trees.restore(tree, tree, [path])
+
+
+def test_nothing_is_written_through_a_folder_that_became_a_link(
+    sandbox: GitSandbox, trees: GitTrees, tmp_path: Path
+) -> None:
+    """F19."""
+    sandbox.write("d/e/a", "1")
+    base = trees.scan()
+    sandbox.write("d/e/a", "2")
+    after = trees.scan()
+    outside = tmp_path / "outside"
+    (outside / "e").mkdir(parents=True)
+    (outside / "e/a").write_text("2")
+    sandbox.remove("d")
+    sandbox.link("d", str(outside))
+    assert trees.restore(base, after, ["d/e/a"]) == (Conflict("d/e/a", "cannot be reached: d/ is a link now"),)
+    assert trees.restore(base, after, ["d/e/a"], force=True) != ()
+    assert (outside / "e/a").read_text() == "2"
+
+
+def test_a_link_is_replaced_and_not_followed(sandbox: GitSandbox, trees: GitTrees, tmp_path: Path) -> None:
+    sandbox.write("a", "1")
+    base = trees.scan()
+    (tmp_path / "outside").write_text("keep")
+    sandbox.remove("a")
+    sandbox.link("a", str(tmp_path / "outside"))
+    assert trees.restore(base, trees.scan(), ["a"]) == ()
+    assert (tmp_path / "outside").read_text() == "keep"
+    assert not (sandbox.root / "a").is_symlink()
+    assert sandbox.read("a") == "1"
+
+
+def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "file", "b/c/inner": "x"})
+    before, base = work_tree(sandbox.root), trees.scan()
+    sandbox.remove("a")
+    sandbox.remove("b")
+    sandbox.write_all({"a/x/y": "y", "a/z": "z", "b": "file"})
+    after = trees.scan()
+    assert trees.restore(base, after, [change.path for change in trees.changes(base, after)]) == ()
+    assert work_tree(sandbox.root) == before
+
+
+def test_a_folder_with_a_file_of_somebody_else_is_not_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "file", ".gitignore": "*.log\n"})
+    base = trees.scan()
+    sandbox.remove("a")
+    sandbox.write("a/x", "x")
+    after = trees.scan()
+    sandbox.write("a/mine.log", "ignored, so in no snapshot")
+    expected = (Conflict("a", "is a folder now, which holds a/mine.log"),)
+    assert trees.restore(base, after, ["a", "a/x"]) == expected
+    assert trees.restore(base, after, ["a", "a/x"], force=True) == expected
+    assert sandbox.read("a/x") == "x"
+
+
+def test_folders_that_become_empty_go_and_others_stay(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"keep/old": "1", ".gitignore": "*.log\n"})
+    base = trees.scan()
+    sandbox.write_all({"keep/new": "1", "made/by/task": "1", "mixed/task": "1", "mixed/own.log": "1"})
+    after = trees.scan()
+    assert trees.restore(base, after, ["keep/new", "made/by/task", "mixed/task"]) == ()
+    assert sorted(os.listdir(sandbox.root)) == [".git", ".gitignore", "keep", "mixed"]
+    assert os.listdir(sandbox.root / "mixed") == ["own.log"]
+
+
+def test_a_fifo_in_the_place_of_a_file_is_a_conflict(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
+    base = trees.scan()
+    sandbox.remove("a")
+    os.mkfifo(sandbox.root / "a")
+    assert trees.restore(base, base, ["a"], force=True) == (Conflict("a", "is neither file nor link now"),)
+
+
+def test_a_submodule_is_a_conflict(sandbox: GitSandbox, trees: GitTrees, tmp_path: Path) -> None:
+    """F11."""
+    library = GitSandbox.create(tmp_path / "library")
+    library.commit()
+    empty = trees.scan()
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    (conflict,) = trees.restore(empty, trees.scan(), ["lib"])
+    assert "submodule" in conflict.why
+
+
+def test_a_write_between_check_and_restore_is_seen(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("a", "1")
+    base = trees.scan()
+    sandbox.write("a", "2")
+    after = trees.scan()
+    check = restore._blocked
+
+    def late(*arguments: object) -> str | None:
+        sandbox.write("a", "mine")
+        return check(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(restore, "_blocked", late)
+    assert trees.restore(base, after, ["a"]) == (Conflict("a", "was changed while it was restored"),)
+    assert sandbox.read("a") == "mine"
+
+
+def test_a_temporary_file_of_a_killed_restore_does_not_stay(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("d/a", "1")
+    base = trees.scan()
+    sandbox.write("d/a", "2")
+    after = trees.scan()
+
+    def killed(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(os, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            trees.restore(base, after, ["d/a"])
+    assert len(os.listdir(sandbox.root / "d")) == 2
+    assert trees.restore(base, after, ["d/a"]) == ()
+    assert os.listdir(sandbox.root / "d") == ["a"]
+
+
+def test_odd_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F16."""
+    odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "sp ace /in"]
+    for name in odd:
+        sandbox.write(name, name.encode("utf-8", "surrogateescape"))
+    before, base = work_tree(sandbox.root), trees.scan()
+    for name in odd:
+        sandbox.remove(name)
+    assert trees.restore(base, trees.scan(), odd) == ()
+    assert work_tree(sandbox.root) == before
+
+
+def test_restoring_many_paths_leaves_git_content(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """R-GIT-3: after a rollback `git status` is what it was."""
+    sandbox.write_all({f"d{n % 10}/f{n}": str(n) for n in range(200)})
+    sandbox.commit()
+    base = trees.scan()
+    sandbox.write_all({f"d{n % 10}/f{n}": "changed" for n in range(200)})
+    after = trees.scan()
+    assert trees.restore(base, after, [c.path for c in trees.changes(base, after)]) == ()
+    assert sandbox.status() == []

@@ -1,0 +1,242 @@
+"""Snapshots: complete, durable, kept by a ref, and invisible to the user. R-GIT-1, M1, M9, M11, F5, F22-F24."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.domain import errors
+from idumb.git import discover
+from idumb.git.history import GitHistory
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
+_HOOKS = (
+    "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-index-change",
+    "reference-transaction", "pre-auto-gc", "fsmonitor-watchman",
+)  # fmt: skip
+
+
+def meta(sandbox: GitSandbox, commit: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(sandbox.git("show", f"{commit}:meta.json"))
+    return loaded
+
+
+def canaries(sandbox: GitSandbox, place: Path) -> Path:
+    """Hooks and configured programs that leave a trace when they run."""
+    trace = place / "trace"
+    for name in _HOOKS:
+        sandbox.write(f".git/hooks/{name}", f"#!/bin/sh\necho {name} >> {trace}\n", mode=0o755)
+    for key in ("core.fsmonitor", "diff.external", "core.pager", "gpg.program"):
+        sandbox.git("config", key, str(sandbox.git_dir / "hooks/pre-commit"))
+    sandbox.git("config", "commit.gpgsign", "true")
+    return trace
+
+
+def test_a_snapshot_holds_worktree_index_and_meta(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
+    head = sandbox.commit()
+    sandbox.write("a", "2")
+    found = trees.snapshot(REF, "before T1")
+    assert sandbox.git("rev-parse", f"{found.commit}:worktree") == found.tree == trees.scan()
+    assert sandbox.git("rev-parse", REF) == found.commit
+    index = sandbox.root / "index-copy"
+    index.write_bytes(sandbox.try_git("cat-file", "blob", f"{found.commit}:index").stdout)
+    assert index.read_bytes() == (sandbox.git_dir / "index").read_bytes()
+    assert meta(sandbox, found.commit) == {
+        "reason": "before T1", "head": head, "branch": "refs/heads/main", "in_progress": [],
+    }  # fmt: skip
+    assert sandbox.git("log", "-1", "--format=%an <%ae>", found.commit) == "idumb <idumb@localhost>"
+
+
+def test_meta_says_what_a_tree_cannot_hold(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F20."""
+    sandbox.write("secret", "s", mode=0o600)
+    (sandbox.root / "empty/inner").mkdir(parents=True)
+    os.mkfifo(sandbox.root / "pipe")
+    sandbox.write("na\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "x")
+    found = meta(sandbox, trees.snapshot(REF, "r").commit)
+    assert found["modes"] == {"secret": "600"}
+    assert found["empty_folders"] == ["empty/inner/"]
+    assert found["skipped"] == {"pipe": "neither file, link nor folder"}
+
+
+def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
+    sandbox: GitSandbox, trees: GitTrees, history: GitHistory, tmp_path: Path
+) -> None:
+    sandbox.write_all({"a": "1", "b": "1"})
+    sandbox.commit()
+    trace = canaries(sandbox, tmp_path)
+    sandbox.write_all({"a": "2", "new": "n"})
+    sandbox.git("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "add", "a")
+    sandbox.write("a", "3")
+    before = sandbox.ledger()
+    trace.unlink(missing_ok=True)
+    one = trees.snapshot(REF, "r")
+    trees.snapshot(REF + "2", "r")
+    trees.diff(one.tree, trees.scan())
+    trees.line_counts(one.tree, trees.scan())
+    trees.restore(one.tree, one.tree, ["a"])
+    history.uncommitted(["a"])
+    history.obstacle()
+    history.head()
+    trees.close()
+    assert not trace.exists()
+    # `ledger` lets git look at refs, which may run a hook or two
+    assert sandbox.ledger() == before
+
+
+@pytest.mark.parametrize("state", ["unborn", "detached", "linked"])
+def test_a_snapshot_works_in_unusual_states(sandbox: GitSandbox, tmp_path: Path, state: str) -> None:
+    """F7, F8, F10."""
+    sandbox.write("a", "1")
+    root = sandbox.root
+    if state != "unborn":
+        sandbox.commit()
+    if state == "detached":
+        sandbox.git("checkout", "-q", "--detach")
+    if state == "linked":
+        root = tmp_path / "side"
+        sandbox.git("worktree", "add", "-q", str(root))
+    place = discover.find(str(root))
+    found = GitTrees(place).snapshot(REF, "r")
+    assert list(sandbox.tree(found.tree)) == ["a"]
+    expected = {"unborn": "refs/heads/main", "detached": None, "linked": "refs/heads/side"}
+    assert meta(sandbox, found.commit)["branch"] == expected[state]
+
+
+def test_a_snapshot_survives_garbage_collection(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """M9, F24."""
+    sandbox.write("a", "only in the snapshot")
+    found = trees.snapshot(REF, "r")
+    sandbox.remove("a")
+    sandbox.git("gc", "--quiet", "--prune=now")
+    assert trees.restore(found.tree, trees.scan(), ["a"]) == ()
+    assert sandbox.read("a") == "only in the snapshot"
+
+
+def test_scanning_goes_on_when_objects_that_no_ref_held_were_collected(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "1", "d/b": "1"})
+    trees.scan()
+    sandbox.git("gc", "--quiet", "--prune=now")
+    sandbox.write("a", "2")
+    found = trees.snapshot(REF, "r")
+    assert sandbox.git("fsck", "--no-dangling") == ""
+    assert sorted(sandbox.tree(found.tree)) == ["a", "d/b"]
+
+
+def test_a_snapshot_with_a_missing_object_is_refused(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
+    tree = trees.scan()
+    oid = trees.entry(tree, "a")
+    assert oid is not None
+    (sandbox.git_dir / "objects" / oid.oid[:2] / oid.oid[2:]).unlink()
+    with pytest.raises(errors.Refusal) as caught:
+        trees.keep(REF, tree, "r")
+    assert caught.value.code == "git.snapshot-unreadable"
+    assert sandbox.refs("refs/idumb/") == {}
+
+
+def test_a_damaged_tree_is_noticed(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
+    tree = trees.scan()
+    path = sandbox.git_dir / "objects" / tree[:2] / tree[2:]
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(errors.Refusal, match="missing or damaged"):
+        trees.keep(REF, tree, "r")
+
+
+def test_keep_makes_a_ref_for_a_scanned_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
+    tree = trees.scan()
+    first = trees.keep(REF, tree, "candidate")
+    second = trees.keep(REF + "2", tree, "candidate", first.commit)
+    assert first.tree == second.tree == tree
+    assert sandbox.git("rev-parse", f"{second.commit}^") == first.commit
+
+
+def test_a_ref_can_be_taken_again_after_a_crash(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
+    trees.snapshot(REF, "r")
+    sandbox.write("a", "2")
+    found = trees.snapshot(REF, "r")
+    assert sandbox.git("rev-parse", REF) == found.commit
+
+
+def test_refs_outside_our_own_are_never_written(sandbox: GitSandbox, trees: GitTrees, history: GitHistory) -> None:
+    with pytest.raises(ValueError, match="refs/idumb/"):
+        trees.keep("refs/heads/main", trees.scan(), "r")
+    with pytest.raises(ValueError, match="refs/idumb/"):
+        history.delete_ref("refs/heads/main", "0" * 40)
+
+
+def test_blobs_are_kept_under_a_ref_and_found_again(sandbox: GitSandbox, trees: GitTrees) -> None:
+    oid = trees.store(b"the plan\r\n")
+    trees.keep_blobs("refs/idumb/plans/1", {"1-PLAN.md": oid}, "locked")
+    sandbox.git("gc", "--quiet", "--prune=now")
+    assert trees.kept_blobs("refs/idumb/plans/1") == {"1-PLAN.md": oid}
+    assert trees.read(oid) == b"the plan\r\n"
+    assert trees.kept_blobs("refs/idumb/plans/2") == {}
+
+
+def test_refs_are_listed_and_deleted_by_expected_value(
+    sandbox: GitSandbox, trees: GitTrees, history: GitHistory
+) -> None:
+    found = trees.snapshot(REF, "r")
+    assert history.refs("refs/idumb/") == {REF: found.commit}
+    with pytest.raises(errors.Refusal) as caught:
+        history.delete_ref(REF, "1" * 40)
+    assert caught.value.code == "git.ref-moved"
+    history.delete_ref(REF, found.commit)
+    history.delete_ref(REF, found.commit)
+    assert history.refs("refs/idumb/") == {}
+
+
+def test_an_unchanged_tree_writes_no_blob_and_no_tree_again(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({f"d{n}/f": str(n) for n in range(5)})
+    trees.snapshot(REF, "r")
+    before = int(sandbox.git("count-objects").split()[0])
+    trees.snapshot(REF + "2", "r")
+    # one commit; the outer tree and meta.json are those of the first
+    assert int(sandbox.git("count-objects").split()[0]) <= before + 1
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: fsync calls are NOT counted")
+def test_every_object_and_ref_of_a_snapshot_is_forced_to_disk(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """M1, M2: libgit2 forces nothing unless it is told to."""
+    sandbox.write("a", "1")
+    code = (
+        "from idumb.git import discover, trees; t = trees.GitTrees(discover.find('.'));"
+        f"s = t.snapshot({REF!r}, 'r'); print(s.commit, s.tree, t.entry(s.tree, 'a').oid)"
+    )
+    out = tmp_path / "strace"
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync,rename,link", "-o", str(out), sys.executable, "-c", code],
+        cwd=sandbox.root, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "ptrace" in done.stderr:
+        pytest.skip("tracing is not permitted here: fsync calls are NOT counted")
+    assert done.returncode == 0, done.stderr
+    calls = [line for line in out.read_text().splitlines() if "sync(" in line]
+    for oid in done.stdout.split():
+        assert any(f"objects/{oid[:2]}>" in line for line in calls), f"the folder of {oid} is not forced"
+    assert len([line for line in calls if "tmp_obj" in line or "/objects/" in line]) >= 10
+    assert any("refs/idumb/worktrees/main/runs/r1/T1/1>" in line for line in calls)
+    assert any(f"{sandbox.git_dir}/refs>" in line for line in calls)
+
+
+def test_the_folder_of_idumb_is_private(sandbox: GitSandbox, trees: GitTrees) -> None:
+    trees.scan()
+    mode = (sandbox.git_dir / "idumb/worktrees/main").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o700
