@@ -170,6 +170,8 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
         max_attempts=request.max_attempts,
         workspace=request.workspace,
     )
+    titles = {t: contract.tasks[t].title for t in contract.order}
+    services.reporter.begin(titles, schedule.statuses(contract, journal.state))
     try:
         recovery.recover(bench)
         recovery.resolve_waiting(bench)

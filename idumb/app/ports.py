@@ -305,6 +305,9 @@ class Asker(Protocol):
 class Reporter(Protocol):
     """Shows progress; must not fail the run. Receives every event once it is durable, and notes before."""
 
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        """The tasks of the run that is about to go on, in execution order, and where each is."""
+
     def event(self, event: Event) -> None: ...
 
     def note(self, text: str) -> None: ...

@@ -10,6 +10,7 @@ from idumb.app.attempt import Attempt, Bench, evidence_payload
 from idumb.app.services import Services
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
+from idumb.domain.plan import Task
 from idumb.domain.run import RunState
 
 BRAIN = ".idumb/brain"
@@ -38,6 +39,21 @@ def checkpoint(bench: Bench, attempt: Attempt) -> None:
         state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
     )
     bench.services.reports.write(checkpoint_path(state.phase, attempt.task.id), text)
+
+
+def checkpoint_again(services: Services, state: RunState, task: Task) -> None:
+    """The same document, made from the log."""
+    attempt = state.tasks[task.id].attempt
+    evidence: list[Mapping[str, Any]] = []
+    lines: list[Mapping[str, Any]] = []
+    for event in services.log.events(run=state.id, task=task.id):
+        if event.attempt == attempt and event.kind == "evidence.recorded":
+            evidence.append(event.payload)
+        elif event.attempt == attempt and event.kind == "attempt.finished":
+            lines = list(event.payload["ledger"])
+    services.reports.write(
+        checkpoint_path(state.phase, task.id), services.documents.checkpoint(state, task, evidence, lines)
+    )
 
 
 def progress(bench: Bench, *, now: bool = False) -> None:

@@ -117,7 +117,7 @@ def undo(services: Services, *, yes: bool) -> Result:
     return Result(
         {
             "undone": event.operation,
-            "what": words,
+            "what": words.removeprefix("undo of "),
             "phase": state.phase,
             "paths": list(target.paths),
             "tasks": list(target.tasks),
@@ -318,10 +318,16 @@ def _commit(services: Services, state: RunState, paths: Sequence[str], subject: 
 
 
 def _publish(services: Services, contract: Contract, state: RunState, tasks: Sequence[str]) -> None:
-    """Progress is trimmed to match; checkpoint files of rolled-back tasks go, or come back."""
+    """Progress is trimmed to match; checkpoint files of rolled-back tasks go, or come back; all in one commit."""
+    touched = []
     for task in tasks:
         known = state.tasks.get(task)
+        touched.append(publish.checkpoint_path(state.phase, task))
         if known is not None and known.checkpoint is None:
-            services.reports.remove(publish.checkpoint_path(state.phase, task))
+            services.reports.remove(touched[-1])
+        elif known is not None and task in contract.tasks:
+            publish.checkpoint_again(services, state, contract.tasks[task])
     if set(contract.order) == set(state.tasks):
-        publish.ending(services, contract, state)
+        touched += publish.ending(services, contract, state)
+    if services.settings.git.commit_reports and state.policy == "task":
+        publish.commit_reports(services, state, tuple(dict.fromkeys(touched)))

@@ -71,20 +71,8 @@ def _attempts(services: Services, state: RunState, task: str) -> list[dict[str, 
         elif event.kind == "evidence.recorded":
             row["evidence"].append(dict(event.payload))
         elif event.kind == "attempt.finished":
-            row |= {
-                k: event.payload.get(k)
-                for k in (
-                    "outcome",
-                    "verdict",
-                    "reason",
-                    "ledger",
-                    "residue",
-                    "feedback",
-                    "seconds",
-                    "builder",
-                    "deviations",
-                )
-            }
+            keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations")
+            row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
         elif event.kind == "checkpoint.recorded":

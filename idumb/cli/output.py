@@ -42,6 +42,9 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
         print_object(command, {}, error=error)
         return problem.exit_code
     _complain(problem.code, problem.message, problem.hint, findings)
+    for kind in ("tasks", "paths"):
+        if details.get(kind):
+            write(sys.stderr, f"  {kind}: {escaped(', '.join(details[kind][:20]))}\n")
     return problem.exit_code
 
 

@@ -6,12 +6,17 @@ import json
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from idumb.app import ports
     from idumb.bootstrap import Wired
     from idumb.domain.event import Event
 
 
 class Silent:
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        pass
+
     def event(self, event: Event) -> None:
         pass
 
@@ -24,6 +29,9 @@ class EventLines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: TextIO | None = stream
+
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        pass
 
     def event(self, event: Event) -> None:
         if self._stream is None:

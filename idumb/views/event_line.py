@@ -19,12 +19,16 @@ class Knowledge:
 
     titles: Mapping[str, str] = field(default_factory=dict)
     escape: Callable[[str], str] = markup.visible
-    order: tuple[str, ...] = ()
+    positions: dict[str, int] = field(default_factory=dict)
     checkpoints: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def begin(self, titles: Mapping[str, str]) -> None:
+        self.titles = titles
+        self.positions = {task_id: i for i, task_id in enumerate(titles, 1)}
 
     def learn(self, event: Event) -> None:
         if event.kind == "run.started":
-            self.order = tuple(task_id for task_id, _ in event.payload["tasks"])
+            self.positions = {task_id: i for i, (task_id, _) in enumerate(event.payload["tasks"], 1)}
         elif event.kind == "checkpoint.recorded":
             self.checkpoints[event.task or ""] = event.payload
 
@@ -34,9 +38,9 @@ class Knowledge:
     def named(self, event: Event) -> str:
         """`[2/5] T1-02 Unique slugs`, as far as it is known."""
         task_id = event.task or ""
-        order = tuple(self.titles) or self.order
         title = self.titles.get(task_id) or event.payload.get("title") or ""
-        number = f"[{order.index(task_id) + 1}/{len(order)}] " if task_id in order else ""
+        position = self.positions.get(task_id)
+        number = f"[{position}/{len(self.positions)}] " if position else ""
         return f"{number}{self.text(task_id)}" + (f" {self.text(title)}" if title else "")
 
     def because(self, payload: Mapping[str, Any]) -> str:

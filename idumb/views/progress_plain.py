@@ -21,6 +21,9 @@ class PlainProgress:
         self._stream: TextIO | None = stream
         self._known = event_line.Knowledge({} if titles is None else titles, escape)
 
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        self._known.begin(titles)
+
     def event(self, event: Event) -> None:
         line = event_line.render(event, self._known)
         if line is not None:
