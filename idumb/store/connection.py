@@ -42,7 +42,7 @@ class Database:
 
     def read(self, query: Callable[[sqlite3.Connection], T], empty: T) -> T:
         """What `query` makes of the database; `empty` when there is none yet. Raises StoreError."""
-        with self._lock, _translated(self.path):
+        with self._lock, translated(self.path):
             connection = self._open(create=False)
             return empty if connection is None else query(connection)
 
@@ -52,7 +52,7 @@ class Database:
         Where another process is in the way it is run again from its start, so it must have no effect but the
         database's. Raises StoreError; then nothing of it is kept.
         """
-        with self._lock, _translated(self.path):
+        with self._lock, translated(self.path):
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     return self._once(transaction)
@@ -189,7 +189,7 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-class _translated(contextlib.AbstractContextManager[None]):  # noqa: N801 - used like a function
+class translated(contextlib.AbstractContextManager[None]):  # noqa: N801 - used like a function
     """Turns what SQLite and the system say into StoreError, with the next step."""
 
     def __init__(self, path: str) -> None:

@@ -33,11 +33,13 @@ class FileOwnership:
     def acquire(self, command: str) -> int:
         if self._lock is not None:
             raise _held(self._holder())
-        folders.make_private(self._folder)
-        lock = self._locked()
+        with connection.translated(self._folder):
+            folders.make_private(self._folder)
+            lock = self._locked()
         try:
             since = self._clock.now()
-            _write_card(self._card, command, since)
+            with connection.translated(self._card):
+                _write_card(self._card, command, since)
             fence = self._database.write(functools.partial(_next_fence, self._worktree, command, since))
         except BaseException:
             lock.release()
@@ -55,8 +57,9 @@ class FileOwnership:
         lock, self._lock = self._lock, None
         try:
             with contextlib.suppress(StoreError, OSError):
-                os.unlink(self._card)
                 self._database.set_anchor()
+            with contextlib.suppress(OSError):
+                os.unlink(self._card)
         finally:
             lock.release()
 
@@ -81,6 +84,8 @@ class FileOwnership:
             lock.acquire()
         except filelock.Timeout:
             raise _held(self._holder()) from None
+        except NotImplementedError as error:
+            raise StoreError("lock.unsupported", f"this file system has no locks: {self._folder}") from error
         return lock
 
     def _holder(self) -> Mapping[str, Any]:
