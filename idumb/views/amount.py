@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """`0.8s`, `45s`, `1m05s`, `2h03m`."""
+    """`<0.1s`, `0.8s`, `45s`, `1m05s`, `2h03m`."""
+    if 0 < seconds < 0.05:
+        return "<0.1s"
     if seconds < 9.95:
         return f"{seconds:.1f}s"
     whole = round(seconds)

@@ -12,7 +12,8 @@ def ended(data: phrases.Data) -> str:
     lines = _ENDINGS[data["outcome"]](data)
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    offered = data["outcome"] == "partial"  # then the options have said it already
+    return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
 
 
 def _number(data: phrases.Data, *statuses: str) -> str:
@@ -42,6 +43,7 @@ def _partial(data: phrases.Data) -> list[str]:
     ways = [("Continue", advice.retry(phase) if failed else advice.resume(phase))]
     if failed:
         ways.append(("Debug", advice.show(failed[0])))
+        ways.append(("Roll back", f"idumb rollback {phase} --to start"))
     ways.append(("Verify", f"accept or skip what is left, then {advice.verify(phase)}"))
     ways.append(("Halt", "nothing to do: everything is saved"))
     return [*lines, "", "Options:", *phrases.columns(ways)]
@@ -161,4 +163,5 @@ def verified(data: phrases.Data) -> str:
     lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
+    lines += [] if rows else ["  nothing was there to check: the plan declares no success criterion, invariant or test"]
     return "\n".join([*lines, f"Report: {markup.one_line(data['report'])}", *phrases.commands(data)]) + "\n"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from idumb.views import amount, markup, phrases
 
 _OUTPUT_LINES = 10
-_DIFFERENT = {"passed", "opinion", "unproven"}
+_NOT_BAD = {"passed", "opinion", "unproven"}
 
 
 def show(data: phrases.Data) -> str:
@@ -58,7 +58,9 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     ended = str(attempt.get("outcome") or "not finished").replace("_", " ")
     commit = f", commit {amount.short(attempt['commit'])}" if attempt.get("commit") else ""
     because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
-    lines = [f"Attempt {attempt['attempt']} by {attempt.get('builder') or 'unknown'}: {ended}{took}{commit}{because}"]
+    builder = attempt.get("builder")
+    by = f" by {markup.one_line(builder)}" if isinstance(builder, str) else ""
+    lines = [f"Attempt {attempt['attempt']}{by}: {ended}{took}{commit}{because}"]
     for found in attempt.get("evidence", ()):
         lines += _evidence(found)
     lines += [
@@ -74,7 +76,7 @@ def _evidence(found: phrases.Data) -> list[str]:
     code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
     how = markup.one_line(found.get("command") or found.get("text") or "")
     lines = [f"  {str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}"]
-    if found["result"] in _DIFFERENT or not found.get("output"):
+    if found["result"] in _NOT_BAD or not found.get("output"):
         return lines
     return [*lines, *(f"    | {text}" for text in _last(found["output"]))]
 
@@ -114,7 +116,20 @@ def _where(event: phrases.Data) -> str:
     return f"{event['task']}.{event['attempt']}" if event.get("attempt") else str(event.get("task") or "-")
 
 
-_GISTS = ("subject", "command", "outcome", "result", "status", "tool", "intent", "reason", "choice", "what", "to")
+_GISTS = (
+    "subject",
+    "command",
+    "outcome",
+    "result",
+    "status",
+    "tool",
+    "intent",
+    "reason",
+    "choice",
+    "what",
+    "to",
+    "commit",
+)
 
 
 def _gist(event: phrases.Data) -> str:

@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 from idumb.domain.decision import Answer, Decision
-from idumb.views import markup
+from idumb.views import foreground, markup
 
 _MOST_EVIDENCE = 200
 _TRIES = 3
@@ -34,20 +34,24 @@ class Terminal:
         self._who = who
 
     def ask(self, decision: Decision) -> Answer | None:
-        try:
-            self._say(question(decision))
-            for _ in range(_TRIES):
-                self._say("Your choice (empty: no answer): ")
-                typed = self._read.readline().strip()
-                if not typed:
-                    self._say("No answer.\n")
-                    return None
-                choice = chosen(decision, typed)
-                if choice is not None:
-                    return Answer(decision.id, choice, self._who)
-                self._say(f"That is none of: {', '.join(c.id for c in decision.choices)}.\n")
-        except (OSError, ValueError):
-            return None  # a terminal that went away decides nothing
+        with foreground.taken():
+            try:
+                return self._asked(decision)
+            except (OSError, ValueError):
+                return None  # a terminal that went away decides nothing
+
+    def _asked(self, decision: Decision) -> Answer | None:
+        self._say(question(decision))
+        for _ in range(_TRIES):
+            self._say("Your choice (empty: no answer): ")
+            typed = self._read.readline().strip()
+            if not typed:
+                self._say("No answer.\n")
+                return None
+            choice = chosen(decision, typed)
+            if choice is not None:
+                return Answer(decision.id, choice, self._who)
+            self._say(f"That is none of: {', '.join(c.id for c in decision.choices)}.\n")
         return None
 
     def _say(self, text: str) -> None:

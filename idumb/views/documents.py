@@ -37,8 +37,18 @@ class MarkdownDocuments:
     def state(self, existing: str | None, state: RunState, *, version: str, now: str, result: str) -> str:
         from idumb.views import state_json
 
-        entry = state_json.Entry(now, f"execute-phase:{state.phase}", result)
-        return state_json.render(_object(existing), now=now, version=version, phase=_phase(state), history=[entry])
+        old, phase = _object(existing) or {}, _phase(state)
+        entry = state_json.Entry(now, f"execute-phase:{state.phase}", result, state.id)
+        newly = phase == "verified" and old.get("phase") != phase
+        return state_json.render(
+            old,
+            now=now,
+            version=version,
+            phase=phase,
+            validated_at=now if newly else None,
+            validations=int(old.get("validationCount") or 0) + 1 if newly else None,
+            history=[entry],
+        )
 
     def summary(
         self,

@@ -22,6 +22,7 @@ class PlainProgress:
         self._known = event_line.Knowledge({} if titles is None else titles, escape)
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        del statuses  # lines tell what happens, not where everything is
         self._known.begin(titles)
 
     def event(self, event: Event) -> None:

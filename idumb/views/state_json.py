@@ -14,15 +14,17 @@ MOST_HISTORY = 50
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the history. `action` is `execute-phase:N`, `result` pass, partial or fail."""
+    """One line of the history: a run, as it stands. `action` is `execute-phase:N`, `result` pass, partial or fail."""
 
     timestamp: str
     action: str
     result: str
+    run: str = ""
     agent: str = "idumb"
 
     def as_dict(self) -> dict[str, str]:
-        return {"timestamp": self.timestamp, "action": self.action, "agent": self.agent, "result": self.result}
+        line = {"timestamp": self.timestamp, "action": self.action, "agent": self.agent, "result": self.result}
+        return {**line, "run": self.run} if self.run else line
 
 
 def fields(
@@ -39,7 +41,7 @@ def fields(
     """The new state from the file's present content (None: there is none) and what is known now.
 
     None leaves a value as it is; `version` is for a new file, an old one keeps its own. `history` are all entries
-    known; those that the file has already are not doubled.
+    known; a run that the file has already is not doubled but brought up to date.
     As in iDumb the list is held at fifty entries, unless the file came with more: the event log keeps everything.
     """
     old = dict(existing or {})
@@ -68,9 +70,14 @@ def _history(old: object, entries: Sequence[Entry]) -> list[Any]:
     before = len(kept)
     for entry in entries:
         line = entry.as_dict()
-        if line not in kept:
-            kept.append(line)
+        kept = [k for k in kept if k != line and not _same_run(k, line)]
+        kept.append(line)
     return kept[-max(MOST_HISTORY, before) :]
+
+
+def _same_run(known: object, line: Mapping[str, str]) -> bool:
+    """A run that went on after a halt stays one line, with its newest result."""
+    return isinstance(known, dict) and "run" in line and known.get("run") == line["run"]
 
 
 def render(existing: Mapping[str, Any] | None, **known: Any) -> str:

@@ -170,6 +170,8 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
     lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
     lines += [f"- {markup.prose(task)} was skipped" for task in record.get("skipped", ())]
     lines += [f"- {markup.prose(r['id'])} is not met" for r in record.get("requirements", ()) if not r["met"]]
+    if not record.get("evidence"):
+        lines.append("- The plan declares no success criterion, invariant or test: only the tasks' own checks speak.")
     if not lines:
         return ["None."]
     return [*lines, "", f"When they are closed: `{advice.verify(contract.phase)}`"]

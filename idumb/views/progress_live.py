@@ -1,0 +1,207 @@
+"""Progress on a terminal that can redraw: tasks with their state, the running one with its seconds.
+
+Everything in it is plain text to rich, never markup; a terminal that fails is given up, the run goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TextIO
+
+from idumb.domain import outcome
+from idumb.domain.event import Event
+from idumb.views import amount, event_line, foreground, markup
+from idumb.views.progress_plain import PlainProgress
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+_ROWS = 12
+_TITLE_WIDTH = 48
+_STATUS = {
+    "attempt.started": outcome.RUNNING,
+    "attempt.interrupted": outcome.PENDING,
+    "task.completed": outcome.COMPLETED,
+    "task.carried": outcome.COMPLETED,
+    "task.accepted": outcome.ACCEPTED,
+    "task.failed": outcome.FAILED,
+    "task.skipped": outcome.SKIPPED,
+    "task.waiting": outcome.WAITING,
+    "task.reset": outcome.PENDING,
+}
+_STYLES = {
+    outcome.RUNNING: "bold blue",
+    outcome.COMPLETED: "green",
+    outcome.ACCEPTED: "green",
+    outcome.FAILED: "bold red",
+    outcome.WAITING: "magenta",
+    outcome.BLOCKED: "yellow",
+    outcome.SKIPPED: "dim",
+    outcome.PENDING: "dim",
+}
+_QUIET = frozenset({outcome.PENDING, outcome.READY})
+
+
+@dataclass(slots=True)
+class Board:
+    """What is on show, made from events alone; `since` and `took` in seconds of the monotonic clock."""
+
+    known: event_line.Knowledge
+    status: dict[str, str] = field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
+    took: dict[str, float] = field(default_factory=dict)
+    attempt: dict[str, int] = field(default_factory=dict)
+    last: str = ""
+
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        self.known.begin(titles)
+        self.status = dict(statuses)
+
+    def take(self, event: Event, now: float) -> None:
+        line = event_line.render(event, self.known)
+        if line is not None:
+            self.last = line.strip()
+        task, status = event.task, _STATUS.get(event.kind)
+        if task is None or status is None:
+            return
+        if status == outcome.RUNNING:
+            self.since[task] = now
+            self.attempt[task] = event.attempt or 1
+        elif task in self.since:
+            self.took[task] = self.took.get(task, 0.0) + now - self.since.pop(task)
+        self.status[task] = status
+
+    def order(self) -> list[str]:
+        """Of a run that did not say its tasks, those that were met so far."""
+        return list(self.known.titles or self.known.positions or self.status)
+
+    def window(self, rows: int) -> tuple[list[str], int, int]:
+        """The tasks around the one that runs, and how many are hidden before and after them."""
+        order = self.order()
+        active = [i for i, task in enumerate(order) if self.status.get(task) == outcome.RUNNING]
+        settled = [i for i, task in enumerate(order) if self.status.get(task, outcome.PENDING) not in _QUIET]
+        centre = active[0] if active else max(settled, default=0)
+        first = max(0, min(centre - rows // 2, len(order) - rows))
+        shown = order[first : first + rows]
+        return shown, first, len(order) - first - len(shown)
+
+    def seconds(self, task: str, now: float) -> float | None:
+        started = self.since.get(task)
+        if started is None:
+            return self.took.get(task)
+        return self.took.get(task, 0.0) + now - started
+
+    def summed(self) -> str:
+        values = list(self.status.values())
+        total = len(self.order())
+        parts = [f"{values.count(s)} {s}" for s in _STYLES if s not in _QUIET and s in values]
+        return f"{', '.join(parts) or 'nothing done yet'} of {amount.counted(total, 'task')}"
+
+
+class LiveProgress:
+    """A `Reporter` that redraws a table; on a stream that is no capable terminal it writes plain lines instead."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        titles: Mapping[str, str] | None = None,
+        escape: Callable[[str], str] = markup.visible,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        from rich.console import Console
+
+        known = event_line.Knowledge({} if titles is None else titles, escape)
+        self.board = Board(known)
+        self._clock = clock
+        self._console: Console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        capable = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._plain = None if capable else PlainProgress(stream, known.titles, escape)
+        self._live: Live | None = None
+        self._broken = False
+
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        self.board.begin(titles, statuses)
+        if self._plain is not None:
+            self._plain.begin(titles, statuses)
+
+    def event(self, event: Event) -> None:
+        if self._plain is not None:
+            self._plain.event(event)
+            return
+        self.board.take(event, self._clock())
+        if event.kind == "attempt.started":
+            self._guarded(self._start)
+
+    def note(self, text: str) -> None:
+        if self._plain is not None:
+            self._plain.note(text)
+        else:
+            self.board.last = self.board.known.text(text)
+
+    def pause(self) -> None:
+        self._guarded(self._end)
+
+    def resume(self) -> None:
+        """Nothing: the next attempt starts the display again."""
+
+    def stop(self) -> None:
+        """Leave the last picture on the screen."""
+        self._guarded(self._end)
+        foreground.leave(self)
+
+    def _start(self) -> None:
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = Live(get_renderable=self.picture, console=self._console, refresh_per_second=8)
+            foreground.register(self)
+            self._live.start()
+
+    def _end(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        if self._broken:
+            return
+        try:
+            action()
+        except (OSError, ValueError):
+            self._broken = True
+
+    def picture(self) -> RenderableType:
+        """The table as it is now; called by rich several times a second."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        now = self._clock()
+        shown, before, after = self.board.window(max(3, min(_ROWS, self._console.height - 6)))
+        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+        for task in shown:
+            table.add_row(*self._row(task, now))
+        hidden = f" ({before} before, {after} after these)" if before or after else ""
+        width = max(20, self._console.width - 1)
+        return Group(
+            table,
+            Text(markup.clip(self.board.summed() + hidden, width)),
+            Text(markup.clip(self.board.last, width), style="dim"),
+        )
+
+    def _row(self, task: str, now: float) -> tuple[Any, ...]:
+        from rich.spinner import Spinner
+        from rich.text import Text
+
+        status = self.board.status.get(task, outcome.PENDING)
+        style = _STYLES.get(status, "")
+        seconds = self.board.seconds(task, now)
+        took = "" if seconds is None else amount.duration(seconds)
+        if self.board.attempt.get(task, 1) > 1:
+            took += f" attempt {self.board.attempt[task]}"
+        title = markup.clip(self.board.known.text(self.board.known.titles.get(task, "")), _TITLE_WIDTH)
+        sign = Spinner("line", style=style) if status == outcome.RUNNING else Text(" ")
+        return sign, Text(task), Text(title), Text(status, style=style), Text(took)
