@@ -6,9 +6,14 @@ import sys
 
 
 def main() -> None:
-    from idumb.cli import main as command_line
+    from idumb.cli import quick
 
-    sys.exit(command_line.run(sys.argv[1:]))
+    code = quick.answer(sys.argv[1:])
+    if code is None:
+        from idumb.cli import main as command_line
+
+        code = command_line.run(sys.argv[1:])
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from idumb import __version__
 from idumb.git import discover
 
+TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from idumb.app import ports
     from idumb.domain.settings import Settings

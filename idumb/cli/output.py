@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
 from idumb.domain import errors
 
+TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from idumb.app.result import Result
 
 
@@ -31,6 +32,16 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) 
     if result.failure is not None:
         _complain(*result.failure)
     return result.exit_code
+
+
+def show(command: str, data: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the data of a reading command that cannot fail any more."""
+    if as_json:
+        print_object(command, data)
+    else:
+        from idumb.views import answer
+
+        write(sys.stdout, answer.render(command, data))
 
 
 def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:

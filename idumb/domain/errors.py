@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from idumb.domain.finding import Finding
 
 EXIT_DONE = 0

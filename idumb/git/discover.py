@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from idumb.domain import errors
 
@@ -14,16 +13,20 @@ MAIN = "main"
 _HINT = "run idumb in a folder of a git repository, or make one with: git init"
 
 
-class Repository(NamedTuple):
+class Repository:
     """Absolute real paths. `worktree_id` is `main`, or the name git gave to a linked worktree.
 
     `git_dir` holds HEAD and index of this work tree; `common_dir` holds what all work trees share.
+    A plain class, because `idumb status` makes one and typing or dataclasses would cost it more than all else.
     """
 
-    root: str
-    git_dir: str
-    common_dir: str
-    worktree_id: str
+    __slots__ = ("common_dir", "git_dir", "root", "worktree_id")
+
+    def __init__(self, root: str, git_dir: str, common_dir: str, worktree_id: str) -> None:
+        self.root = root
+        self.git_dir = git_dir
+        self.common_dir = common_dir
+        self.worktree_id = worktree_id
 
     @property
     def state_dir(self) -> str:
