@@ -132,9 +132,10 @@ class Wired:
 
     @cached_property
     def interrupts(self) -> SignalInterrupts:
+        from idumb.domain.errors import Interrupted
         from idumb.system.signals import SignalInterrupts
 
-        return SignalInterrupts()
+        return SignalInterrupts(Interrupted)
 
     @cached_property
     def gates(self) -> Sequence[ports.Gate]:

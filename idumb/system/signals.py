@@ -1,21 +1,23 @@
-"""Signals become `Interrupted` where stopping is safe; a second one stops at once, which recovery copes with."""
+"""Signals become an exception where stopping is safe; a second one stops at once, which recovery copes with."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-
-from idumb.domain.errors import Interrupted
 
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalInterrupts:
-    """Implements the `Interrupts` port. `install` takes the signals over for the rest of the process."""
+    """Implements the `Interrupts` port; `interrupted` makes the exception from a signal's number.
 
-    def __init__(self) -> None:
+    `install` takes the signals over for the rest of the process.
+    """
+
+    def __init__(self, interrupted: Callable[[int], Exception]) -> None:
+        self._interrupted = interrupted
         self._received: int | None = None
         self._armed = False
 
@@ -25,7 +27,7 @@ class SignalInterrupts:
 
     def check(self) -> None:
         if self._received is not None:
-            raise Interrupted(self._received)
+            raise self._interrupted(self._received)
 
     @contextlib.contextmanager
     def armed(self) -> Iterator[None]:
@@ -41,4 +43,4 @@ class SignalInterrupts:
         self._received = number
         if self._armed or second:
             self._armed = False
-            raise Interrupted(number)
+            raise self._interrupted(number)
