@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from idumb.agents import executable, running
+from idumb.agents.transcript import Stream, Transcript
 from idumb.domain import outcome
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -27,6 +28,7 @@ class CommandAgent:
     """Starts `binding.argv` for each request.
 
     `environment` is all the program gets besides what the request adds; `repository` is where it may not lie.
+    `transcripts` is a folder for output that is too long for the result.
     """
 
     name = "command"
@@ -39,11 +41,15 @@ class CommandAgent:
         repository: str,
         environment: Mapping[str, str],
         redact: Callable[[str], str],
+        transcripts: str | None = None,
+        stream: Callable[[], Stream] | None = None,
     ) -> None:
         self._binding = binding
         self._repository = repository
         self._environment = environment
         self._redact = redact
+        self._transcripts = transcripts
+        self._stream = stream
         self._resolved: tuple[str, ...] | None = None
 
     def describe(self) -> Sequence[str]:
@@ -68,6 +74,7 @@ class CommandAgent:
         with _Papers(request, as_file=self._binding.prompt == "file" or PROMPT_FILE in argv) as papers:
             environment = {**running.with_request(self._environment, request), **papers.variables}
             argv = [papers.prompt if part == PROMPT_FILE else part for part in argv]
+            transcript = self._transcript(request)
             stdin = None if papers.prompt else request.prompt.encode("utf-8", "surrogateescape")
             try:
                 finished = processes.run(
@@ -76,12 +83,19 @@ class CommandAgent:
                     environment=environment,
                     stdin=stdin,
                     timeout=request.deadline,
+                    sink=transcript,
                 )
             except OSError as problem:
                 return AgentResult(outcome.ERRORED, running.not_started(argv, problem))
-        return self._result(request, finished)
+        return self._result(request, finished, transcript.close() if transcript else None)
 
-    def _result(self, request: AgentRequest, finished: processes.Finished) -> AgentResult:
+    def _transcript(self, request: AgentRequest) -> Transcript | None:
+        if self._transcripts is None or self._stream is None:
+            return None
+        name = f"{request.task.id}-{request.attempt}-{request.role}.log"
+        return Transcript(self._transcripts, name, request.budget.output_bytes, self._stream)
+
+    def _result(self, request: AgentRequest, finished: processes.Finished, transcript: str | None) -> AgentResult:
         output = self._redact(finished.output.text())
         ended, message = _ending(finished, request.deadline)
         if request.role == VALIDATOR and not finished.timed_out:
@@ -89,6 +103,7 @@ class CommandAgent:
         return AgentResult(
             outcome=ended,
             message=self._redact(message),
+            transcript=transcript,
             exit_code=finished.exit_code,
             output=output,
             output_sha256=finished.output.sha256,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from idumb.agents.transcript import Stream
 from idumb.app import ports
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
@@ -26,6 +27,8 @@ class Equipment:
     apply_patch: ApplyPatch
     redact: Redact
     asker: ports.Asker | None = None
+    transcripts: str | None = None
+    stream: Callable[[], Stream] | None = None
 
     def variables(self, binding: Binding) -> dict[str, str]:
         """The allow-list and the names that this binding adds; what one role is given no other role sees."""
@@ -41,7 +44,14 @@ def _steps(_: Binding, equipment: Equipment) -> ports.Agent:
 def _command(binding: Binding, equipment: Equipment) -> ports.Agent:
     from idumb.agents.command import CommandAgent
 
-    return CommandAgent(binding, equipment.repository, equipment.variables(binding), equipment.redact)
+    return CommandAgent(
+        binding,
+        equipment.repository,
+        equipment.variables(binding),
+        equipment.redact,
+        equipment.transcripts,
+        equipment.stream,
+    )
 
 
 def _human(_: Binding, equipment: Equipment) -> ports.Agent:
@@ -96,14 +106,19 @@ def build(
     redact: Redact,
     *,
     asker: ports.Asker | None = None,
+    transcripts: str | None = None,
+    stream: Callable[[], Stream] | None = None,
 ) -> AgentRegistry:
-    """The adapters for one workspace, on the environment of this process."""
+    """The adapters for one workspace, on the environment of this process.
+
+    `transcripts` is a folder for output that is too long for the log; `stream` takes secrets out on the way there.
+    """
     from idumb.system import processes
 
-    return AgentRegistry(
-        settings,
-        Equipment(workspace_root, processes.environment, settings.environment, apply_patch, redact, asker),
+    equipment = Equipment(
+        workspace_root, processes.environment, settings.environment, apply_patch, redact, asker, transcripts, stream
     )
+    return AgentRegistry(settings, equipment)
 
 
 def secret_variables(settings: Settings) -> dict[str, str]:

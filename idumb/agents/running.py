@@ -16,10 +16,14 @@ NOT_FOUND = 127
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one tool call gave. `outcome` is one of `idumb.domain.outcome`."""
+    """What one tool call gave. `outcome` is one of `idumb.domain.outcome`, `text` what a person is told.
+
+    `output` is what a process printed, bounded.
+    """
 
     outcome: str
     text: str
+    output: str = ""
 
 
 def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:
@@ -51,16 +55,28 @@ def step(
     except OSError as problem:
         return Reply(outcome.ERRORED, not_started(argv, problem))
     output = finished.output.text()
-    said = f": {output.strip()}" if output.strip() else ""
+    ended, words = _ending(argv, finished, timeout, expected)
+    last = last_words(output) if ended != outcome.COMPLETED else ""
+    return Reply(ended, f"{words}: {last}" if last else words, output)
+
+
+def _ending(argv: Sequence[str], finished: processes.Finished, timeout: float | None, expected: int) -> tuple[str, str]:
+    code = finished.exit_code
     if finished.timed_out:
-        return Reply(outcome.TIMED_OUT, f"stopped after {timeout:.1f} s{said}")
-    if finished.exit_code == expected:
-        return Reply(outcome.COMPLETED, output)
+        return outcome.TIMED_OUT, f"stopped after {timeout:.1f} s"
+    if code == expected:
+        return outcome.COMPLETED, f"exit {code}"
     if finished.signal is not None:
-        return Reply(outcome.FAILED, f"ended by signal {finished.signal}{said}")
-    if finished.exit_code in {NOT_EXECUTABLE, NOT_FOUND} and argv[:2] == ["/bin/sh", "-c"]:
-        return Reply(outcome.ERRORED, f"exit {finished.exit_code}: {shell_error(finished.exit_code)}{said}")
-    return Reply(outcome.FAILED, f"exit {finished.exit_code}, expected {expected}{said}")
+        return outcome.FAILED, f"ended by signal {finished.signal}"
+    if code in {NOT_EXECUTABLE, NOT_FOUND} and argv[:2] == ["/bin/sh", "-c"]:
+        return outcome.ERRORED, f"exit {code}: {shell_error(code)}"
+    return outcome.FAILED, f"exit {code}, expected {expected}"
+
+
+def last_words(output: str, lines: int = 5, longest: int = 400) -> str:
+    """The end of what a process printed, short enough for a message."""
+    text = "\n".join(output.strip().splitlines()[-lines:])
+    return text if len(text) <= longest else f"...{text[-longest:]}"
 
 
 def shell_error(code: int | None) -> str:

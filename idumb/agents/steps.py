@@ -73,7 +73,7 @@ class StepsAgent:
             intent=step.intent,
             arguments=sanitised(step.arguments, self._redact),
             ok=reply.outcome == outcome.COMPLETED,
-            response=self._redact(reply.text),
+            response=self._redact(reply.output or reply.text),
             seconds=seconds,
         )
 

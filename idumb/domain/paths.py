@@ -1,4 +1,4 @@
-"""Paths as a plan may write them: relative, inside the workspace, never protected. Text only; links are `git/`'s affair."""
+"""Paths as a plan may write them: relative, inside the workspace, never protected. Text only, links are not seen."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ PROTECTED_UNLESS_DECLARED = (
 )
 """Protected unless a task declares that very path, without wildcards, under Files."""
 
+# HFS+ compares names without these, so `.g\u200cit` would be `.git` there.
+_OVERLOOKED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
+
 
 def problem(path: str) -> str | None:
     """Why this text can never be a path inside a workspace, or None."""
@@ -49,6 +52,7 @@ def problem(path: str) -> str | None:
     return None
 
 
+@functools.lru_cache(maxsize=4096)
 def has_wildcard(path: str) -> bool:
     return any(c in path for c in "*?[{") or path.endswith("/")
 
@@ -108,21 +112,29 @@ def matches_any(path: str, globs: Iterable[str]) -> bool:
     return any(matches(path, glob) for glob in globs)
 
 
+def _folded(path: str) -> str:
+    if path.isascii():
+        return path.lower()
+    import unicodedata
+
+    return unicodedata.normalize("NFC", path.casefold()).translate(_OVERLOOKED)
+
+
 def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str] = ()) -> str | None:
     """The rule that forbids writing `path`, or None. Case is folded, so `.GIT` is `.git` everywhere.
 
     `protected` comes from plan and configuration and admits no exception; `declared` are the paths under Files.
     """
-    folded = path.casefold()
+    folded = _folded(path)
     parts = folded.split("/")
     if ".git" in parts:
         return ".git"
-    for rule in (*ALWAYS_PROTECTED, *(p.casefold() for p in protected)):
+    for rule in (*ALWAYS_PROTECTED, *map(_folded, protected)):
         if matches(folded, rule) or (not has_wildcard(rule) and folded.startswith(rule + "/")):
             return rule
     if path in declared:
         return None
     for rule in PROTECTED_UNLESS_DECLARED:
-        if matches(folded, rule.casefold()):
+        if matches(folded, _folded(rule)):
             return rule
     return None

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 
-_LINUX = sys.platform == "linux"
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 50
 
@@ -26,7 +25,7 @@ def adopt_orphans() -> bool:
     """Make this process the parent of descendants whose own parent ends; False where the system cannot."""
     global _adopting  # noqa: PLW0603 (an attribute of the process, asked for once)
     if _adopting is None:
-        _adopting = _LINUX and os.path.exists("/proc/thread-self/children") and _become_reaper()
+        _adopting = sys.platform == "linux" and os.path.exists("/proc/thread-self/children") and _become_reaper()
     return _adopting
 
 
@@ -164,7 +163,7 @@ def wait_gone(pids: Iterable[int], seconds: float) -> None:
 
 def _handles(pids: Iterable[int]) -> list[int]:
     handles: list[int] = []
-    if _LINUX:
+    if sys.platform == "linux":
         for pid in pids:
             with contextlib.suppress(OSError):
                 handles.append(os.pidfd_open(pid))

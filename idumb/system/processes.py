@@ -10,9 +10,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from idumb.system import process_tree
 
@@ -25,6 +25,8 @@ PROCESS_COOKIE = "IDUMB_PROCESS"
 HEAD = 8 * 1024
 TAIL = 24 * 1024
 GRACE = 2.0
+
+Sink = Callable[[bytes], None]
 
 _COOKIE = PROCESS_COOKIE.encode()
 _CHUNK = 65536
@@ -100,26 +102,25 @@ def run(
     stdin: bytes | None = None,
     timeout: float | None = None,
     separate_errors: bool = False,
-    spool: int | None = None,
-    spool_limit: int = 8 * 1024 * 1024,
+    sink: Sink | None = None,
     grace: float = GRACE,
 ) -> Finished:
     """Run a program to its end and end everything it started; raises OSError when it cannot be started.
 
     `environment` is all that the child gets, beside a cookie that marks its processes. `timeout` and `grace` (between
-    the request to stop and the kill) are in seconds. `spool` is an open file that receives up to `spool_limit` bytes
-    of the output. Without `stdin` the child reads /dev/null.
+    the request to stop and the kill) are in seconds. Once the output is larger than what is kept of it, `sink` is given
+    all of it, piece by piece from the beginning. Without `stdin` the child reads /dev/null.
     """
     adopting = process_tree.adopt_orphans()
     before = frozenset(process_tree.children()) if adopting else frozenset()
     cookie = os.urandom(12).hex()
     started = time.monotonic()
     child = _spawn(argv, cwd, {**environment, PROCESS_COOKIE: cookie}, stdin, cookie, separate=separate_errors)
-    captures = [_Capture(pipe, spool, spool_limit) for pipe in (child.stdout, child.stderr) if pipe is not None]
-    pump = _Pump(child, captures)
+    captures = [_Capture(pipe, sink) for pipe in (child.stdout, child.stderr) if pipe is not None]
     timed_out = False
-    leftovers: tuple[int, ...] = ()
+    pump: _Pump | None = None
     try:
+        pump = _Pump(child, captures)
         timed_out = not pump.until_exit(None if timeout is None else started + timeout)
         if timed_out:
             process_tree.send(process_tree.descendants([child.pid]), signal.SIGTERM)
@@ -127,7 +128,8 @@ def run(
     finally:
         leftovers = _end_rest(child, cookie, before, grace)
         _running.pop(cookie, None)
-        pump.close()
+        if pump is not None:
+            pump.close()
     seconds = time.monotonic() - started
     results = [capture.result() for capture in captures]
     code = child.returncode
@@ -205,20 +207,19 @@ def _readable_file(data: bytes) -> int:
 
 
 class _Capture:
-    """Takes in one pipe: hashes all, keeps the first and last bytes, and writes a bounded copy to a file."""
+    """Takes in one pipe: hashes all, keeps the first and last bytes, and passes large output on."""
 
-    def __init__(self, pipe: object, spool: int | None, spool_limit: int) -> None:
+    def __init__(self, pipe: IO[bytes], sink: Sink | None) -> None:
         import hashlib
 
         self.pipe = pipe
-        self.handle: int = pipe.fileno()  # type: ignore[attr-defined]
+        self.handle = pipe.fileno()
         self.open = True
         self._sha256 = hashlib.sha256()
         self._head = b""
         self._tail = bytearray()
         self._size = 0
-        self._spool = spool
-        self._spool_left = spool_limit
+        self._sink = sink
         os.set_blocking(self.handle, False)
 
     def read(self) -> int:
@@ -229,10 +230,16 @@ class _Capture:
             return 0
         if not data:
             self.open = False
-        elif self._spool is not None and self._spool_left:
-            self._spool_left -= os.write(self._spool, data[: self._spool_left])
+        elif self._sink is not None:
+            self._pass_on(self._sink, data)
         self._keep(data)
         return len(data)
+
+    def _pass_on(self, sink: Sink, data: bytes) -> None:
+        if self._size + len(data) > HEAD + TAIL:
+            if self._size <= HEAD + TAIL:  # until now everything was kept
+                sink(self._head + bytes(self._tail))
+            sink(data)
 
     def _keep(self, data: bytes) -> None:
         self._sha256.update(data)
@@ -259,8 +266,9 @@ class _Pump:
         self._poll: select.poll = select.poll()
         for handle in self._captures:
             self._poll.register(handle, select.POLLIN)
-        self._process = os.pidfd_open(child.pid) if sys.platform == "linux" else -1
-        if self._process >= 0:
+        self._process = -1
+        if sys.platform == "linux":
+            self._process = os.pidfd_open(child.pid)
             self._poll.register(self._process, select.POLLIN)
 
     def until_exit(self, deadline: float | None) -> bool:
@@ -290,7 +298,7 @@ class _Pump:
             taken = 0
             while capture.open and taken < _DRAIN and (count := capture.read()):
                 taken += count
-            capture.pipe.close()  # type: ignore[attr-defined]
+            capture.pipe.close()
         if self._process >= 0:
             os.close(self._process)
 

@@ -13,9 +13,10 @@ import pytest
 from idumb.agents import command, executable
 from idumb.agents.command import CommandAgent
 from idumb.domain import outcome, plan
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
+from idumb.system.redaction import Redactor
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt: é", "", ())
@@ -69,6 +70,32 @@ def test_secrets_are_taken_out_of_output_and_message(tmp_path: Path) -> None:
     result = run(tmp_path, script, role=VALIDATOR)
     assert "s3cret" not in repr(result)
     assert result.message == "FAIL: [redacted] leaked"
+
+
+def test_output_that_is_too_long_for_the_log_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -> None:
+    redactor = Redactor({"KEY": "s3cret-key"})
+    binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 300000; printf '\\377'"))
+    made = CommandAgent(
+        binding, str(tmp_path), {"PATH": PATH}, redactor.text, str(tmp_path / "kept/run-1"), redactor.stream
+    )
+    request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2, budget=Budget(output_bytes=200_000))
+    result = made.run(request)
+    assert result.truncated
+    assert result.transcript == str(tmp_path / "kept/run-1/T1-01-2-builder.log")
+    kept = Path(result.transcript).read_bytes()
+    assert b"s3cret-key" not in kept
+    assert kept.startswith(b"[redacted:")
+    assert kept.endswith(b"[100001 more bytes were not kept]\n")
+    assert stat.S_IMODE(os.stat(result.transcript).st_mode) == 0o600
+    short = CommandAgent(
+        Binding("it", "command", ("true",)),
+        str(tmp_path),
+        {"PATH": PATH},
+        redactor.text,
+        str(tmp_path),
+        redactor.stream,
+    )
+    assert short.run(request).transcript is None
 
 
 def test_a_builder_that_exits_with_an_error_has_failed(tmp_path: Path) -> None:

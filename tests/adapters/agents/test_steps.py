@@ -202,6 +202,7 @@ HOSTILE = [
     ".git/hooks/pre-commit",
     ".GIT/config",
     ".git",
+    ".g\u200cit/config",
     "sub/.Git/config",
     ".idumb/config.yaml",
     ".planning/phases/1/01-PLAN.md",
@@ -357,6 +358,12 @@ def test_how_a_command_ends_is_how_the_step_ends(work: Path, bad: plan.Step, end
     result = run(work, bad)
     assert result.outcome == ended
     assert words in result.message
+
+
+def test_a_message_holds_the_last_words_and_the_record_all_that_was_kept(work: Path) -> None:
+    result = run(work, step("run", command="i=0; while [ $i -lt 99 ]; do echo line $i; i=$((i+1)); done; exit 1"))
+    assert result.message == ("step 1 (run, line 40): exit 1, expected 0: line 94\nline 95\nline 96\nline 97\nline 98")
+    assert result.steps[0].response.startswith("line 0\n")
 
 
 def test_an_expected_exit_is_no_failure(work: Path) -> None:
