@@ -1,0 +1,235 @@
+"""HEAD, obstacles, identity, uncommitted changes. R-GIT-6, R-GIT-7, F5-F9, F15, F23, F25."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from idumb.app.ports import Head
+from idumb.domain import errors
+from idumb.git import discover
+from idumb.git.history import GitHistory
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+
+def test_head_names_commit_and_branch(sandbox: GitSandbox, history: GitHistory) -> None:
+    """F7, F8."""
+    assert history.head() == Head(None, "main")
+    assert history.head_tree() is None
+    first = sandbox.commit()
+    assert history.head() == Head(first, "main")
+    assert history.head_tree() == sandbox.git("rev-parse", "HEAD^{tree}")
+    sandbox.git("checkout", "-q", "--detach")
+    assert history.head() == Head(first, None)
+    sandbox.git("checkout", "-q", "-b", "feature/x")
+    assert history.head() == Head(first, "feature/x")
+
+
+def test_a_commit_of_another_process_is_noticed(sandbox: GitSandbox, history: GitHistory) -> None:
+    """R-GIT-6."""
+    sandbox.commit()
+    history.head()
+    second = sandbox.commit()
+    assert history.head().commit == second
+
+
+def test_a_plain_repository_has_no_obstacle(sandbox: GitSandbox, history: GitHistory) -> None:
+    assert history.obstacle() is None
+    sandbox.write("a", "1")
+    sandbox.commit()
+    sandbox.git("checkout", "-q", "--detach")
+    sandbox.write("a", "2")
+    sandbox.git("add", "a")
+    assert history.obstacle() is None
+
+
+def _two_sides(sandbox: GitSandbox) -> None:
+    sandbox.write("a", "1\n")
+    sandbox.commit()
+    sandbox.git("checkout", "-q", "-b", "side")
+    sandbox.write("a", "2\n")
+    sandbox.commit()
+    sandbox.git("checkout", "-q", "main")
+    sandbox.write("a", "3\n")
+    sandbox.commit()
+
+
+def _merge(sandbox: GitSandbox) -> None:
+    sandbox.try_git("merge", "side")
+
+
+def _rebase(sandbox: GitSandbox) -> None:
+    sandbox.try_git("rebase", "side")
+
+
+def _cherry_pick(sandbox: GitSandbox) -> None:
+    sandbox.try_git("cherry-pick", "side")
+
+
+def _revert(sandbox: GitSandbox) -> None:
+    sandbox.try_git("revert", "--no-edit", "HEAD~1")
+
+
+def _am(sandbox: GitSandbox) -> None:
+    patch = sandbox.git("format-patch", "-1", "--stdout", "side")
+    sandbox.try_git("am", given=patch.encode() + b"\n")
+
+
+def _bisect(sandbox: GitSandbox) -> None:
+    sandbox.git("bisect", "start")
+
+
+def _stash(sandbox: GitSandbox) -> None:
+    sandbox.write("a", "4\n")
+    sandbox.git("stash")
+    sandbox.write("a", "5\n")
+    sandbox.commit()
+    sandbox.try_git("stash", "apply")
+
+
+def _lock(sandbox: GitSandbox) -> None:
+    sandbox.write(".git/index.lock")
+
+
+@pytest.mark.parametrize(
+    ("begin", "code"),
+    [
+        (_merge, "git.merge-in-progress"),
+        (_rebase, "git.rebase-in-progress"),
+        (_cherry_pick, "git.cherry-pick-in-progress"),
+        (_revert, "git.revert-in-progress"),
+        (_am, "git.am-in-progress"),
+        (_bisect, "git.bisect-in-progress"),
+        (_stash, "git.unmerged"),
+        (_lock, "git.index-locked"),
+    ],
+)
+def test_an_operation_in_progress_is_an_obstacle(
+    sandbox: GitSandbox, history: GitHistory, begin: Callable[[GitSandbox], None], code: str
+) -> None:
+    """F6: libgit2 calls the state after a conflicting `stash apply` clean."""
+    _two_sides(sandbox)
+    begin(sandbox)
+    found = history.obstacle()
+    assert found is not None
+    assert found[0] == code
+    assert "\n" not in found[1]
+    assert not any(word in found[1] for word in ("--abort", "--hard", "clean -", "checkout -f", "rm "))
+
+
+def test_an_operation_in_another_worktree_is_none_here(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """F10."""
+    _two_sides(sandbox)
+    sandbox.git("worktree", "add", "-q", "-b", "third", str(tmp_path / "third"))
+    _merge(sandbox)
+    assert GitHistory(discover.find(str(tmp_path / "third"))).obstacle() is None
+
+
+@pytest.mark.parametrize("setting", [("core.repositoryFormatVersion", "1"), ("extensions.unheardOf", "true")])
+def test_formats_that_cannot_be_read_are_refused_in_one_line(sandbox: GitSandbox, setting: tuple[str, str]) -> None:
+    """F15."""
+    sandbox.git("config", "core.repositoryFormatVersion", "1")
+    sandbox.git("config", "extensions.unheardOf", "true")
+    place = discover.find(str(sandbox.root))
+    found = GitHistory(place).obstacle()
+    assert found is not None
+    assert found[0] == "git.unsupported-format"
+    assert "\n" not in found[1]
+    with pytest.raises(errors.Refusal) as caught:
+        GitTrees(place).scan()
+    assert caught.value.code == "git.unsupported-format"
+
+
+def test_sha256_is_refused_in_one_line(tmp_path: Path) -> None:
+    """F15."""
+    sandbox = GitSandbox.create(tmp_path / "sha256", options=("--object-format=sha256",))
+    found = GitHistory(discover.find(str(sandbox.root))).obstacle()
+    assert found is not None
+    assert found[0] == "git.unsupported-format"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_repository_of_another_user_is_refused_in_one_line(sandbox: GitSandbox) -> None:
+    """F25: idumb honours safe.directory and never sets it."""
+    for place in (sandbox.root / ".git", sandbox.root):
+        os.chown(place, 12345, 12345)
+    found = GitHistory(discover.find(str(sandbox.root))).obstacle()
+    assert found is not None
+    assert found[0] == "git.ownership"
+    assert "\n" not in found[1]
+
+
+def test_a_missing_identity_is_told_before_the_work_begins(sandbox: GitSandbox, history: GitHistory) -> None:
+    """F23."""
+    assert history.identity_problem() is None
+    sandbox.git("config", "--unset", "user.name")
+    sandbox.git("config", "--unset", "user.email")
+    sandbox.git("config", "user.useConfigOnly", "true")
+    assert history.identity_problem() is not None
+
+
+def test_uncommitted_is_what_git_calls_changed(sandbox: GitSandbox, history: GitHistory) -> None:
+    sandbox.write_all({"same": "1", "work": "1", "staged": "1", "gone": "1", "src/a.py": "1"})
+    sandbox.commit()
+    sandbox.write_all({"work": "2", "staged": "2", "src/new.py": "1", "src/note": "1", "na\udcff": "1"})
+    sandbox.git("add", "staged")
+    sandbox.write("staged", "1")
+    sandbox.remove("gone")
+    every = ["same", "work", "staged", "gone", "absent", "na\udcff"]
+    assert history.uncommitted(every) == ("gone", "na\udcff", "staged", "work")
+    assert history.uncommitted(["src/*.py"]) == ("src/new.py",)
+    assert history.uncommitted(["same", "absent"]) == ()
+    assert history.uncommitted([]) == ()
+
+
+def test_uncommitted_before_the_first_commit(sandbox: GitSandbox, history: GitHistory) -> None:
+    sandbox.write("a", "1")
+    assert history.uncommitted(["a", "b"]) == ("a",)
+
+
+def test_a_checkout_with_other_line_endings_is_not_uncommitted(sandbox: GitSandbox, history: GitHistory) -> None:
+    """F17."""
+    sandbox.write_all({".gitattributes": "*.t text eol=crlf\n", "a.t": "1\n"})
+    sandbox.commit()
+    sandbox.remove("a.t")
+    sandbox.git("checkout", "--", "a.t")
+    assert (sandbox.root / "a.t").read_bytes() == b"1\r\n"
+    assert history.uncommitted(["a.t", "*.t"]) == ()
+
+
+def test_trailers_are_read_back_to_a_base(sandbox: GitSandbox, history: GitHistory) -> None:
+    assert history.trailers_since(None) == ()
+    sandbox.commit("zero\n\nIdumb-Run: r0")
+    base = sandbox.head()
+    one = sandbox.commit("one\n\nIdumb-Run: r1\nIdumb-Task: T1-01\nReviewed-by: Pat")
+    sandbox.commit("the user's own words about Idumb-Run: r9")
+    two = sandbox.commit("two\n\nbody\n\nIdumb-Run: r1\nIdumb-Task: T1-02")
+    assert history.trailers_since(base) == (
+        (two, {"Idumb-Run": "r1", "Idumb-Task": "T1-02"}),
+        (one, {"Idumb-Run": "r1", "Idumb-Task": "T1-01"}),
+    )
+    assert len(history.trailers_since(None)) == 3
+    assert history.trailers_since(None, limit=1)[0][0] == two
+
+
+def test_variables_that_redirect_git_are_ignored(
+    sandbox: GitSandbox, history: GitHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F9."""
+    other = GitSandbox.create(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.git_dir))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.bare")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+    sandbox.write("a", "1")
+    assert history.obstacle() is None
+    assert history.uncommitted(["a"]) == ("a",)
+    assert history.commit(["a"], "T1", expected_head=None, hooks=True, allow_empty=False).commit
+    monkeypatch.undo()
+    assert sandbox.head()
+    assert not other.head()

@@ -1,0 +1,140 @@
+"""One conformance suite for both workspaces. House: the workspace is a port from the first day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from idumb.app.ports import Conflict, Workspace
+from idumb.git import discover
+from idumb.git.clone import Clone
+from idumb.git.here import Here
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox, work_tree
+
+REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
+Maker = Callable[[], Workspace]
+
+
+@pytest.fixture(params=["here", "clone"])
+def make(request: pytest.FixtureRequest, sandbox: GitSandbox, trees: GitTrees) -> Maker:
+    """Call it once the sandbox is as the test wants it."""
+
+    def made() -> Workspace:
+        place = discover.find(str(sandbox.root))
+        return Here(trees) if request.param == "here" else Clone(place, trees, "r1", sandbox.head() or None)
+
+    return made
+
+
+def write(workspace: Workspace, path: str, text: str) -> None:
+    place = Path(workspace.trees.root, path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+
+
+def test_work_is_scanned_and_delivered(sandbox: GitSandbox, make: Maker) -> None:
+    sandbox.write_all({"a": "1\r\n", "d/gone": "1", ".gitignore": "*.log\n"})
+    sandbox.write("run", "x", mode=0o755)
+    sandbox.link("link", "a")
+    sandbox.commit()
+    workspace = make()
+    base = workspace.trees.snapshot(REF, "base").tree
+    assert base == sandbox.git("rev-parse", "HEAD^{tree}")
+    write(workspace, "a", "2\r\n")
+    write(workspace, "new/x", "n")
+    write(workspace, "x.log", "ignored")
+    Path(workspace.trees.root, "d/gone").unlink()
+    candidate = workspace.trees.scan()
+    paths = [change.path for change in workspace.trees.changes(base, candidate)]
+    assert paths == ["a", "d/gone", "new/x"]
+    assert workspace.deliver(base, candidate, paths) == (candidate, ())
+    assert sorted(sandbox.status()) == [" D d/gone", " M a", "?? new/"] or sorted(sandbox.status()) == [
+        " D d/gone",
+        " M a",
+        "?? new/x",
+    ]
+    assert (sandbox.root / "a").read_bytes() == b"2\r\n"
+    workspace.close()
+
+
+def test_snapshots_outlive_the_workspace(sandbox: GitSandbox, make: Maker, trees: GitTrees) -> None:
+    sandbox.commit()
+    workspace = make()
+    write(workspace, "a", "only here")
+    found = workspace.trees.snapshot(REF, "candidate")
+    workspace.close()
+    sandbox.git("gc", "--quiet", "--prune=now")
+    entry = trees.entry(found.tree, "a")
+    assert entry is not None
+    assert trees.read(entry.oid) == b"only here"
+    assert sandbox.refs("refs/idumb/worktrees/main/runs/") == {REF: found.commit}
+
+
+def test_a_workspace_works_before_the_first_commit(sandbox: GitSandbox, make: Maker) -> None:
+    workspace = make()
+    base = workspace.trees.scan()
+    write(workspace, "a", "1")
+    candidate = workspace.trees.scan()
+    assert workspace.deliver(base, candidate, ["a"]) == (candidate, ())
+    assert sandbox.read("a") == "1"
+
+
+def test_restore_and_patches_work_in_the_workspace(sandbox: GitSandbox, make: Maker) -> None:
+    sandbox.write("a", "1\n")
+    sandbox.commit()
+    workspace = make()
+    base = workspace.trees.scan()
+    write(workspace, "a", "2\n")
+    after = workspace.trees.scan()
+    patch = workspace.trees.diff(base, after)
+    assert workspace.trees.restore(base, after, ["a"]) == ()
+    assert workspace.trees.apply_patch(patch, lambda _: None) == (True, "")
+    assert workspace.trees.scan() == after
+
+
+def test_a_clone_leaves_the_users_tree_alone_until_it_delivers(
+    sandbox: GitSandbox, trees: GitTrees, tmp_path: Path
+) -> None:
+    sandbox.write_all({"a": "1", "b": "1"})
+    sandbox.commit()
+    sandbox.write_all({"b": "mine", "mine": "1"})
+    before, ledger = work_tree(sandbox.root), sandbox.ledger()
+    workspace = Clone(discover.find(str(sandbox.root)), trees, "r1", sandbox.head())
+    base = workspace.trees.scan()
+    write(workspace, "a", "2")
+    write(workspace, "b", "2")
+    candidate = workspace.trees.scan()
+    inside = GitSandbox(Path(workspace.trees.root))
+    inside.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "an agent commits in its copy")
+    assert sandbox.ledger() == ledger
+    assert workspace.deliver(base, candidate, ["a", "b"])[1] == (Conflict("b", "was changed since"),)
+    assert work_tree(sandbox.root) == before
+    assert workspace.deliver(base, candidate, ["a"])[1] == ()
+    assert (sandbox.read("a"), sandbox.read("b")) == ("2", "mine")
+
+
+def test_a_clone_is_a_clean_checkout_to_git(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "1", "d/b": "2"})
+    sandbox.write("run", "x", mode=0o755)
+    sandbox.commit()
+    workspace = Clone(discover.find(str(sandbox.root)), trees, "r1", sandbox.head())
+    inside = GitSandbox(Path(workspace.trees.root))
+    assert inside.status() == []
+    assert inside.head() == sandbox.head()
+
+
+def test_a_clone_is_used_again_and_removed_at_the_end(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.commit()
+    place = discover.find(str(sandbox.root))
+    first = Clone(place, trees, "r1", sandbox.head())
+    write(first, "a", "work of an interrupted run")
+    tree = first.trees.scan()
+    second = Clone(place, trees, "r1", sandbox.head())
+    assert second.trees.scan() == tree
+    second.close()
+    assert not Path(second.trees.root).exists()
+    third = Clone(place, trees, "r1", sandbox.head())
+    assert third.trees.scan() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
