@@ -20,7 +20,17 @@ HEAVY = frozenset({
 })
 # fmt: on
 NOT_FOR_HELP = HEAVY | {"sqlite3", "idumb.agents", "idumb.gates", "idumb.git", "idumb.markdown", "idumb.store"}
-NOT_FOR_STATUS = HEAVY | {"idumb.agents", "idumb.gates", "idumb.markdown"}
+# status and next are asked all the time: they load neither the command line library nor what makes dataclasses.
+NOT_FOR_STATUS = HEAVY | {
+    "click",
+    "dataclasses",
+    "idumb.agents",
+    "idumb.app",
+    "idumb.gates",
+    "idumb.markdown",
+    "inspect",
+    "sqlite3",
+}
 
 PLAN = """\
 ---
@@ -66,12 +76,14 @@ def test_help_and_version_load_no_room_but_their_own(tmp_path: Path, option: str
     assert among(loaded(tmp_path, option), NOT_FOR_HELP) == set()
 
 
-def test_status_reads_what_is_recorded_and_parses_nothing(sandbox: GitSandbox) -> None:
+@pytest.mark.parametrize("command", ["status", "next"])
+def test_a_repeated_question_is_answered_from_the_record(sandbox: GitSandbox, command: str) -> None:
     """The first call after an edit may parse the plan; every other one reads the record kept by the plan's hash."""
     sandbox.write(".planning/phases/1/01-01-PLAN.md", PLAN)
+    loaded(sandbox.root, "init")
     sandbox.commit()
-    loaded(sandbox.root, "status")
-    assert among(loaded(sandbox.root, "status"), NOT_FOR_STATUS) == set()
+    loaded(sandbox.root, command)
+    assert among(loaded(sandbox.root, command), NOT_FOR_STATUS) == set()
 
 
 def test_the_measure_itself_sees_a_heavy_import() -> None:
