@@ -10,7 +10,9 @@ from idumb.domain import ledger
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.plan import STRICT, Plan, Task
+from idumb.domain.plan import STRICT, Task
+
+SHOWN_PATHS = 8
 
 
 def ensure(services: Services, contract: Contract, *, approve: str | None, mode: str | None) -> None:
@@ -68,36 +70,44 @@ def decision(services: Services, contract: Contract) -> Decision:
 
 def lines(services: Services, contract: Contract) -> Iterable[str]:
     """What will run and what will be written, one line each."""
-    agents: dict[str, tuple[str, ...]] = {}
     for plan in contract.plans:
         for task in plan.tasks:
-            yield f"{task.id} {task.title}"
-            written = ledger.written_paths(task.files)
-            if written:
-                yield f"  writes {', '.join(written[:8])}" + (
-                    f" and {len(written) - 8} more" if len(written) > 8 else ""
-                )
-            for command in commands(plan, task):
-                yield f"  runs   {command}"
-            for name in (
-                contracts.builder_of(plan, task, services.settings),
-                contracts.validator_of(plan, task, services.settings),
-            ):
-                if name is not None and name in services.settings.bindings:
-                    agents[name] = services.settings.bindings[name].argv
+            yield from _task_lines(task)
     for plan in contract.plans:
-        for invariant in plan.invariants:
-            yield f"after each task: {invariant.check}"
-        for criterion in plan.success_criteria:
-            if criterion.command:
-                yield f"at the end: {criterion.command}"
-    for name, argv in agents.items():
-        yield f"agent {name}: {' '.join(argv)}"
+        yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
+        yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
+    for name in _agents(services, contract):
+        yield f"agent {name}: {' '.join(services.settings.bindings[name].argv)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
 
 
-def commands(plan: Plan, task: Task) -> tuple[str, ...]:
+def _task_lines(task: Task) -> Iterable[str]:
+    yield f"{task.id} {task.title}"
+    written = ledger.written_paths(task.files)
+    if written:
+        more = f" and {len(written) - SHOWN_PATHS} more" if len(written) > SHOWN_PATHS else ""
+        yield f"  writes {', '.join(written[:SHOWN_PATHS])}{more}"
+    for command in commands(task):
+        yield f"  runs   {command}"
+
+
+def _agents(services: Services, contract: Contract) -> tuple[str, ...]:
+    """The bindings that build or validate, in the order of their first use."""
+    used = (
+        name
+        for plan in contract.plans
+        for task in plan.tasks
+        for name in (
+            contracts.builder_of(plan, task, services.settings),
+            contracts.validator_of(plan, task, services.settings),
+        )
+        if name is not None and name in services.settings.bindings
+    )
+    return tuple(dict.fromkeys(used))
+
+
+def commands(task: Task) -> tuple[str, ...]:
     """Every command string of a task, in the order in which it may run."""
     of_steps = [
         str(s.arguments.get("command") or " ".join(map(str, s.arguments.get("argv", ()))))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import consent, loading, publish, recovery, runner, schedule, session, verify_work
+from idumb.app import consent, loading, place, publish, recovery, runner, schedule, session, verify_work
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services, run_ref
@@ -51,7 +51,7 @@ def execute(services: Services, request: Request) -> Result:
 
 def prepare(services: Services, request: Request) -> Contract:
     """Everything that can refuse before anything is touched."""
-    session.require_initialised(services)
+    place.require_initialised(services)
     contract = loading.runnable(loading.load(services.plans, request.phase, services.settings), services.settings)
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
@@ -59,7 +59,7 @@ def prepare(services: Services, request: Request) -> Contract:
             "The plan says `mode: strict`; --mode guided cannot soften it.",
             hint="Change the plan's mode, or leave --mode away",
         )
-    session.require_repository(services)
+    place.require_repository(services)
     consent.ensure(services, contract, approve=request.approve, mode=request.mode)
     return contract
 
@@ -205,13 +205,11 @@ def conclude(
         verification = verify_work.judge(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
-    warnings = _commit_reports(services, journal, reports, request)
+    warnings = _commit_reports(services, journal, reports)
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
 
 
-def _commit_reports(
-    services: Services, journal: Journal, reports: tuple[str, ...], request: Request
-) -> tuple[str, ...]:
+def _commit_reports(services: Services, journal: Journal, reports: tuple[str, ...]) -> tuple[str, ...]:
     if not services.settings.git.commit_reports or journal.state.policy != "task":
         return ()
     commit, words = publish.commit_reports(services, journal.state, reports)

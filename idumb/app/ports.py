@@ -169,8 +169,10 @@ class Workspace(Protocol):
     def trees(self) -> Trees: ...
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
-        """Bring the candidate's paths into the user's tree, compare-and-swap; (tree id in the user's repository,
-        conflicts). In `here` there is nothing to do."""
+        """Bring the candidate's paths into the user's tree, compare-and-swap.
+
+        (tree id in the user's repository, conflicts). In `here` there is nothing to do.
+        """
 
     def close(self) -> None: ...
 

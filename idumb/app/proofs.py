@@ -20,7 +20,7 @@ _AGREES = frozenset({YES, DONE})
 _REFUSES = frozenset({NO, NOT_DONE})
 
 
-def before(checks: ports.Checks, task: Task, settings: Settings, tree: str, first: bool) -> tuple[Evidence, ...]:
+def before(checks: ports.Checks, task: Task, settings: Settings, tree: str, *, first: bool) -> tuple[Evidence, ...]:
     """Preconditions; on the first attempt also tests that must fail, or pass, before the work."""
     limit = float(settings.run.check_timeout)
     found = [

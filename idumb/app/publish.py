@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app import schedule
-from idumb.app.attempt import Attempt, Bench, evidence_payload
+from idumb.app.bench import Attempt, Bench
+from idumb.app.recording import evidence_payload
 from idumb.app.services import Services
 from idumb.domain import outcome
 from idumb.domain.contract import Contract

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import attempt as attempts
-from idumb.app import ports, proofs
-from idumb.app.attempt import Attempt, Bench
+from idumb.app import ports, proofs, recording
+from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
@@ -54,7 +53,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
             f"{task.id} was judged, but its files changed since: {', '.join(known.touched[:5])}",
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
         )
-    attempt = attempts.record_checkpoint(bench, attempt)
+    attempt = recording.record_checkpoint(bench, attempt)
     if attempt.commit_refused is not None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
 
@@ -131,7 +130,7 @@ def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
     ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
     kept = bench.services.trees.keep(ref, intended["tree"], f"after {task.id}, attempt {known.attempt}", known.snapshot)
     head = bench.services.history.head()
-    attempt = attempts.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+    attempt = recording.finish_commit(bench, attempt, kept, head.commit, intended["message"])
     if attempt.commit_refused is not None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
 
@@ -150,7 +149,7 @@ def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> N
     tree = (known.intended or {}).get("tree") or known.left or ""
     ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
     kept = bench.services.trees.keep(ref, tree, f"after {task.id}, attempt {known.attempt}", known.snapshot)
-    bench.journal.write(*attempts.completion_events(bench, attempt, kept, commit))
+    bench.journal.write(*recording.completion_events(bench, attempt, kept, commit))
 
 
 def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Attempt:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import consent, execute_phase, loading, publish, schedule, session
+from idumb.app import consent, execute_phase, loading, place, publish, schedule, session
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -20,12 +20,12 @@ from idumb.domain.run import COMPLETED, RunState
 
 def resume(services: Services, request: Request, *, retry_failed: bool) -> Result:
     """The unfinished run of the phase, under the same consent, from its last checkpoint."""
-    session.require_initialised(services)
+    place.require_initialised(services)
     loaded = loading.load(services.plans, request.phase, services.settings)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
-    session.require_repository(services)
+    place.require_repository(services)
     consent.ensure(services, contract, approve=request.approve, mode=request.mode)
     if state.state == COMPLETED and (state.verified or not request.verify):
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
@@ -95,8 +95,8 @@ def _commit(services: Services, journal: Journal, contract: Contract, task: str,
 
 def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     """The contract and newest run of a task's phase, and the id as the plan spells it."""
-    phase, task_id = session.find_task(services, task)
-    session.require_initialised(services)
+    phase, task_id = session.find_task(task)
+    place.require_initialised(services)
     loaded = loading.load(services.plans, phase, services.settings)
     contract = loading.runnable(loaded, services.settings)
     if task_id not in contract.tasks:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from idumb.app import loading, publish, session
+from idumb.app import loading, place, publish, session
 from idumb.app.journal import Journal
 from idumb.app.ports import Snapshot
 from idumb.app.result import Result
@@ -15,7 +14,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.event import Event
-from idumb.domain.run import START, RunState, TaskState
+from idumb.domain.run import START, RunState, TaskState, replay
 
 UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
 
@@ -33,7 +32,7 @@ class Target:
 
 def rollback(services: Services, phase: str, to: str, *, yes: bool) -> Result:
     """Back to the checkpoint after task `to`, or to the start of the run."""
-    session.require_initialised(services)
+    place.require_initialised(services)
     contract = _contract(services, phase)
     state = session.require_run(services, contract.phase)
     undone = attempted_after(services, state, _checked(state, to))
@@ -48,7 +47,8 @@ def rollback(services: Services, phase: str, to: str, *, yes: bool) -> Result:
                 "next": [f"idumb resume {state.phase}"],
             }
         )
-    _require_place(services, state)
+    place.require_repository(services)
+    place.require_branch(services, state)
     with session.owned(services, "rollback") as owned:
         present = services.trees.scan(_all_paths(undone))
         target = _target(services, present, undone, f"rollback of phase {state.phase} to {to}")
@@ -85,7 +85,7 @@ def rollback(services: Services, phase: str, to: str, *, yes: bool) -> Result:
 
 def undo(services: Services, *, yes: bool) -> Result:
     """Undo the newest rollback, undo or run of this work tree."""
-    session.require_initialised(services)
+    place.require_initialised(services)
     found = _newest(services)
     if found is None:
         raise Refusal("undo.nothing", "There is nothing to undo in this work tree.", hint="idumb log")
@@ -93,7 +93,8 @@ def undo(services: Services, *, yes: bool) -> Result:
     if event.kind == "attempt.started":
         return _undo_run(services, state, event, yes=yes)
     p = event.payload
-    _require_place(services, state)
+    place.require_repository(services)
+    place.require_branch(services, state)
     with session.owned(services, "undo") as owned:
         services.trees.scan(p["paths"])
         words = f"undo of {event.kind.split('.')[0]}" + (f" to {p['to']}" if "to" in p else "")
@@ -177,8 +178,10 @@ def _checked(state: RunState, to: str) -> str:
 
 
 def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskState, ...]:
-    """Tasks attempted after the checkpoint, in the order of their first attempt; those carried from earlier runs
-    of the phase included."""
+    """Tasks attempted after the checkpoint, in the order of their first attempt.
+
+    Those carried from earlier runs of the phase are included.
+    """
     order = _attempts(services, state, {})
     if to != START:
         limit = _position(order, to)
@@ -204,8 +207,6 @@ def _attempts(services: Services, state: RunState, seen: dict[str, RunState]) ->
 
 def _origin(services: Services, known: TaskState, seen: dict[str, RunState]) -> tuple[int, TaskState] | None:
     """The run that really did a carried task, followed back as far as need be."""
-    from idumb.domain.run import replay  # noqa: PLC0415
-
     while known.carried_from is not None:
         run = known.carried_from
         if run not in seen:
@@ -215,17 +216,6 @@ def _origin(services: Services, known: TaskState, seen: dict[str, RunState]) -> 
             return earlier.attempted[known.id], earlier.tasks[known.id]
         known = earlier.tasks[known.id]
     return None
-
-
-def _require_place(services: Services, state: RunState) -> None:
-    session.require_repository(services)
-    head = services.history.head()
-    if state.branch is not None and head.branch != state.branch:
-        raise Refusal(
-            "git.other-branch",
-            f"The run was made on {state.branch}; HEAD is on {head.branch or 'no branch'} now.",
-            hint=f"git switch {state.branch}",
-        )
 
 
 def _all_paths(undone: Sequence[TaskState]) -> tuple[str, ...]:

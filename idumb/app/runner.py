@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from idumb.app import attempt as attempts
 from idumb.app import publish, recovery
-from idumb.app.attempt import Attempt, Bench
+from idumb.app.bench import Attempt, Bench
 from idumb.app.schedule import Schedule
 from idumb.domain import contract as contracts
 from idumb.domain import ledger, outcome

@@ -10,8 +10,11 @@ from idumb.domain.settings import Settings
 
 
 class Services(Protocol):
-    """`worktree` names the work tree among those of the repository; `version` is idumb's own; `tools` maps a
-    program's name to its version text."""
+    """The whole outside of a use case.
+
+    `worktree` names the work tree among those of the repository; `version` is idumb's own; `tools` maps a program's
+    name to its version text.
+    """
 
     @property
     def root(self) -> str: ...

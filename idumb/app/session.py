@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from idumb.app import publish, schedule
-from idumb.app.attempt import Bench, Pace
+from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services
 from idumb.domain import outcome
@@ -43,26 +44,6 @@ def owned(services: Services, command: str) -> Iterator[Owned]:
         yield Owned(services, operation_id(services.log, command, services.clock.now()), fence, command)
     finally:
         services.owner.release()
-
-
-def require_initialised(services: Services) -> None:
-    if not services.reports.exists(".idumb/config.yaml"):
-        raise Refusal("state.not-initialised", "idumb is not set up in this repository.", hint="idumb init")
-
-
-def require_repository(services: Services) -> None:
-    """Refuse states of the repository in which nothing may be run, before anything is touched."""
-    obstacle = services.history.obstacle()
-    if obstacle is not None:
-        code, message = obstacle
-        raise Refusal(code, message, hint="git status tells how to finish or abort it")
-    problem = services.history.identity_problem() if services.settings.git.commit == "task" else None
-    if problem is not None:
-        raise Refusal(
-            "git.no-identity",
-            f"git cannot commit for you: {problem}",
-            hint="git config user.name NAME; git config user.email ADDRESS",
-        )
 
 
 def latest_run(services: Services, phase: str) -> RunState | None:
@@ -120,10 +101,8 @@ def bench(
     )
 
 
-def find_task(services: Services, task: str) -> tuple[str, str]:
+def find_task(task: str) -> tuple[str, str]:
     """(phase, id) of a task id, whatever its case: the phase is in the id."""
-    import re  # noqa: PLC0415
-
     match = re.fullmatch(r"[Tt]([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
     if match is None:
         raise InputError("task.bad-id", f"{task!r} is no task id.", hint="Task ids look like T1-01; see idumb status")

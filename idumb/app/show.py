@@ -12,7 +12,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import Task
-from idumb.domain.run import RunState, TaskState
+from idumb.domain.run import RunState, TaskState, replay
 
 _SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
 
@@ -82,7 +82,7 @@ def _attempts(services: Services, state: RunState, task: str) -> list[dict[str, 
 
 def diff(services: Services, task: str) -> Result:
     """What a task changed, from its task base to its last checkpoint (or what it left)."""
-    contract, state, task_id = _find(services, task)
+    _, state, task_id = _find(services, task)
     known = state.tasks.get(task_id) if state else None
     known, origin = _origin(services, known, state)
     if known is None or known.base is None or known.left is None:
@@ -97,8 +97,6 @@ def diff(services: Services, task: str) -> Result:
 
 def _origin(services: Services, known: TaskState | None, state: RunState | None) -> tuple[TaskState | None, str | None]:
     """A carried task's own attempt is in the run that made it."""
-    from idumb.domain.run import replay  # noqa: PLC0415
-
     run = state.id if state else None
     while known is not None and known.carried_from is not None and known.base is None:
         run = known.carried_from
@@ -107,7 +105,7 @@ def _origin(services: Services, known: TaskState | None, state: RunState | None)
 
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
-    phase, task_id = session.find_task(services, task)
+    phase, task_id = session.find_task(task)
     loaded = loading.load(services.plans, phase, services.settings)
     if loaded.contract is None:
         raise InputError(

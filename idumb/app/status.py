@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import finding, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.run import RunState
+from idumb.domain.run import RunState, TaskState
 
 SHOWN = 20
 VIEW_SCHEMA = 1
@@ -23,12 +24,17 @@ def view(services: Services) -> dict[str, Any]:
     roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
     folders = dict(services.plans.phases())
     numbers = sorted({*roadmap, *folders}, key=_phase_key)
-    numbers = _merged(numbers, roadmap, folders)
+    numbers = _merged(numbers, folders)
     phases = [_phase(services, n, roadmap.get(n), folders.get(n)) for n in numbers]
-    return {"schema": VIEW_SCHEMA, "initialised": initialised, "phases": phases, "next": _next(initialised, phases)}
+    return {
+        "schema": VIEW_SCHEMA,
+        "initialised": initialised,
+        "phases": phases,
+        "next": _next(phases, initialised=initialised),
+    }
 
 
-def _merged(numbers: list[str], roadmap: Mapping[str, Any], folders: Mapping[str, str]) -> list[str]:
+def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
     """`1` of the roadmap and `01` of a folder are one phase; the folder's spelling wins."""
     by_key: dict[tuple[Any, ...], str] = {}
     for number in numbers:
@@ -39,8 +45,6 @@ def _merged(numbers: list[str], roadmap: Mapping[str, Any], folders: Mapping[str
 
 
 def _phase_key(number: str) -> tuple[Any, ...]:
-    import re  # noqa: PLC0415
-
     return tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number))
 
 
@@ -86,7 +90,7 @@ def _planned(services: Services, row: dict[str, Any], contract: Contract, state:
         "phase": contract.phase,
         "title": row["title"] or contract.plans[0].title,
         "mode": contract.mode,
-        "state": _state_word(current, shown, changed=changed),
+        "state": _state_word(current, changed=changed),
         "run": state.id if state else None,
         "reason": current.reason if current else "",
         "changed_since_run": changed,
@@ -102,8 +106,6 @@ def _planned(services: Services, row: dict[str, Any], contract: Contract, state:
 
 def _blank(contract: Contract, before: RunState | None) -> RunState:
     """A state in which nothing was tried, but for tasks that a run of an earlier plan version completed."""
-    from idumb.domain.run import TaskState  # noqa: PLC0415
-
     state = RunState()
     for task in contract.order:
         known = before.tasks.get(task) if before else None
@@ -113,7 +115,7 @@ def _blank(contract: Contract, before: RunState | None) -> RunState:
     return state
 
 
-def _state_word(state: RunState | None, shown: Mapping[str, str], *, changed: bool) -> str:
+def _state_word(state: RunState | None, *, changed: bool) -> str:
     if state is None:
         return "changed" if changed else "ready"
     if state.verified:
@@ -136,7 +138,7 @@ def _why(contract: Contract, state: RunState | None, shown: Mapping[str, str], t
     return known.reason if known else ""
 
 
-def _next(initialised: bool, phases: list[dict[str, Any]]) -> dict[str, Any]:
+def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
     """The one command that makes sense now, and why."""
     if not initialised:
         return {"command": "idumb init", "why": "idumb is not set up here"}

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, ports, proofs, publish, schedule, session
-from idumb.app.attempt import evidence_payload
+from idumb.app import loading, place, ports, proofs, publish, schedule, session
 from idumb.app.journal import Journal
+from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -22,12 +22,12 @@ from idumb.domain.plan import HUMAN, OPINION, Criterion
 
 def verify(services: Services, phase: str) -> Result:
     """`idumb verify-work N`: judge again, write VERIFICATION.md, record the outcome."""
-    session.require_initialised(services)
+    place.require_initialised(services)
     loaded = loading.load(services.plans, phase, services.settings)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
-    session.require_repository(services)
+    place.require_repository(services)
     if not services.consent.given(contract.hash):
         raise Refusal(
             "consent.missing",

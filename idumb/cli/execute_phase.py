@@ -37,5 +37,4 @@ def command(
     )
     with options.services(as_json=as_json, events=events, progress=True) as services:
         result = execute_phase.execute(services, request)
-    return output.finish(
-        "execute-phase", result, as_json=as_json, quiet=events)
+    return output.finish("execute-phase", result, as_json=as_json, quiet=events)

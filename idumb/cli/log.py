@@ -31,7 +31,5 @@ def command(
     from idumb.app import show
 
     with options.services(as_json=as_json) as services:
-        result = show.log(
-            services, phase=phase, run=run, task=task, kind=kind, since=since, until=until, limit=limit
-        )
+        result = show.log(services, phase=phase, run=run, task=task, kind=kind, since=since, until=until, limit=limit)
     return output.finish("log", result, as_json=as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+
 from idumb.domain import errors
 
 TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name

@@ -15,7 +15,8 @@ from idumb.cli import options, output
 def command(task: str, why: str, as_json: bool) -> int:
     """Leave a task out, with a reason.
 
-    What depends on it stays blocked."""
+    What depends on it stays blocked.
+    """
     from idumb.app import resume
 
     with options.services(as_json=as_json) as services:

@@ -11,7 +11,7 @@ WARNING = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`line` and `column` count from 1; `path` is relative to the repository; `code` is stable (`task.duplicate-id`)."""
+    """`line` and `column` count from 1, `path` is relative to the repository, `code` is stable."""
 
     code: str
     severity: str

@@ -1,4 +1,4 @@
-"""Configuration as data: what `.idumb/config.yaml` may say, with its defaults. `docs/configuration.md` explains each."""
+"""Configuration as data: what `.idumb/config.yaml` may say, with its defaults."""
 
 from __future__ import annotations
 

@@ -1,0 +1,68 @@
+"""What an agent is asked: who, with which prompt, for how long, under which envelope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idumb.app import ports
+from idumb.app.bench import Attempt, Bench
+from idumb.domain import agent, contract, envelope, ledger
+from idumb.domain.errors import Refusal
+from idumb.domain.evidence import Evidence
+
+
+def binding_name(bench: Bench, attempt: Attempt) -> str:
+    name = contract.builder_of(attempt.plan, attempt.task, bench.services.settings)
+    if name is None:  # `readiness` refuses such a plan before a run starts
+        raise Refusal("task.no-builder", f"Nothing can build {attempt.task.id}.")
+    return name
+
+
+def request(
+    bench: Bench, attempt: Attempt, role: str, who: ports.Agent, found: tuple[Evidence, ...] = ()
+) -> agent.AgentRequest:
+    services, task = bench.services, attempt.task
+    protected = bench.protected(attempt.plan)
+    asked = ports.PromptRequest(role, task, attempt.plan, protected, attempt.feedback, attempt.number, found)
+    limit = _deadline(bench, attempt) if role == agent.BUILDER else float(services.settings.run.validator_timeout)
+    return agent.AgentRequest(
+        role=role,
+        task=task,
+        prompt=services.documents.prompt(asked) if who.name != "steps" else "",
+        workspace=bench.work.root,
+        allowed_paths=ledger.written_paths(task.files),
+        attempt=attempt.number,
+        deadline=limit,
+        budget=agent.Budget(output_bytes=services.settings.run.output_limit),
+        feedback=attempt.feedback,
+        protected=protected,
+        run_id=bench.run,
+    )
+
+
+def _deadline(bench: Bench, attempt: Attempt) -> float | None:
+    """The task's own timeout, or the binding's, or twice the estimate, one and a half times on a retry."""
+    task = attempt.task
+    if task.timeout is not None:
+        return float(task.timeout)
+    binding = bench.services.settings.bindings.get(binding_name(bench, attempt))
+    if binding is not None and binding.timeout is not None:
+        return float(binding.timeout)
+    if task.is_human:
+        return None
+    return float(task.estimate_seconds * (2 if attempt.number == 1 else 1.5))
+
+
+def envelope_of(bench: Bench, attempt: Attempt, binding: str) -> dict[str, Any]:
+    services = bench.services
+    builder = bench.agents.get(binding)
+    known = envelope.Envelope(
+        idumb=services.version,
+        adapter=builder.name,
+        adapter_version=builder.version,
+        binding=binding,
+        configuration=services.settings.digest(),
+        contract=bench.contract.hash,
+        tools=services.tools,
+    )
+    return {**known.as_dict(), "digest": known.digest}

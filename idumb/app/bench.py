@@ -1,0 +1,89 @@
+"""What attempts are made on and of: the bench of a run, and the attempt as it stands between two stages."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from idumb.app import ports
+from idumb.app.journal import Journal
+from idumb.app.services import Services
+from idumb.domain import agent, contract, ledger, paths
+from idumb.domain.decision import Answer, Decision
+from idumb.domain.evidence import Evidence
+from idumb.domain.plan import Plan, Task
+
+
+@dataclass(slots=True)
+class Pace:
+    """When progress was last written, in monotonic seconds: projections of a long run are written now and then."""
+
+    written: float = float("-inf")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the attempts of one run are made: the ports, the journal, the workspace and what is locked in."""
+
+    services: Services
+    journal: Journal
+    contract: contract.Contract
+    workspace: ports.Workspace
+    agents: ports.Agents
+    checks: ports.Checks
+    policy: str
+    on_deviation: str | None
+    max_attempts: int
+    pace: Pace
+
+    @cached_property
+    def plans(self) -> Mapping[str, Plan]:
+        return self.contract.plan_by_task()
+
+    @property
+    def work(self) -> ports.Trees:
+        return self.workspace.trees
+
+    @property
+    def run(self) -> str:
+        return self.journal.state.id
+
+    def protected(self, plan: Plan) -> tuple[str, ...]:
+        return (*plan.scope.protected, *self.services.settings.protected)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """`base` is the task base; `outcome` None means that nothing has gone wrong yet. Times are monotonic seconds."""
+
+    task: Task
+    plan: Plan
+    number: int
+    base: str
+    feedback: str
+    started: float
+    accepted_paths: tuple[str, ...] = ()
+    snapshot: ports.Snapshot | None = None
+    result: agent.AgentResult | None = None
+    candidate: str | None = None
+    changes: tuple[ledger.Change, ...] = ()
+    ledger: ledger.Ledger = ledger.Ledger(())
+    evidence: tuple[Evidence, ...] = ()
+    questions: tuple[Decision, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    residue: tuple[str, ...] = ()
+    commands_ran: bool = False
+    verdict: str | None = None
+    outcome: str | None = None
+    reason: str = ""
+    deviation: bool = False
+    commit_refused: str | None = None
+
+    @property
+    def literal_paths(self) -> tuple[str, ...]:
+        return tuple(p for p in ledger.written_paths(self.task.files) if not paths.has_wildcard(p))
+
+    def ended(self, result: str, reason: str) -> Attempt:
+        return dataclasses.replace(self, outcome=result, reason=reason)

@@ -1,0 +1,219 @@
+"""How an attempt becomes history: intent, objects, hidden ref, branch, then one transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from idumb.app import ports, proofs
+from idumb.app.bench import Attempt, Bench
+from idumb.app.services import attempt_ref
+from idumb.domain import agent, ledger, outcome, settings
+from idumb.domain.event import NewEvent
+from idumb.domain.evidence import Evidence
+from idumb.domain.run import call_id
+
+
+def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
+    """Intent, objects, hidden ref, branch, one transaction; then the attempt is history."""
+    if attempt.candidate is None or attempt.snapshot is None:
+        return attempt
+    if attempt.outcome == outcome.WAITING:
+        bench.journal.write(*_finished_events(bench, attempt), *_question_events(bench, attempt))
+        return attempt
+    if attempt.outcome == outcome.COMPLETED and bench.policy == settings.COMMIT_TASK and not attempt.task.is_human:
+        return commit_and_record(bench, attempt)
+    tree, conflicts = _deliver(bench, attempt)
+    if conflicts:
+        attempt = attempt.ended(outcome.REFUSED, _conflict_words(conflicts))
+    kept = _keep_candidate(bench, attempt, tree)
+    bench.journal.write(
+        *_finished_events(bench, attempt),
+        *_question_events(bench, attempt),
+        *completion_events(bench, attempt, kept, None),
+    )
+    return attempt
+
+
+def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
+    """The way of a completed task whose commit goes on the user's branch."""
+    message = commit_message(bench, attempt)
+    head = bench.services.history.head()
+    bench.journal.write(
+        *_finished_events(bench, attempt),
+        *_question_events(bench, attempt),
+        bench.journal.event(
+            "checkpoint.intended",
+            attempt.task.id,
+            attempt.number,
+            paths=list(attempt.ledger.changed),
+            message=message,
+            head=head.commit,
+            tree=attempt.candidate,
+            base=attempt.base,
+        ),
+    )
+    tree, conflicts = _deliver(bench, attempt)
+    if conflicts:
+        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+    kept = _keep_candidate(bench, attempt, tree)
+    return finish_commit(bench, attempt, kept, head.commit, message)
+
+
+def finish_commit(bench: Bench, attempt: Attempt, kept: ports.Snapshot, head: str | None, message: str) -> Attempt:
+    """Commit the task's own paths and record the checkpoint; used by recovery too."""
+    made = bench.services.history.commit(
+        attempt.ledger.changed, message, expected_head=head, hooks=bench.services.settings.git.hooks, allow_empty=True
+    )
+    if made.commit is None:
+        return dataclasses.replace(attempt, commit_refused=made.words)
+    bench.journal.write(*completion_events(bench, attempt, kept, made.commit))
+    return attempt
+
+
+def completion_events(bench: Bench, attempt: Attempt, kept: ports.Snapshot, commit: str | None) -> tuple[NewEvent, ...]:
+    return (_checkpoint_event(bench, attempt, kept, commit), *_completed_event(bench, attempt))
+
+
+def _deliver(bench: Bench, attempt: Attempt) -> tuple[str, tuple[ports.Conflict, ...]]:
+    candidate = attempt.candidate or attempt.base
+    if attempt.outcome != outcome.COMPLETED or bench.workspace.kind == "here":
+        return candidate, ()
+    return bench.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
+
+
+def _conflict_words(conflicts: tuple[ports.Conflict, ...]) -> str:
+    return "; ".join(f"{c.path}: {c.why}" for c in conflicts)
+
+
+def _keep_candidate(bench: Bench, attempt: Attempt, tree: str) -> ports.Snapshot:
+    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
+    parent = attempt.snapshot.commit if attempt.snapshot else None
+    return bench.services.trees.keep(ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", parent)
+
+
+def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+    event = bench.journal.event
+    task, number, result = attempt.task.id, attempt.number, attempt.result
+    # What was made in a clone and not delivered never reached the user's tree.
+    here = bench.workspace.kind == "here" or attempt.outcome == outcome.COMPLETED
+    left = attempt.candidate if bench.workspace.kind == "here" or not attempt.snapshot else attempt.snapshot.tree
+    events = [
+        event(
+            "step.finished",
+            task,
+            number,
+            call=call_id(bench.run, task, number, step.index),
+            index=step.index,
+            tool=step.tool,
+            intent=step.intent,
+            arguments=dict(step.arguments),
+            ok=step.ok,
+            response=step.response,
+            plan_hash=attempt.plan.sha256,
+            seconds=round(step.seconds, 6),
+        )
+        for step in (result.steps if result else ())
+    ]
+    events += [event("evidence.recorded", task, number, **evidence_payload(e)) for e in attempt.evidence]
+    events.append(
+        event(
+            "attempt.finished",
+            task,
+            number,
+            outcome=attempt.outcome,
+            verdict=attempt.verdict,
+            reason=attempt.reason,
+            left=left,
+            touched=list(attempt.ledger.changed) if here else [],
+            deviations=list(attempt.ledger.paths(ledger.UNDECLARED, ledger.PROTECTED)) if here else [],
+            accepted_paths=list(attempt.accepted_paths),
+            ledger=attempt.ledger.as_list(),
+            residue=list(attempt.residue),
+            feedback=proofs.feedback(attempt.reason, attempt.ledger, attempt.evidence),
+            seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
+            builder=_result_payload(result),
+        )
+    )
+    return events
+
+
+def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+    event, task, number = bench.journal.event, attempt.task.id, attempt.number
+    known = bench.journal.state
+    events = [
+        event("decision.asked", task, number, **dataclasses.asdict(question))
+        for question in attempt.questions
+        if question.id not in known.decisions
+    ]
+    events += [
+        event("decision.answered", task, number, **dataclasses.asdict(answer))
+        for answer in attempt.answers
+        if answer.decision not in known.answers
+    ]
+    if attempt.outcome == outcome.WAITING:
+        answered = {answer.decision for answer in attempt.answers}
+        waiting = [q.id for q in attempt.questions if q.id not in answered]
+        events.append(event("task.waiting", task, number, decisions=waiting, reason=attempt.reason))
+    return events
+
+
+def _checkpoint_event(bench: Bench, attempt: Attempt, kept: ports.Snapshot, commit: str | None) -> NewEvent:
+    head = commit if commit is not None else bench.services.history.head().commit
+    return bench.journal.event(
+        "checkpoint.recorded",
+        attempt.task.id,
+        attempt.number,
+        status="completed" if attempt.outcome == outcome.COMPLETED else "failed",
+        git_hash=head,
+        commit=commit,
+        snapshot=kept.commit,
+        ref=kept.ref,
+        tree=kept.tree,
+        files=list(attempt.ledger.changed),
+        seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
+        error=None if attempt.outcome == outcome.COMPLETED else attempt.reason,
+        verdict=attempt.verdict,
+    )
+
+
+def _completed_event(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+    if attempt.outcome != outcome.COMPLETED:
+        return []
+    return [bench.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)]
+
+
+def evidence_payload(found: Evidence) -> dict[str, Any]:
+    payload = dataclasses.asdict(found)
+    payload["argv"] = list(found.argv)
+    payload["seconds"] = round(found.seconds, 3)
+    return payload
+
+
+def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {
+        "outcome": result.outcome,
+        "message": result.message,
+        "exit_code": result.exit_code,
+        "claimed_files": list(result.claimed_files),
+        "session": result.session,
+        "usage": dataclasses.asdict(result.usage),
+        "transcript": result.transcript,
+        "output": result.output,
+        "output_sha256": result.output_sha256,
+        "truncated": result.truncated,
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def commit_message(bench: Bench, attempt: Attempt) -> str:
+    """Subject from the title; trailers tie the commit to run, task, attempt and the plan's bytes."""
+    return (
+        f"{attempt.task.title.splitlines()[0]}\n\n"
+        f"Idumb-Run: {bench.run}\n"
+        f"Idumb-Task: {attempt.task.id}\n"
+        f"Idumb-Attempt: {attempt.number}\n"
+        f"Idumb-Plan: {attempt.plan.sha256}\n"
+    )
