@@ -15,6 +15,8 @@ from idumb.markdown.problems import Problems
 
 MAX_DEPTH = 20
 _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 @dataclass(slots=True)
@@ -77,8 +79,15 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
 def _events(text: str) -> Iterator[Any]:
     from ruamel.yaml import YAML
 
-    # libyaml also ends lines at the breaks of YAML 1.1, and folds them; only then the slow reader is worth its price.
-    return iter(YAML(typ="safe", pure=bool(_LINE_BREAKS.search(text))).parse(text))
+    # libyaml also ends lines at the breaks of YAML 1.1, and folds them, and refuses escapes of surrogates, which JSON
+    # writers make of names that are not UTF-8; only then the slow reader is worth its price.
+    slow = _LINE_BREAKS.search(text) or _SURROGATE.search(text)
+    return iter(YAML(typ="safe", pure=bool(slow)).parse(text))
+
+
+def _paired(value: str) -> str:
+    """Two escapes of one character, as JSON writes it, put together."""
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
 
 
 class _Reader:
@@ -110,7 +119,7 @@ class _Reader:
         at = event.start_mark.index
         self._refuse(event, kind, at)
         if kind == "ScalarEvent":
-            return Scalar(event.value, not event.style, self.place(at), self.place(event.end_mark.index))
+            return Scalar(_paired(event.value), not event.style, self.place(at), self.place(event.end_mark.index))
         if depth >= MAX_DEPTH:
             raise _Refused("plan.too-deep", f"YAML is nested more than {MAX_DEPTH} deep", at, "", "nest less")
         if kind == "SequenceStartEvent":
