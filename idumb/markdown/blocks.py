@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
+from idumb.markdown import canonical
 from idumb.markdown.inline import cut_comments
-from idumb.markdown.nodes import Block, Break, Fence, Heading, Item, Items, Paragraph, Quote, Raw, YamlItem
+from idumb.markdown.nodes import Block, Break, Canonical, Fence, Heading, Item, Items, Paragraph, Piece, Quote, Raw, YamlItem
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
@@ -43,12 +44,31 @@ _HTML_TAG = re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-
 Leaf = Paragraph | Fence | Raw
 
 
-def scan(source: Source, first: int, problems: Problems) -> list[Block]:
-    """The top-level blocks from line `first` on. Comments are cut out of headings and paragraphs."""
+def scan(source: Source, first: int, problems: Problems, *, quick: bool = True) -> list[Block]:
+    """The top-level blocks from line `first` on. Comments are cut out of headings and paragraphs.
+
+    `quick` lets tasks in the common shape through as one block.
+    """
     scanner = _Scanner(source, problems)
     line = first
-    total = len(source.lines)
+    lines = source.lines
+    total = len(lines)
     while line < total:
+        if quick and lines[line].startswith("### T") and scanner.comment < 0:
+            task = canonical.find(source, line)
+            if task is not None and scanner.takes(task):
+                line = task.end_line
+                continue
+        line = scanner.line(line)
+    scanner.finish()
+    return scanner.root
+
+
+def expand(source: Source, block: Canonical, problems: Problems) -> list[Block]:
+    """The same task the general way."""
+    scanner = _Scanner(source, problems)
+    line = block.line
+    while line < block.end_line:
         line = scanner.line(line)
     scanner.finish()
     return scanner.root
@@ -88,6 +108,16 @@ class _Scanner:
         self.in_tasks = False
         self.n = self.idx = self.matched = self.shift = 0
         self.s = ""
+
+    def takes(self, task: Canonical) -> bool:
+        """A heading at the margin ends everything that is open, but for HTML that runs to its own end."""
+        if self.leaf.__class__ is Raw and not self.stack:
+            return False
+        self.matched = 0
+        self._close_unmatched()
+        self._close_leaf()
+        self.root.append(task)
+        return True
 
     # One line at a time
 
@@ -332,16 +362,18 @@ class _Scanner:
         if not m:
             return None
         text = (m[2] or "") if m.re is _ATX else ""
-        self._heading(len(m[1]), [(self._offset(self.idx + indent + rest.find(text, len(m[1]))), text)], indent)
+        start = self._offset(self.idx + indent)
+        text_at = self._offset(self.idx + indent + rest.find(text, len(m[1])))
+        self._heading(len(m[1]), [(text_at, text)], start, indent=indent)
         return self.n + 1
 
-    def _heading(self, level: int, pieces: list[tuple[int, str]], indent: int, line: int = -1) -> None:
+    def _heading(self, level: int, pieces: list[Piece], start: int, *, indent: int = 0, line: int = -1) -> None:
         paragraph = Paragraph(line, self.n + 1, pieces)
         if any("<!--" in text for _, text in pieces):
             self._cut(paragraph)
         text = " ".join(t.strip(" \t") for _, t in paragraph.pieces).strip(" \t")
         first = self.n if line < 0 else line
-        self._add(Heading(first, self.n + 1, pieces[0][0], level, text, indent))
+        self._add(Heading(first, self.n + 1, start, level, text, pieces[0][0], indent))
         if not self.stack and level <= 2:
             self.in_tasks = level == 2 and text.casefold() == "tasks"
 
@@ -356,7 +388,7 @@ class _Scanner:
         self.leaf = None
         if paragraph in self.commented:
             self.commented.remove(paragraph)
-        self._heading(1 if m[1][0] == "=" else 2, paragraph.pieces, 0, paragraph.line)
+        self._heading(1 if m[1][0] == "=" else 2, paragraph.pieces, paragraph.pieces[0][0], line=paragraph.line)
         return True
 
     def _open_fence(self, rest: str, indent: int) -> int | None:

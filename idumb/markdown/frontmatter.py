@@ -105,7 +105,7 @@ class _Reader:
         if self.found.strict and "requirements" not in given:
             missing.append("requirements")
         for name in missing:
-            self._error("plan.missing-key", node.start, name, f"the frontmatter needs `{name}`", mend=f"add {name}:")
+            self._error("plan.missing-key", self.problems.source.starts[0], name, f"the frontmatter needs `{name}`", mend=f"add {name}:")
 
     def _key(self, key: Scalar, node: Node) -> None:
         name = key.value

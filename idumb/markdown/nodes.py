@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 Piece = tuple[int, str]
@@ -17,6 +18,7 @@ class Heading:
     start: int
     level: int
     text: str
+    text_at: int = 0
     indent: int = 0
 
 
@@ -112,4 +114,14 @@ class YamlItem:
     indent: int
 
 
-Block = Heading | Paragraph | Fence | Raw | Break | Items | Item | Quote | YamlItem
+@dataclass(slots=True)
+class Canonical:
+    """A whole task in its most common shape, `match` of its lines; `fence` holds its steps (see `canonical`)."""
+
+    line: int
+    end_line: int
+    match: re.Match[str]
+    fence: Fence | None
+
+
+Block = Canonical | Heading | Paragraph | Fence | Raw | Break | Items | Item | Quote | YamlItem

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from idumb.markdown import criteria, lookalikes
-from idumb.markdown.nodes import Block, Fence, Heading, Item, Items, Paragraph, YamlItem
+from idumb.markdown import blocks, criteria, lookalikes
+from idumb.markdown.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.lookalikes import Looker
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
@@ -38,6 +38,7 @@ class Draft:
     end_line: int = 0
     level: int = 7
     title_at: int = 0
+    canonical: Canonical | None = None
     fence: Fence | None = None
     yaml: YamlItem | None = None
     item: Item | None = None
@@ -53,15 +54,15 @@ class Outline:
     success_line: int = 0
 
 
-def read(blocks: list[Block], source: Source, phase: str | None, problems: Problems) -> Outline:
-    return _Outliner(blocks, source, phase, problems).read()
+def read(found: list[Block], source: Source, phase: str | None, problems: Problems) -> Outline:
+    return _Outliner(found, source, phase, problems).read()
 
 
 class _Outliner:
     """Goes through the top-level blocks once."""
 
-    def __init__(self, blocks: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
-        self.blocks = blocks
+    def __init__(self, found: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
+        self.found = found
         self.source = source
         self.prefix = f"T{phase}-" if phase else "T"
         self.problems = problems
@@ -70,16 +71,18 @@ class _Outliner:
         self.task: Draft | None = None
         self.section = ""
         self.tasks_line: int | None = None
-        self.has_tasks = any(_section(b) == "tasks" for b in blocks)
+        self.has_tasks = any(_section(b) == "tasks" for b in found)
 
     def read(self) -> Outline:
-        for block in self.blocks:
+        for block in self.found:
             self._block(block)
         self._end(len(self.source.lines))
         return self.outline
 
     def _block(self, block: Block) -> None:
-        if isinstance(block, Heading):
+        if isinstance(block, Canonical):
+            self._canonical(block)
+        elif isinstance(block, Heading):
             self._heading(block)
         elif isinstance(block, Items):
             for item in block.children:
@@ -106,6 +109,16 @@ class _Outliner:
         self.problems.error(code, at, message, field="task", found=found, accepted=accepted, mend=mend)
 
     # Blocks
+
+    def _canonical(self, block: Canonical) -> None:
+        m = block.match
+        if not self._valid(m[1]) or (self.has_tasks and self.section != "tasks"):
+            for part in blocks.expand(self.source, block, self.problems):
+                self._block(part)
+            return
+        draft = Draft(HEADING, m[1], m[2].rstrip(), m.start(), block.line, block.line + 1, level=3, canonical=block)
+        draft.title_at = m.start(2)
+        self._begin(draft)
 
     def _keep(self, block: Block) -> None:
         if self.task:
@@ -157,7 +170,7 @@ class _Outliner:
         if not m:
             m = re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
             assert m  # noqa: S101 (every text matches)
-        at = heading.start + max(heading.text.rfind(m[2]), 0)
+        at = heading.text_at + max(heading.text.rfind(m[2]), 0)
         draft = Draft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line, level=heading.level)
         draft.title_at = at
         draft.bad = bad

@@ -10,7 +10,7 @@ from typing import Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain.plan import Criterion, Plan, Task
-from idumb.markdown import blocks, criteria, frontmatter, lookalikes, outline, tasks
+from idumb.markdown import blocks, canonical, criteria, frontmatter, lookalikes, outline, tasks
 from idumb.markdown.entries import from_item
 from idumb.markdown.frontmatter import Frontmatter
 from idumb.markdown.nodes import Block, Fence
@@ -26,15 +26,18 @@ MAX_TASKS = 10_000
 __all__ = ["ParsedPlan", "parse"]
 
 
-def parse(data: bytes, path: str) -> ParsedPlan:
-    """Read a plan. `path` is only written into the findings and the plan; the text keeps a byte-order mark."""
+def parse(data: bytes, path: str, *, quick: bool = True) -> ParsedPlan:
+    """Read a plan. `path` is only written into the findings and the plan; the text keeps a byte-order mark.
+
+    `quick` False reads every task the general way; the result is the same.
+    """
     text, source, problems = _decoded(data, path)
     if problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
     head = frontmatter.read(source, problems)
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
-    found = blocks.scan(source, head.end_line, problems)
+    found = blocks.scan(source, head.end_line, problems, quick=quick)
     _long_lines(source, head.end_line, found, problems)
     plan = _plan(data, path, head, found, problems)
     return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
@@ -93,6 +96,7 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
         values.get("requirements", {}),
         [i.id for i in values.get("invariants", ())],
         problems,
+        canonical.shared(phase, frozenset(values.get("requirements", ()))),
     )
     read = [task for draft in drawn.tasks for task in tasks.read(draft, context)]
     _whole(read, drawn, problems)

@@ -8,10 +8,10 @@ from typing import Any
 
 from idumb.domain import plan
 from idumb.domain.plan import Span, Task
-from idumb.markdown import claims, criteria, fields, labels, outline, scalars, steps, structured, yaml_nodes
+from idumb.markdown import blocks, canonical, claims, criteria, fields, labels, outline, scalars, steps, structured, yaml_nodes
 from idumb.markdown.entries import Value
 from idumb.markdown.inline import Text
-from idumb.markdown.nodes import Block, Fence
+from idumb.markdown.nodes import Block, Canonical, Fence
 from idumb.markdown.lookalikes import Looker
 from idumb.markdown.outline import Draft
 from idumb.markdown.problems import Problems
@@ -29,6 +29,7 @@ class Context:
     requirements: Iterable[str]
     invariants: Iterable[str]
     problems: Problems
+    common: canonical.Shared
 
     @property
     def looker(self) -> Looker:
@@ -55,7 +56,29 @@ def read(draft: Draft, context: Context) -> list[Task]:
     """One task, or several where a YAML fence holds a list."""
     if draft.notation in {outline.FENCE, outline.LIST}:
         return _from_yaml(draft, context)
+    if draft.canonical:
+        return [_from_canonical(draft, draft.canonical, context)]
     return [_from_markdown(draft, context)]
+
+
+def _from_canonical(draft: Draft, block: Canonical, context: Context) -> Task:
+    source = context.problems.source
+    found = canonical.read(block, context.common)
+    if found is None:
+        _, *body = blocks.expand(source, block, context.problems)
+        draft.body[:0] = body
+        return _from_markdown(draft, context)
+    given, ranges = found
+    m = block.match
+    end = m.end(4) - 1
+    if draft.body:
+        _group(draft.body, context.looker)
+    if block.fence:
+        end = source.end_of(block.fence.end_line - 1)
+        ranges["steps"] = (block.fence.start, end)
+        given["steps"] = steps.from_fence(block.fence, context.problems)
+    span = Span(draft.start, end, draft.line + 1)
+    return Task(draft.id, draft.title, span=span, spans=Spans(ranges, source), **given)
 
 
 # Markdown

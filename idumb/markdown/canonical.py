@@ -1,0 +1,242 @@
+"""The shape in which most tasks are written, read by one pattern: plans of ten thousand tasks then cost little.
+
+Nothing here decides anything of its own: whatever is not exactly in this shape, and everything that would give a
+finding, is left to the general way, which reads the same lines again. A property test holds the two together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import plan
+from idumb.domain.plan import Criterion, FileClaim, Span, TestIntent
+from idumb.markdown import scalars
+from idumb.markdown.nodes import Canonical, Fence
+from idumb.markdown.source import Source
+
+_TASK = re.compile(
+    r"### (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<][^\n#<]*)\n\n*"
+    r"((?:[^\W\d_][^\n]*\n|\n)*)"  # paragraphs whose lines begin with a letter are nothing but text
+    r"((?:- \*\*[A-Z][a-z ]*:\*\*[^\n]*\n(?:  - [^\n]*\n)*)+)\n*"
+)
+_STEPS = re.compile(r"```((?:yaml|json) steps)\n")
+_CLOSING = re.compile(r"^ {0,3}```+[ \t]*$", re.MULTILINE)
+_NEXT = re.compile(r"\n*(?:#{1,3} |\Z)")
+_FIELD = re.compile(r"- \*\*([A-Z][a-z ]*):\*\*(?: ([^\n]*))?\n((?:  - [^\n]*\n)*)")
+
+_CODE = r"`[^`\n ][^`\n]*`"
+_WORDS = rf"(?:[^`\n—–<\\-]|(?<=\w)-(?=\w)|{_CODE})+"
+_CRITERION = re.compile(rf"  - \[ \] ({_WORDS}?)(?: — (?:check: ({_CODE})|(verify|human|opinion)))?\n")
+_ODD_CRITERION = re.compile(r"[\[(*_`]*AC[-_ ]?\d|[\s\[(]|.*(?:check|verify|human|opinion)|.*\s$", re.IGNORECASE)
+_FILE = re.compile(rf"(create|modify|delete|read) ({_CODE}(?:, {_CODE})*)")
+_COMMANDS = re.compile(rf"{_CODE}(?:, {_CODE})*")
+_TEST = re.compile(rf"({_CODE}) — (fails before, passes after|passes before and after): ([^\n]*\S)")
+_NAME = re.compile(r"[\w.:/@+-]+")
+
+
+def find(source: Source, line: int) -> Canonical | None:
+    """The task that begins on `line`, when all of it is in the common shape and a heading or the end follows."""
+    text = source.text
+    m = _TASK.match(text, source.starts[line])
+    if m is None:
+        return None
+    end = m.end()
+    lines = line + text.count("\n", m.start(), end)
+    fence = None
+    steps = _STEPS.match(text, end)
+    if steps:
+        closing = _CLOSING.search(text, steps.end())
+        if closing is None:
+            return None
+        last = source.line_of(closing.start()) + 1
+        fence = Fence(lines, last, end, 0, "```", steps[1], top=True, closed=True)
+        lines, end = last, closing.end()
+    if not _NEXT.match(text, end) or text.find("<!--", m.start(), end) >= 0:
+        return None
+    return Canonical(line, lines, m, fence)
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the canonical tasks of a plan are read with."""
+
+    requirements: frozenset[str]
+    dependencies: re.Pattern[str]
+
+
+def shared(phase: str | None, requirements: frozenset[str]) -> Shared:
+    one = rf"T{re.escape(phase or '')}-[0-9]{{2,}}[a-z]?"
+    return Shared(requirements, re.compile(rf"{one}(?:, {one})*"))
+
+
+class _Unusual(Exception):
+    """A value is not in the common shape."""
+
+
+Given = dict[str, Any]
+Ranges = dict[str, tuple[int, int]]
+
+
+def read(block: Canonical, common: Shared) -> tuple[Given, Ranges] | None:
+    """The fields of the task and their places, or None when one of them needs the general way."""
+    m = block.match
+    given: Given = {"description": m[3].strip("\n")}
+    ranges: Ranges = {"title": m.span(2)}
+    line = block.line + 1 + m.string.count("\n", m.start(), m.start(4))
+    try:
+        for field in _FIELD.finditer(m.string, m.start(4), m.end(4)):
+            entry = _READERS.get(field[1])
+            if entry is None or entry[0] in given:
+                return None
+            name, reader = entry
+            inline, nested = field[2], field[3]
+            if nested:
+                if inline:
+                    return None
+                start, end = field.span(3)
+                ranges[name] = (start + 2, end - 1)
+                given[name] = reader("", nested, common, start, line + 1)
+                line += 1 + nested.count("\n")
+            else:
+                if not inline or inline[0] == " " or inline[-1] == " ":
+                    return None
+                ranges[name] = field.span(2)
+                given[name] = reader(inline, "", common, field.start(2), line)
+                line += 1
+        _settle(given)
+    except _Unusual:
+        return None
+    return given, ranges
+
+
+def _settle(given: Given) -> None:
+    """Proofs that depend on Verify; whatever would be unproven goes the general way."""
+    drafts = given.get("acceptance")
+    if not drafts:
+        raise _Unusual
+    unmarked = [c for c in drafts if c.proof == plan.UNPROVEN]
+    commands = given.get("verify")
+    if unmarked:
+        if len(unmarked) < len(drafts) or not commands:
+            raise _Unusual
+        drafts = [Criterion(c.id, c.text, plan.VERIFY, None, (), c.span) for c in drafts]
+    elif not commands and any(c.proof == plan.VERIFY for c in drafts):
+        raise _Unusual
+    given["acceptance"] = tuple(drafts)
+
+
+def _inline(text: str) -> str:
+    if not text:
+        raise _Unusual
+    return text
+
+
+def _requirements(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
+    found = tuple(_inline(text).split(", "))
+    if not common.requirements.issuperset(found):
+        if text == "none":
+            return ()
+        raise _Unusual
+    return found
+
+
+def _dependencies(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
+    if common.dependencies.fullmatch(_inline(text)):
+        return tuple(text.split(", "))
+    if text == "none":
+        return ()
+    raise _Unusual
+
+
+def _files(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[FileClaim, ...]:
+    if text == "none":
+        return ()
+    found: list[FileClaim] = []
+    for entry in nested[4:-1].split("\n  - ") if nested else (text,):
+        m = _FILE.fullmatch(entry)
+        if m is None:
+            raise _Unusual
+        verb = m[1]
+        found += [FileClaim(verb, path) for path in m[2][1:-1].split("`, `")]
+    return tuple(found)
+
+
+def _acceptance(text: str, nested: str, common: Shared, at: int, line: int) -> list[Criterion]:
+    found: list[Criterion] = []
+    position = 0
+    while position < len(nested):
+        m = _CRITERION.match(nested, position)
+        if m is None or _ODD_CRITERION.match(m[1]):
+            raise _Unusual
+        words, command, mark = m.groups()
+        number = len(found) + 1
+        span = Span(at + m.start(1), at + m.end() - 1, line + len(found))
+        if command:
+            found.append(Criterion(f"AC-{number}", words, plan.CHECK, command[1:-1], (), span))
+        else:
+            found.append(Criterion(f"AC-{number}", words, mark or plan.UNPROVEN, None, (), span))
+        position = m.end()
+    return found
+
+
+def _verify(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
+    found: list[str] = []
+    for entry in nested[4:-1].split("\n  - ") if nested else (text,):
+        if not _COMMANDS.fullmatch(entry):
+            raise _Unusual
+        found += entry[1:-1].split("`, `")
+    return tuple(found)
+
+
+def _tests(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[TestIntent, ...]:
+    found = []
+    for entry in nested[4:-1].split("\n  - ") if nested else (text,):
+        m = _TEST.fullmatch(entry)
+        if m is None:
+            raise _Unusual
+        before = "fails" if m[2][0] == "f" else "passes"
+        found.append(TestIntent(m[1][1:-1], before, "passes", m[3]))
+    return tuple(found)
+
+
+def _duration(text: str, nested: str, common: Shared, at: int, line: int) -> int:
+    found = scalars.seconds(_inline(text))
+    if found is None:
+        raise _Unusual
+    return found
+
+
+def _name(text: str, nested: str, common: Shared, at: int, line: int) -> str:
+    if not _NAME.fullmatch(_inline(text)):
+        raise _Unusual
+    return text
+
+
+def _choice(*choices: str) -> Callable[[str, str, Shared, int, int], str]:
+    def read_one(text: str, nested: str, common: Shared, at: int, line: int) -> str:
+        if text not in choices:
+            raise _Unusual
+        return text
+
+    return read_one
+
+
+_READERS: dict[str, tuple[str, Callable[[str, str, Shared, int, int], Any]]] = {
+    "Requirements": ("requirements", _requirements),
+    "Depends on": ("depends_on", _dependencies),
+    "Files": ("files", _files),
+    "Acceptance": ("acceptance", _acceptance),
+    "Verify": ("verify", _verify),
+    "Tests": ("tests", _tests),
+    "Estimate": ("estimate", _duration),
+    "Timeout": ("timeout", _duration),
+    "Builder": ("builder", _name),
+    "Validator": ("validator", _name),
+    "Change": ("change", _choice("preserving", "extending", "modifying", "breaking")),
+    "On failure": ("on_failure", _choice("block", "retry", "ask")),
+    "On timeout": ("on_timeout", _choice("fail", "skip", "retry")),
+    "Priority": ("priority", _choice("critical", "high", "normal", "low")),
+}
