@@ -27,9 +27,7 @@ class Wired:
 
     version = __version__
 
-    def __init__(
-        self, start: str, asker: Callable[[], ports.Asker], reporter: Callable[[Wired], ports.Reporter]
-    ) -> None:
+    def __init__(self, start: str, asker: Callable[[], ports.Asker], reporter: Callable[[], ports.Reporter]) -> None:
         self.place = discover.find(start)
         self._make_asker = asker
         self._make_reporter = reporter
@@ -128,7 +126,7 @@ class Wired:
 
     @cached_property
     def reporter(self) -> ports.Reporter:
-        return self._make_reporter(self)
+        return self._make_reporter()
 
     @cached_property
     def interrupts(self) -> SignalInterrupts:
@@ -147,10 +145,11 @@ class Wired:
     def redactor(self) -> Redactor:
         """Knows the values of every variable that a binding hands to a program."""
         from idumb.store import consent
+        from idumb.system import processes
         from idumb.system.redaction import Redactor
 
         names = {name for binding in self.settings.bindings.values() for name in binding.environment}
-        secrets = {name: os.environ[name] for name in sorted(names) if name in os.environ}
+        secrets = processes.environment(sorted(names))
         return Redactor(secrets, key=consent.repository_id(self.place.common_dir).encode("ascii"))
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace:
@@ -162,7 +161,7 @@ class Wired:
 
         return Here(self.trees)
 
-    def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents:
+    def open_agents(self, workspace: ports.Workspace) -> ports.Agents:
         from idumb.agents import registry
 
         return registry.build(

@@ -53,7 +53,7 @@ def _deadline(bench: Bench, attempt: Attempt) -> float | None:
     return float(task.estimate_seconds * (2 if attempt.number == 1 else 1.5))
 
 
-def envelope_of(bench: Bench, attempt: Attempt, binding: str) -> dict[str, Any]:
+def envelope_of(bench: Bench, binding: str) -> dict[str, Any]:
     services = bench.services
     builder = bench.agents.get(binding)
     known = envelope.Envelope(

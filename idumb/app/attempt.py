@@ -62,7 +62,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
             ref=snapshot.ref,
             present=present,
             builder=binding,
-            envelope=asking.envelope_of(bench, attempt, binding),
+            envelope=asking.envelope_of(bench, binding),
         )
     )
     return attempt
@@ -235,7 +235,7 @@ def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt
 
 
-def reach_verdict(bench: Bench, attempt: Attempt) -> Attempt:
+def reach_verdict(_: Bench, attempt: Attempt) -> Attempt:
     verdict, why = proofs.verdict(attempt.ledger, attempt.evidence)
     ended = {outcome.PASS: outcome.COMPLETED, evidence_words.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
     return dataclasses.replace(attempt, verdict=verdict, outcome=ended, reason=why)

@@ -268,16 +268,13 @@ def _complete(
     if verification is None or verification["status"] == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
     waiting = verification["status"] == "waiting"
+    said = f"verify-work says {verification['status']}: {verification['reason']}"
+    words = f"All tasks of phase {contract.phase} are done, but {said}"
     return Result(
         data,
         errors.EXIT_WAITING if waiting else errors.EXIT_FAILED,
         warnings,
-        (
-            "verification.waiting" if waiting else "verification.failed",
-            f"All tasks of phase {contract.phase} are done, but verify-work says {verification['status']}:"
-            f" {verification['reason']}",
-            data["next"][0],
-        ),
+        ("verification.waiting" if waiting else "verification.failed", words, data["next"][0]),
     )
 
 

@@ -24,7 +24,7 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
     loaded = loading.load(services.plans, request.phase, services.settings)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
-    session.same_contract(services, contract, state)
+    session.same_contract(contract, state)
     place.require_repository(services)
     consent.ensure(services, contract, approve=request.approve, mode=request.mode)
     if state.state == COMPLETED and (state.verified or not request.verify):
@@ -102,7 +102,7 @@ def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     if task_id not in contract.tasks:
         raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")
     state = session.require_run(services, contract.phase)
-    session.same_contract(services, contract, state)
+    session.same_contract(contract, state)
     return contract, state, task_id
 
 

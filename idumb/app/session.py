@@ -60,7 +60,7 @@ def require_run(services: Services, phase: str) -> RunState:
     return state
 
 
-def same_contract(services: Services, contract: Contract, state: RunState) -> None:
+def same_contract(contract: Contract, state: RunState) -> None:
     if contract.hash == state.contract_hash:
         return
     was = dict(state.plans)
@@ -92,7 +92,7 @@ def bench(
         journal,
         contract,
         place,
-        services.open_agents(place, journal.state.id),
+        services.open_agents(place),
         services.open_checks(place, journal.state.id),
         journal.state.policy,
         on_deviation,

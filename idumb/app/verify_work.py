@@ -26,7 +26,7 @@ def verify(services: Services, phase: str) -> Result:
     loaded = loading.load(services.plans, phase, services.settings)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
-    session.same_contract(services, contract, state)
+    session.same_contract(contract, state)
     place.require_repository(services)
     if not services.consent.given(contract.hash):
         raise Refusal(
@@ -109,8 +109,10 @@ def _evidence(
     found: list[Evidence] = []
     for plan in contract.plans:
         prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
-        for criterion in plan.success_criteria:
-            found.append(_criterion(services, checks, contract, criterion, prefix, tree, journal))
+        found.extend(
+            _criterion(services, checks, contract, criterion, prefix, tree, journal)
+            for criterion in plan.success_criteria
+        )
         for invariant in plan.invariants:
             commands.setdefault(invariant.check, (f"{prefix}invariant {invariant.id}", invariant.text))
         for task in plan.tasks:

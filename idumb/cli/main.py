@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Sequence
 
 import click
@@ -75,31 +74,32 @@ def group() -> None:
 def run(argv: Sequence[str]) -> int:
     """Run one command line; the exit code. Nothing but an exit code leaves this function."""
     name = next((a for a in argv if not a.startswith("-")), "idumb")
-    as_json = "--json" in argv
     try:
         code = group.main(args=list(argv), prog_name="idumb", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.UsageError as wrong:
-        where = wrong.ctx.command_path if wrong.ctx else "idumb"
-        return output.fail(
-            name, errors.UsageError("usage", wrong.format_message(), hint=f"{where} --help"), as_json=as_json
-        )
-    except click.ClickException as wrong:
-        return output.fail(name, errors.UsageError("usage", wrong.format_message()), as_json=as_json)
-    except click.Abort:
-        return output.fail(name, errors.Interrupted(2), as_json=as_json)
-    except errors.IdumbError as problem:
-        return output.fail(name, problem, as_json=as_json)
-    except KeyboardInterrupt:
-        return output.fail(name, errors.Interrupted(2), as_json=as_json)
     except BrokenPipeError:
         output.give_up_on_stdout()
         return 141
-    except OSError as problem:
-        return output.fail(name, output.of_os_error(problem), as_json=as_json)
-    except Exception as defect:  # the boundary: a defect of ours is said as such, never as a traceback
-        if "--debug" in sys.argv:
+    except (Exception, KeyboardInterrupt) as problem:  # the boundary: a defect of ours never shows as a traceback
+        known = _known(problem)
+        if known.code == "internal" and "--debug" in argv:
             raise
-        return output.fail(name, output.of_defect(defect), as_json=as_json)
+        return output.fail(name, known, as_json="--json" in argv)
     return code if isinstance(code, int) else 0
+
+
+def _known(problem: BaseException) -> errors.IdumbError:
+    """Whatever went wrong, as an error with a code, a message and a next step."""
+    if isinstance(problem, errors.IdumbError):
+        return problem
+    if isinstance(problem, click.UsageError):
+        where = problem.ctx.command_path if problem.ctx else "idumb"
+        return errors.UsageError("usage", problem.format_message(), hint=f"{where} --help")
+    if isinstance(problem, click.ClickException):
+        return errors.UsageError("usage", problem.format_message())
+    if isinstance(problem, (click.Abort, KeyboardInterrupt)):
+        return errors.Interrupted(2)
+    if isinstance(problem, OSError):
+        return output.of_os_error(problem)
+    return output.of_defect(problem)

@@ -51,7 +51,9 @@ def services(*, as_json: bool = False, events: bool = False, progress: bool = Fa
 
     _require_platform(writes=progress)
     wired = bootstrap.Wired(
-        os.getcwd(), lambda: _asker(as_json=as_json or events), lambda w: _reporter(w, as_json, events, progress)
+        os.getcwd(),
+        lambda: _asker(as_json=as_json or events),
+        lambda: _reporter(as_json=as_json, events=events, progress=progress),
     )
     if progress:
         wired.interrupts.install()
@@ -78,14 +80,14 @@ def _asker(*, as_json: bool) -> ports.Asker:
     return ask.Nobody() if as_json else ask.at_terminal()
 
 
-def _reporter(wired: Wired, as_json: bool, events: bool, progress: bool) -> ports.Reporter:
+def _reporter(*, as_json: bool, events: bool, progress: bool) -> ports.Reporter:
     from idumb.cli import reporters
 
     if events:
         return reporters.EventLines(sys.stdout)
     if as_json or not progress:
         return reporters.Silent()
-    return reporters.for_people(wired)
+    return reporters.for_people()
 
 
 def _stop(wired: Wired) -> None:

@@ -103,7 +103,7 @@ def of_os_error(problem: OSError) -> errors.IdumbError:
     )
 
 
-def of_defect(defect: Exception) -> errors.IdumbError:
+def of_defect(defect: BaseException) -> errors.IdumbError:
     """A defect of idumb's own; what is needed to report it is written to the state directory."""
     import traceback
 

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from idumb.app import ports
-    from idumb.bootstrap import Wired
     from idumb.domain.event import Event
 
 
@@ -46,19 +45,17 @@ class EventLines:
         pass
 
 
-def for_people(wired: Wired) -> ports.Reporter:
-    """A live display on a terminal, plain lines elsewhere."""
-    import os
+def for_people() -> ports.Reporter:
+    """A live display on a terminal that can draw one, plain lines elsewhere."""
     import sys
 
-    from idumb.system import escaping
+    from idumb.system import escaping, processes
 
-    titles: dict[str, str] = {}
-    capable = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not os.environ.get("CI")
-    if capable:
+    known = processes.environment(["TERM", "CI"])
+    if sys.stderr.isatty() and known.get("TERM", "dumb") != "dumb" and "CI" not in known:
         from idumb.views.progress_live import LiveProgress
 
-        return LiveProgress(sys.stderr, titles, escape=escaping.show)
+        return LiveProgress(sys.stderr, escape=escaping.show)
     from idumb.views.progress_plain import PlainProgress
 
-    return PlainProgress(sys.stderr, titles, escape=escaping.show)
+    return PlainProgress(sys.stderr, escape=escaping.show)

@@ -18,7 +18,12 @@ def test_find_walks_up_to_the_work_tree(sandbox: GitSandbox) -> None:
     folder = sandbox.root / "a/b"
     folder.mkdir(parents=True)
     found = discover.find(str(folder))
-    assert tuple(found) == (str(sandbox.root), str(sandbox.git_dir), str(sandbox.git_dir), "main")
+    assert (found.root, found.git_dir, found.common_dir) == (
+        str(sandbox.root),
+        str(sandbox.git_dir),
+        str(sandbox.git_dir),
+    )
+    assert found.worktree_id == "main"
 
 
 def test_find_names_a_linked_worktree_and_shares_the_common_folder(sandbox: GitSandbox, tmp_path: Path) -> None:
