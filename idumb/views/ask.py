@@ -42,6 +42,7 @@ class Terminal:
 
     def _asked(self, decision: Decision) -> Answer | None:
         self._say(question(decision))
+        drop_typed_ahead(self._read)
         for _ in range(_TRIES):
             self._say("Your choice (empty: no answer): ")
             typed = self._read.readline().strip()
@@ -57,6 +58,16 @@ class Terminal:
     def _say(self, text: str) -> None:
         self._write.write(text)
         self._write.flush()
+
+
+def drop_typed_ahead(stream: TextIO) -> None:
+    """Forget what was typed before the question was on the screen: it cannot be meant as its answer."""
+    import termios
+
+    try:
+        termios.tcflush(stream.fileno(), termios.TCIFLUSH)
+    except (OSError, ValueError, termios.error):
+        return  # no terminal, nothing typed ahead
 
 
 def at_terminal() -> Terminal | Nobody:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from idumb.domain import outcome
 from idumb.domain.event import Event
@@ -101,6 +101,32 @@ class Board:
         return f"{', '.join(parts) or 'nothing done yet'} of {amount.counted(total, 'task')}"
 
 
+class Patient:
+    """A stream that is given up once it fails. Rich would end the whole program when its reader has gone."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream: TextIO | None = stream
+        self.encoding = getattr(stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        self._try(lambda stream: stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(lambda stream: stream.flush())
+
+    def isatty(self) -> bool:
+        return self._stream is not None and self._stream.isatty()
+
+    def _try(self, action: Callable[[TextIO], object]) -> None:
+        if self._stream is None:
+            return
+        try:
+            action(self._stream)
+        except (OSError, ValueError):
+            self._stream = None
+
+
 class LiveProgress:
     """A `Reporter` that redraws a table; on a stream that is no capable terminal it writes plain lines instead."""
 
@@ -116,11 +142,11 @@ class LiveProgress:
         known = event_line.Knowledge({} if titles is None else titles, escape)
         self.board = Board(known)
         self._clock = clock
-        self._console: Console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        patient = cast("TextIO", Patient(stream))
+        self._console: Console = Console(file=patient, highlight=False, markup=False, emoji=False)
         capable = self._console.is_terminal and not self._console.is_dumb_terminal
         self._plain = None if capable else PlainProgress(stream, known.titles, escape)
         self._live: Live | None = None
-        self._broken = False
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         self.board.begin(titles, statuses)
@@ -133,7 +159,7 @@ class LiveProgress:
             return
         self.board.take(event, self._clock())
         if event.kind == "attempt.started":
-            self._guarded(self._start)
+            self._start()
 
     def note(self, text: str) -> None:
         if self._plain is not None:
@@ -142,14 +168,14 @@ class LiveProgress:
             self.board.last = self.board.known.text(text)
 
     def pause(self) -> None:
-        self._guarded(self._end)
+        self._end()
 
     def resume(self) -> None:
         """Nothing: the next attempt starts the display again."""
 
     def stop(self) -> None:
         """Leave the last picture on the screen."""
-        self._guarded(self._end)
+        self._end()
         foreground.leave(self)
 
     def _start(self) -> None:
@@ -164,14 +190,6 @@ class LiveProgress:
         live, self._live = self._live, None
         if live is not None:
             live.stop()
-
-    def _guarded(self, action: Callable[[], None]) -> None:
-        if self._broken:
-            return
-        try:
-            action()
-        except (OSError, ValueError):
-            self._broken = True
 
     def picture(self) -> RenderableType:
         """The table as it is now; called by rich several times a second."""

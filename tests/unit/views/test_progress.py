@@ -1,12 +1,18 @@
-"""Plain progress: one line for each event that matters."""
+"""Progress: one plain line for each event that matters, or a table that redraws itself."""
 
 from __future__ import annotations
 
 import io
+import itertools
+from typing import TYPE_CHECKING
 
 from idumb.domain.event import GENESIS, Event
-from idumb.views import progress_plain
+from idumb.views import event_line, foreground, progress_plain
+from idumb.views.progress_live import Board, LiveProgress
 from tests.unit.views import examples
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def _lines(log: examples.Log) -> list[str]:
@@ -63,3 +69,73 @@ def test_a_failing_stream_does_not_stop_a_run() -> None:
     closed = io.StringIO()
     closed.close()
     progress_plain.PlainProgress(closed).note("three")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _live(log: examples.Log, monkeypatch: pytest.MonkeyPatch, term: str = "xterm") -> tuple[LiveProgress, _Terminal]:
+    monkeypatch.setenv("TERM", term)
+    ticks = itertools.count()
+    stream = _Terminal()
+    live = LiveProgress(stream, clock=lambda: float(next(ticks)))
+    live.begin({i: log.contract.tasks[i].title for i in log.contract.order}, log.statuses)
+    return live, stream
+
+
+def test_the_live_table_shows_state_time_and_the_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = examples.Log(examples.slugs())
+    live, stream = _live(log, monkeypatch)
+    log.complete("T1-01", "a.py")
+    log.attempt("T1-02", "failed", reason="AC-1 failed")
+    for event in log.events:
+        live.event(event)
+    live.stop()
+    text = stream.getvalue()
+    for words in ("T1-01", "Slug function", "completed", "running", "1 running, 1 completed of 5 tasks", "AC-1 failed"):
+        assert words in text
+    live.stop()
+
+
+def test_the_live_table_pauses_for_a_question_and_leaves_when_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = examples.Log(examples.slugs())
+    live, stream = _live(log, monkeypatch)
+    live.event(log.add("attempt.started", "T1-01", 1, base="", snapshot=""))
+    with foreground.taken():
+        still = stream.getvalue()
+        live.note("nothing is drawn now")
+        assert stream.getvalue() == still
+    live.stop()
+    assert not foreground._displays
+
+
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = examples.partial_run()
+    live, stream = _live(log, monkeypatch, term="dumb")
+    for event in log.events:
+        live.event(event)
+    live.stop()
+    assert "[1/5] T1-01 Slug function … attempt 1\n" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:
+    titles = {f"T1-{n:03d}": "x" for n in range(500)}
+    board = Board(event_line.Knowledge())
+    board.begin(titles, dict.fromkeys(titles, "pending"))
+    board.status.update({f"T1-{n:03d}": "completed" for n in range(250)} | {"T1-250": "running"})
+    shown, before, after = board.window(10)
+    assert (len(shown), before, after) == (10, 245, 245)
+    assert "T1-250" in shown
+    assert board.window(1000)[0] == list(titles)
+
+
+def test_a_broken_terminal_does_not_stop_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = examples.partial_run()
+    live, stream = _live(log, monkeypatch)
+    monkeypatch.setattr(stream, "write", _Broken().write)
+    for event in log.events:
+        live.event(event)
+    live.stop()

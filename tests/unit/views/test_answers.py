@@ -1,0 +1,272 @@
+"""What commands print, from the data that use cases hand over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from idumb.views import answer, answer_run, answer_status
+
+FINDING = {
+    "code": "task.duplicate-id", "severity": "error", "path": ".planning/phases/1/01-PLAN.md", "line": 12, "column": 1,
+    "field": "id", "found": "T1-01", "accepted": "an id unique in the phase", "message": "Task id T1-01 is used twice.",
+    "mend": "Give this task a free id.",
+}  # fmt: skip
+DECISION = {
+    "id": "T1-05.work", "kind": "decision", "what": "Which name?", "why": "two fit", "evidence": ["read the list"],
+    "choices": [{"id": "a", "text": "slug", "consequence": "the record says a", "command": None}], "task": "T1-05",
+}  # fmt: skip
+
+
+def _row(task: str, status: str, **more: Any) -> dict[str, Any]:
+    return {"id": task, "title": f"Title of {task}", "status": status, **more}
+
+
+def _run(outcome: str, **more: Any) -> dict[str, Any]:
+    tasks = [_row("T1-01", "completed"), _row("T1-02", "failed", attempts=3, reason="AC-1 failed", checkpoint="c.md")]
+    return {
+        "run": "0123", "phase": "1", "outcome": outcome, "reason": "", "summary": "S.md", "files_modified": 3,
+        "counts": {"completed": 1, "failed": 1, "blocked": 1}, "tasks": tasks, "verification": None, "decisions": [],
+        "next": ["idumb show T1-02"], **more,
+    }  # fmt: skip
+
+
+def test_a_finding_names_its_place_what_is_accepted_and_the_mend() -> None:
+    """R-PLAN-5, R-LOCK-1."""
+    data = {"phase": "1", "folder": "f", "plans": ["p"], "findings": [FINDING], "errors": 1, "warnings": 0}
+    assert answer.render("check-plan", data) == (
+        ".planning/phases/1/01-PLAN.md:12: error: Task id T1-01 is used twice. [task.duplicate-id]\n"
+        "    found:    T1-01\n"
+        "    accepted: an id unique in the phase\n"
+        "    mend:     Give this task a free id.\n"
+        "\n"
+        "Phase 1: 1 plan, 1 error.\n"
+    )
+
+
+def test_a_good_plan_is_told_with_its_hash_and_how_to_consent() -> None:
+    """R-LOCK-2."""
+    data = {
+        "phase": "1", "folder": "f", "plans": ["p"], "findings": [], "errors": 0, "warnings": 0, "tasks": 2,
+        "mode": "guided", "contract_hash": "ab" * 32, "plan_hashes": {"p": "cd" * 32}, "next_free_id": "T1-03",
+        "consent": False,
+    }  # fmt: skip
+    text = answer.render("check-plan", data)
+    assert text.startswith("Phase 1: 2 tasks in 1 plan, mode guided, no errors.\n")
+    assert f"sha256 {'cd' * 32}  p" in text
+    assert f"idumb execute-phase 1 --approve {'ab' * 32}" in text
+    assert "--approve" not in answer.render("check-plan", {**data, "consent": True})
+
+
+def test_a_complete_run_proceeds_to_verification() -> None:
+    """R-RUN-6."""
+    record = {"status": "passed", "reason": "every check passed"}
+    text = answer.render("execute-phase", _run("complete", counts={"completed": 5}, verification=record))
+    assert text.startswith(
+        "Execution complete for Phase 1.\n- Completed: 5 tasks\n- Files modified: 3\n- Proceeding to verification...\n"
+    )
+    assert "Verification passed: every check passed" in text
+
+
+def test_a_partial_run_offers_to_continue_debug_verify_and_halt() -> None:
+    """R-RUN-6: the options of a partial completion, each as a command."""
+    text = answer.render("resume", _run("partial", reason="3 tasks failed in a row"))
+    assert text.startswith("Phase 1 execution partially complete.\n- Completed: 1 task\n- Failed: 1 task\n- Blocked: 1")
+    for words in (
+        "Stopped: 3 tasks failed in a row",
+        "T1-02 Title of T1-02: AC-1 failed",
+        "Continue   idumb resume 1 --retry-failed",
+        "Debug      idumb show T1-02",
+        "then idumb verify-work 1",
+        "Halt       nothing to do",
+        "Roll back  idumb rollback 1 --to start",
+    ):
+        assert words in text  # fmt: skip
+
+
+def test_a_failed_run_names_task_attempts_error_and_checkpoint() -> None:
+    """R-RUN-6: the message of a critical failure."""
+    assert answer.render("execute-phase", _run("failed", tasks=_run("failed")["tasks"][1:])).startswith(
+        "EXECUTION HALTED: Critical task T1-02 failed after 3 attempts.\n\nError: AC-1 failed\n\n"
+        "Checkpoint saved at: c.md\n\nRecommended action: idumb show T1-02\n"
+    )
+    assert "Error: no task could start" in answer.render(
+        "execute-phase", _run("failed", tasks=[], reason="no task could start")
+    )
+
+
+def test_a_waiting_run_shows_each_question_with_its_commands() -> None:
+    """R-ASK-1, R-ASK-2."""
+    text = answer.render("execute-phase", _run("waiting", decisions=[DECISION]))
+    assert "T1-05.work: Which name?\n  why: two fit\n  - read the list\n  idumb decide T1-05.work a\n" in text
+    assert "idumb decide T1-05.work a" in answer.render("decisions", {"decisions": [DECISION]})
+    assert answer.render("decisions", {"decisions": []}) == "No question waits for an answer.\n"
+
+
+def test_a_run_that_was_complete_already_says_so() -> None:
+    data = {"run": "0123", "phase": "1", "outcome": "complete", "next": ["idumb next"]}
+    assert answer.render("resume", data) == "Execution complete for Phase 1.\nNext: idumb next\n"
+
+
+def _view(**more: Any) -> dict[str, Any]:
+    row = {
+        "phase": "1", "title": "Slugs", "folder": "f", "state": "failed", "run": "0123", "reason": "",
+        "tasks": {"total": 3, "completed": 1, "failed": 1, "blocked": 1}, "next": [_row("T1-04", "ready")],
+        "others": [{**_row("T1-03", "blocked"), "why": "waits for T1-02 (failed)"}], "more": 4, "decisions": [DECISION],
+        "problems": [], "changed_since_run": False,
+    }  # fmt: skip
+    following = {"phase": "1", "command": "idumb resume 1", "why": "1 failed"}
+    return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following}
+
+
+def test_status_tells_counts_questions_and_the_next_command() -> None:
+    assert answer.render("status", _view()) == (
+        "Phase 1 Slugs: failed\n"
+        "  1 of 3 done: 1 completed, 1 failed, 1 blocked\n"
+        "  waits for your answer: T1-05.work  Which name?\n"
+        "Next: idumb resume 1  (1 failed)\n"
+    )
+
+
+def test_next_tells_what_can_run_and_why_the_others_cannot() -> None:
+    assert answer.render("next", _view()) == (
+        "Next: idumb resume 1  (1 failed)\n"
+        "\n"
+        "Can run now:\n"
+        "  T1-04  Title of T1-04\n"
+        "\n"
+        "Not yet:\n"
+        "  T1-03  Title of T1-03  blocked: waits for T1-02 (failed)\n"
+        "  and 4 more; idumb graph 1 shows all\n"
+    )
+
+
+def test_roadmap_has_a_line_for_each_phase() -> None:
+    """R-PLAN-11."""
+    assert answer.render("roadmap", _view(changed_since_run=True)) == (
+        "PHASE  TITLE  STATE                       DONE\n"
+        "1      Slugs  changed since its last run  1 of 3\n"
+        "\n"
+        "Next: idumb resume 1  (1 failed)\n"
+    )
+
+
+def test_status_before_init_and_without_phases_says_what_to_do() -> None:
+    empty = {"schema": 1, "initialised": False, "phases": [], "next": {"command": "idumb init", "why": "not set up"}}
+    assert answer.render("status", empty) == "idumb is not set up here.\nNext: idumb init  (not set up)\n"
+    planless = {**empty, "initialised": True, "next": {"command": None, "why": "write a plan"}}
+    assert answer.render("status", planless) == "No phase is planned yet.\nNext: write a plan\n"
+    assert "Next: write a plan" in answer.render("roadmap", planless)
+    assert answer.render("next", planless) == "Next: write a plan\n"
+
+
+def test_words_of_the_status_commands_load_nothing_heavy() -> None:
+    program = "import sys; import idumb.views.answer_status; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"dataclasses", "json", "re", "typing", "rich", "click"} & set(loaded)
+
+
+def test_foreign_text_is_shown_and_not_obeyed() -> None:
+    hostile = "a\x1b[2J\u202eb"
+    view = _view(title=hostile, problems=[hostile], next=[_row("T1-04", "ready") | {"title": hostile}])
+    texts = [answer_status.status(view), answer_status.upcoming(view), answer_status.roadmap(view)]
+    run = _run("partial", reason=hostile, tasks=[_row("T1-02", "failed", reason=hostile)])
+    texts.append(answer.render("execute-phase", run))
+    texts.append(answer.failure("x.y", hostile, hostile, [{**FINDING, "message": hostile, "found": hostile}]))
+    for text in texts:
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "\\x1b[2J" in text
+
+
+def test_a_failure_names_code_and_next_command() -> None:
+    assert answer.failure("lock.held", "Another run is at work.", "idumb status") == (
+        "idumb: Another run is at work. [lock.held]\n  next: idumb status\n"
+    )
+
+
+def test_rollback_and_undo_say_what_went_back_and_where_the_present_is() -> None:
+    """R-GIT-3."""
+    data = {"phase": "1", "to": "T1-01", "paths": ["a.py"], "tasks": ["T1-02"], "commit": "1a2b3c4d5e",
+            "kept": "refs/x", "next": ["idumb undo"]}  # fmt: skip
+    assert answer.render("rollback", data) == (
+        "Phase 1 is rolled back to T1-01.\n- Tasks: T1-02\n- Files put back: a.py\n- Commit: 1a2b3c4\n"
+        "- The state before is kept: refs/x\nNext: idumb undo\n"
+    )
+    assert answer.render("undo", {**data, "what": "undo of rollback"}).startswith("Undone: undo of rollback.\n")
+    assert "nothing had to change" in answer.render("rollback", {**data, "paths": [], "tasks": []})
+
+
+def test_accepted_changes_that_are_not_committed_are_named() -> None:
+    data = {"task": _row("T1-02", "skipped", reason="later"), "commit": None, "left": ["a.py"], "next": []}
+    assert "stay in the work tree, uncommitted: a.py" in answer.render("skip", data)
+
+
+def test_verification_shows_each_check_and_what_is_not_met() -> None:
+    check = {"subject": "SC-1", "text": "the suite", "command": "pytest -q", "result": "failed"}
+    data = {"phase": "1", "status": "failed", "reason": "SC-1 failed", "report": "V.md", "evidence": [check],
+            "requirements": [{"id": "REQ-1", "met": False}]}  # fmt: skip
+    text = answer.render("verify-work", data)
+    assert "  failed  SC-1  pytest -q\n" in text
+    assert "  REQ-1 is not met\n" in text
+    assert "nothing was there to check" in answer.render("verify-work", {**data, "evidence": []})
+
+
+def _task(**more: Any) -> dict[str, Any]:
+    criterion = {"id": "AC-1", "text": "it works", "proof": "check", "command": "true"}
+    task = {"title": "Slugs", "kind": "build", "depends_on": [], "requirements": ["REQ-1"], "acceptance": [criterion],
+            "files": [{"verb": "move", "path": "a", "target": "b"}]}  # fmt: skip
+    return {
+        "id": "T1-01",
+        "plan": "p",
+        "line": 3,
+        "status": "failed",
+        "task": task,
+        "proofs": {"AC-1": "check"},
+        **more,
+    }
+
+
+def test_show_tells_declared_and_done() -> None:
+    evidence = {"subject": "AC-1", "text": "it works", "command": "false", "result": "failed", "exit_code": 1,
+                "output": "".join(f"line {n}\n" for n in range(30))}  # fmt: skip
+    ledger = [{"path": "x", "status": "undeclared", "declared": None, "actual": "created"}]
+    attempt = {"attempt": 1, "builder": "steps", "outcome": "timed_out", "seconds": 61, "evidence": [evidence],
+               "ledger": ledger, "residue": ["core"], "reason": "AC-1 failed"}  # fmt: skip
+    text = answer.render("show", _task(attempts=[attempt], decisions=[DECISION]))
+    assert text.startswith("T1-01 Slugs: failed\n  p:3, kind build\n")
+    for words in (
+        "files:        move a to b",
+        "AC-1: it works — check `true`",
+        "failed AC-1: false (exit 1)",
+        "Attempt 1 by steps: timed out in 1m01s: AC-1 failed",
+        "(20 lines before)",
+        "    | line 29",
+        "ledger undeclared: x (declared nothing, created)",
+        "residue: core",
+        "asked T1-05.work",
+    ):
+        assert words in text  # fmt: skip
+
+
+def test_diff_and_log_are_plain() -> None:
+    files = [{"path": "a.py", "added": 3, "removed": 1}, {"path": "logo.png", "added": None, "removed": None}]
+    text = answer.render("diff", {"id": "T1-01", "files": files, "diff": "diff --git a/a.py b/a.py\n+\x1b[31m\n"})
+    assert "  a.py      +3 -1\n  logo.png  binary\n" in text
+    assert "\x1b" not in text
+    event = {"seq": 7, "at": "2026-01-02T03:04:05.000001Z", "kind": "evidence.recorded", "task": "T1-01", "attempt": 2,
+             "payload": {"subject": "AC-1", "result": "passed", "command": "true"}}  # fmt: skip
+    assert answer.render("log", {"events": [event]}) == (
+        "7  2026-01-02 03:04:05 UTC  evidence.recorded  T1-01.2  AC-1 true passed\n"
+    )
+    assert answer.render("log", {"events": []}) == "No event fits.\n"
+
+
+@pytest.mark.parametrize("outcome", ["complete", "partial", "failed", "waiting"])
+def test_every_outcome_ends_with_a_newline_and_names_the_summary(outcome: str) -> None:
+    text = answer_run.ended(_run(outcome))
+    assert text.endswith("\n")
+    assert "Summary: S.md" in text

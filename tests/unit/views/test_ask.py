@@ -1,0 +1,103 @@
+"""Questions at the terminal: shown whole, answered clearly or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+
+import pytest
+
+from idumb.domain.decision import Choice, Decision
+from idumb.views import ask, foreground
+
+QUESTION = Decision(
+    "consent.1", "consent", "Run phase 1?", "It runs commands.", ("T1-01 Slugs", "  runs   pytest \x1b[2J"),
+    (Choice("run", "run it", "consent is recorded"), Choice("no", "leave it", "nothing happens")),
+)  # fmt: skip
+
+
+def _asked(typed: str) -> tuple[str | None, str]:
+    shown = io.StringIO()
+    answer = ask.Terminal(io.StringIO(typed), shown, "pat").ask(QUESTION)
+    return answer.choice if answer else None, shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("typed", "choice"),
+    [("run\n", "run"), ("1\n", "run"), ("2\n", "no"), ("N\n", "no"), ("maybe\nrun\n", "run"), ("\n", None), ("", None),
+     ("x\nx\nx\nrun\n", None), ("3\n0\n²\n", None)],
+)  # fmt: skip
+def test_only_a_clear_choice_is_an_answer(typed: str, choice: str | None) -> None:
+    """R-ASK-1: an explicit answer is needed; the default is none."""
+    assert _asked(typed)[0] == choice
+
+
+def test_a_question_shows_why_the_evidence_and_each_consequence() -> None:
+    """R-ASK-1."""
+    shown = _asked("1\n")[1]
+    for words in (
+        "Run phase 1?",
+        "It runs commands.",
+        "    runs   pytest \\x1b[2J",
+        "[1] run  run it: consent is recorded",
+        "[2] no   leave it: nothing happens",
+    ):
+        assert words in shown  # fmt: skip
+    assert "\x1b" not in shown
+
+
+def test_an_ambiguous_beginning_is_no_choice() -> None:
+    ambiguous = Decision(
+        "d", "decision", "?", "", (), (Choice("alpha", "", ""), Choice("alps", "", ""), Choice("al", "", ""))
+    )
+    assert ask.chosen(ambiguous, "alp") is None
+    assert ask.chosen(ambiguous, "alph") == "alpha"
+    assert ask.chosen(ambiguous, "al") == "al"
+
+
+def test_a_terminal_that_went_away_decides_nothing() -> None:
+    closed = io.StringIO()
+    closed.close()
+    assert ask.Terminal(closed, io.StringIO(), "pat").ask(QUESTION) is None
+    assert ask.Terminal(io.StringIO("run\n"), closed, "pat").ask(QUESTION) is None
+
+
+def test_what_was_typed_before_the_question_is_no_answer() -> None:
+    """R-ASK-1: keys pressed while a task ran must not consent to anything."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "r", encoding="utf-8") as read:
+        os.write(master, b"run\n")
+        ask.drop_typed_ahead(read)
+        os.write(master, b"no\n")
+        assert read.readline() == "no\n"
+    os.close(master)
+
+
+def test_without_a_terminal_nobody_is_asked() -> None:
+    nobody = ask.at_terminal()
+    assert not nobody.interactive
+    assert nobody.ask(QUESTION) is None
+
+
+class _Display:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def pause(self) -> None:
+        self.seen.append("pause")
+
+    def resume(self) -> None:
+        self.seen.append("resume")
+
+
+def test_a_display_is_still_while_a_person_is_asked() -> None:
+    display = _Display()
+    foreground.register(display)
+    try:
+        _asked("run\n")
+    finally:
+        foreground.leave(display)
+    assert display.seen == ["pause", "resume"]
+    _asked("run\n")
+    assert display.seen == ["pause", "resume"]
