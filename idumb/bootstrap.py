@@ -181,15 +181,9 @@ class Wired:
 
 def project_templates() -> dict[str, str]:
     """What `init` puts under `.planning/`: path to text."""
-    from importlib import resources
+    from idumb.system import shipped
 
-    found = {}
-    for name in ("PROJECT.md", "ROADMAP.md"):
-        for folder in (resources.files("idumb") / "_templates", resources.files("idumb") / ".." / "templates"):
-            if (folder / name).is_file():
-                found[f".planning/{name}"] = (folder / name).read_text(encoding="utf-8")
-                break
-    return found
+    return {f".planning/{name}": shipped.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
 
 
 VIEW_INPUTS = (".idumb/config.yaml", ".planning/ROADMAP.md", ".planning/phases")

@@ -7,7 +7,6 @@ out. Values are put in once and never looked at for further names.
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Iterable, Mapping
 
@@ -15,6 +14,7 @@ from idumb.app.ports import PromptRequest
 from idumb.domain import paths
 from idumb.domain.errors import AdapterError
 from idumb.domain.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
+from idumb.system import shipped
 
 _PLACE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
@@ -28,14 +28,12 @@ def render(request: PromptRequest) -> str:
 @functools.cache
 def template(role: str) -> str:
     """The shipped template of a role, without its frontmatter; raises AdapterError where there is none."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for folder in (os.path.join(here, "_templates"), os.path.join(os.path.dirname(here), "templates")):
-        try:
-            with open(os.path.join(folder, "prompts", f"{role}.md"), encoding="utf-8") as file:
-                return without_frontmatter(file.read())
-        except FileNotFoundError:
-            continue
-    raise AdapterError("agent.no-prompt", f"There is no prompt template for the role {role}.", hint="Reinstall idumb.")
+    try:
+        return without_frontmatter(shipped.template(f"prompts/{role}.md"))
+    except FileNotFoundError as missing:
+        raise AdapterError(
+            "agent.no-prompt", f"There is no prompt template for the role {role}.", hint="Reinstall idumb."
+        ) from missing
 
 
 def without_frontmatter(text: str) -> str:
