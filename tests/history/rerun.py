@@ -1,0 +1,109 @@
+"""Executes a plan made of a history on a clone, with the real command line, and reads what came out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.history import commits, plan_from_history
+from tests.history.plan_from_history import Style
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """`original` holds the history from `base` to `tip`; `root` is a clone that stands on `base`, with the plan."""
+
+    original: Path
+    root: Path
+    base: str
+    tip: str
+    stretch: tuple[commits.Commit, ...] = field(default=())
+
+    @classmethod
+    def prepare(cls, original: Path, root: Path, base: str, tip: str, style: Style | None = None) -> Rerun:
+        commits.git(original, "clone", "--quiet", "--no-checkout", "--no-tags", "--shared", str(original), str(root))
+        commits.git(root, "checkout", "--quiet", "-B", "again", base)
+        commits.git(root, "config", "user.name", "Pat Tester")
+        commits.git(root, "config", "user.email", "pat@example.invalid")
+        text = plan_from_history.plan(original, base, tip, style)
+        place = root / PLAN
+        place.parent.mkdir(parents=True, exist_ok=True)
+        for other in place.parent.glob("*-PLAN.md"):
+            other.unlink()
+        place.write_bytes(text.encode("utf-8"))
+        return cls(original, root, base, tip, tuple(commits.between(original, base, tip)))
+
+    def idumb(self, *arguments: str, expect: int = 0) -> dict[str, Any]:
+        """The answer of one command; an exit code other than the expected one is an AssertionError."""
+        done = subprocess.run(
+            [sys.executable, "-m", "idumb", *arguments, "--json"],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        shown = done.stdout.decode("utf-8", "replace")
+        assert done.returncode == expect, f"idumb {arguments}: exit {done.returncode}\n{shown[:4000]}\n{_tail(done.stderr)}"
+        answer: dict[str, Any] = json.loads(shown)
+        return answer
+
+    def execute(self) -> dict[str, Any]:
+        self.idumb("init")
+        approved = self.idumb("check-plan", "1")["data"]["contract_hash"]
+        return self.idumb("execute-phase", "1", "--approve", approved, "--no-verify")
+
+    def task(self, number: int) -> str:
+        """The id of the task that stands for the commit at `number`, from 1."""
+        return f"T1-{number:0{max(2, len(str(len(self.stretch))))}}"
+
+    def commits_by_task(self) -> dict[str, str]:
+        """Task id to the newest commit on the branch that carries its trailer."""
+        out = commits.git(self.root, "log", "--format=%H%x00%B%x00%x00", f"{self.base}..HEAD").decode("utf-8", "replace")
+        found: dict[str, str] = {}
+        for entry in out.split("\0\0\n"):
+            oid, _, body = entry.partition("\0")
+            trailer = re.search(r"^Idumb-Task: (\S+)$", body, re.MULTILINE)
+            if trailer:
+                found.setdefault(trailer[1], oid.strip())
+        return found
+
+    def wrong_tasks(self) -> list[str]:
+        """Tasks whose commit has another tree than the commit of the history."""
+        made = self.commits_by_task()
+        wrong = []
+        for number, commit in enumerate(self.stretch, 1):
+            task = self.task(number)
+            mine = commits.tree_aside_own(self.root, made[task]) if task in made else "no commit"
+            if mine != commits.tree_aside_own(self.original, commit.oid):
+                wrong.append(f"{task}: {commit.subject}: {_difference(self, made.get(task), commit.oid)}")
+        return wrong
+
+    def stands_at(self, commit: str) -> bool:
+        """Whether branch and work tree have that commit's files, idumb's own folders aside."""
+        same = commits.tree_aside_own(self.root, "HEAD") == commits.tree_aside_own(self.original, commit)
+        return same and not self.dirty()
+
+    def dirty(self) -> list[str]:
+        out = commits.git(self.root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+        rows = [os.fsdecode(row) for row in out.split(b"\0") if row]
+        return [row for row in rows if not row[3:].startswith((".planning/", ".idumb/"))]
+
+
+def _difference(rerun: Rerun, mine: str | None, theirs: str) -> str:
+    if mine is None:
+        return "not committed"
+    out = commits.git(rerun.root, "diff-tree", "-r", "--name-status", theirs, mine).decode("utf-8", "replace")
+    return out[:1000]
+
+
+def _tail(data: bytes) -> str:
+    return data.decode("utf-8", "replace")[-4000:]
