@@ -1,4 +1,4 @@
-"""Raw bytes of files and links into the object database: no filter, no line-ending change, forced to disk."""
+"""Raw bytes of files and links into the object database: no filter, no line-ending change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pygit2
 
 from idumb.git import tree_objects
+from idumb.git.writer import Writer
 
 LARGE = 32 << 20
 _TRIES = 3
@@ -31,14 +32,14 @@ def git_mode(st_mode: int) -> int:
     return tree_objects.PROGRAM if st_mode & 0o100 else tree_objects.FILE
 
 
-def put_path(repository: pygit2.Repository, path: str) -> Stored | None:
+def put_path(writer: Writer, path: str) -> Stored | None:
     """Store what is at an absolute path; None when it is gone or neither file nor link.
 
     A file that changes while it is read is read again, and reported as not steady when it never holds still.
     """
     for attempt in range(_TRIES):
         try:
-            found = _put_once(repository, path)
+            found = _put_once(writer, path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:
@@ -51,10 +52,10 @@ def put_path(repository: pygit2.Repository, path: str) -> Stored | None:
     return found
 
 
-def _put_once(repository: pygit2.Repository, path: str) -> Stored | None:
+def _put_once(writer: Writer, path: str) -> Stored | None:
     status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode):
-        oid = repository.create_blob(os.fsencode(os.readlink(path))).raw
+        oid = writer.blob(os.fsencode(os.readlink(path)))
         return Stored(tree_objects.LINK, oid, status, steady=_same(status, os.lstat(path)))
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -63,19 +64,19 @@ def _put_once(repository: pygit2.Repository, path: str) -> Stored | None:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
             return None
-        oid = _put_open(repository, descriptor, before.st_size)
+        oid = _put_open(writer, descriptor, before.st_size)
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
     return Stored(git_mode(before.st_mode), oid, before, steady=_same(before, after))
 
 
-def _put_open(repository: pygit2.Repository, descriptor: int, size: int) -> bytes:
+def _put_open(writer: Writer, descriptor: int, size: int) -> bytes:
     if size <= LARGE:
         # One byte more than the size, so that an unchanged file takes one read and a growing one is noticed.
-        return repository.create_blob(os.read(descriptor, size + 1)).raw
+        return writer.blob(os.read(descriptor, size + 1))
     with os.fdopen(os.dup(descriptor), "rb") as stream:
-        return repository.create_blob_fromiobase(stream).raw
+        return writer.stream(stream)
 
 
 def hash_at(folder: int, name: str, status: os.stat_result) -> bytes:

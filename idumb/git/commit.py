@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import program, refs
+from idumb.git import durable, program, refs
 from idumb.git.discover import Repository
 
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
@@ -133,6 +133,6 @@ def _take_back(place: Repository, index: _Index) -> None:
 
 def _sync(place: Repository, branch: str | None) -> None:
     """Git forces files, not the folders that name them; a branch without its folder is lost in a power cut."""
-    refs.sync_folder(place.git_dir)
+    durable.force([place.git_dir])
     if branch is not None:
         refs.sync(place, branch)

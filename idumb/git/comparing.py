@@ -9,6 +9,7 @@ import pygit2
 from idumb.domain.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git import tree_objects
 from idumb.git.tree_objects import FOLDER, Item
+from idumb.git.writer import Writer
 
 _Rows = dict[str, Item]
 _Pair = tuple[str, bytes | None, bytes | None]
@@ -71,14 +72,18 @@ def entry(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
     return None if found is None or found.mode == FOLDER else _entry(found)
 
 
-def overlay(repository: pygit2.Repository, tree: str, source: str, paths: Iterable[str]) -> str:
+def overlay(repository: pygit2.Repository, writer: Writer, tree: str, source: str, paths: Iterable[str]) -> str:
     """`tree` with each path as in `source`; a file in the way of a folder, or the reverse, gives way."""
     wanted = {path: entry(repository, source, path) for path in paths}
-    oid = _overlay(repository, bytes.fromhex(tree), {tuple(path.split("/")): item for path, item in wanted.items()})
+    oid = _overlay(
+        repository, writer, bytes.fromhex(tree), {tuple(path.split("/")): item for path, item in wanted.items()}
+    )
     return oid.hex() if oid else tree_objects.EMPTY_TREE
 
 
-def _overlay(repository: pygit2.Repository, tree: bytes | None, wanted: dict[tuple[str, ...], Entry | None]) -> bytes:
+def _overlay(
+    repository: pygit2.Repository, writer: Writer, tree: bytes | None, wanted: dict[tuple[str, ...], Entry | None]
+) -> bytes:
     items = rows(repository, tree) if tree else {}
     below: dict[str, dict[tuple[str, ...], Entry | None]] = {}
     for parts, item in wanted.items():
@@ -90,18 +95,18 @@ def _overlay(repository: pygit2.Repository, tree: bytes | None, wanted: dict[tup
         elif not rest and name in items and items[name].mode != FOLDER:
             del items[name]
     for name, inner in below.items():
-        _overlay_folder(repository, items, name, inner)
-    return repository.odb.write(pygit2.enums.ObjectType.TREE, tree_objects.from_items(items)).raw if items else b""
+        _overlay_folder(repository, writer, items, name, inner)
+    return writer.tree(tree_objects.from_items(items)) if items else b""
 
 
 def _overlay_folder(
-    repository: pygit2.Repository, items: _Rows, name: str, inner: dict[tuple[str, ...], Entry | None]
+    repository: pygit2.Repository, writer: Writer, items: _Rows, name: str, inner: dict[tuple[str, ...], Entry | None]
 ) -> None:
     present = items.get(name)
     folder = present.oid if present is not None and present.mode == FOLDER else None
     if folder is None and not any(inner.values()):
         return
-    written = _overlay(repository, folder, inner)
+    written = _overlay(repository, writer, folder, inner)
     if written:
         items[name] = Item(FOLDER, written)
     else:

@@ -1,25 +1,16 @@
-"""Opens a repository with libgit2, durable, or says in one line why that cannot be done."""
+"""Opens a repository with libgit2, or says in one line why that cannot be done."""
 
 from __future__ import annotations
 
-import functools
-
 import pygit2
-from pygit2.enums import Option, RepositoryOpenFlag
+from pygit2.enums import RepositoryOpenFlag
 
 from idumb.domain import errors
 from idumb.git.discover import Repository
 
 
-@functools.cache
-def _force_to_disk() -> None:
-    # Without this libgit2 forces nothing, and a power cut takes acknowledged snapshots along.
-    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)  # noqa: FBT003
-
-
 def repository(place: Repository) -> pygit2.Repository:
     """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
-    _force_to_disk()
     try:
         found = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
     except (pygit2.GitError, KeyError, ValueError) as problem:

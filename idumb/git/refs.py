@@ -7,6 +7,7 @@ import os
 import pygit2
 
 from idumb.domain import errors
+from idumb.git import durable
 from idumb.git.discover import Repository
 
 PREFIX = "refs/idumb/"
@@ -33,8 +34,8 @@ def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str
         raise errors.Refusal(
             "git.ref-moved", f"{ref} could not be moved to {commit[:12]}: {problem}", hint="idumb status"
         ) from problem
-    for folder in missing:
-        sync_folder(folder)
+    path = os.path.join(place.common_dir, ref)
+    durable.force([path, os.path.dirname(path), *missing] if os.path.exists(path) else missing)
 
 
 def delete(repository: pygit2.Repository, place: Repository, ref: str, expected: str) -> None:
@@ -51,19 +52,18 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
     folder = os.path.dirname(os.path.join(place.common_dir, ref))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    sync_folder(folder)
+    durable.force([folder])
 
 
 def sync(place: Repository, ref: str) -> None:
     """Force a ref that the git program wrote, and the folders that lead to it."""
     path = os.path.join(place.common_dir, ref)
-    if os.path.exists(path):
-        sync_file(path)
+    folders: list[str] = []
     folder = os.path.dirname(path)
     while len(folder) >= len(place.common_dir):
-        if os.path.isdir(folder):
-            sync_folder(folder)
+        folders.append(folder)
         folder = os.path.dirname(folder)
+    durable.force(existing for existing in (path, *folders) if os.path.exists(existing))
 
 
 def _missing_folders(common_dir: str, ref: str) -> list[str]:
@@ -80,19 +80,3 @@ def _missing_folders(common_dir: str, ref: str) -> list[str]:
             found.append(path)
         path = os.path.dirname(path)
     return found
-
-
-def sync_folder(path: str) -> None:
-    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def sync_file(path: str) -> None:
-    _sync(path, os.O_RDONLY)
-
-
-def _sync(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

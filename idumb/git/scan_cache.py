@@ -15,6 +15,7 @@ from idumb.domain import errors
 from idumb.git import refs
 from idumb.git.discover import Repository
 from idumb.git.scanner import Folder, Scanner
+from idumb.git.writer import Writer
 
 # marshal reads only what the same Python wrote; another one starts anew.
 _FORMAT = b"idumb scan 1 " + sys.version.encode() + b"\n"
@@ -30,32 +31,31 @@ def ref(place: Repository) -> str:
     return f"refs/idumb/worktrees/{place.worktree_id}/scan"
 
 
-def load(place: Repository, repository: pygit2.Repository) -> Scanner:
+def load(place: Repository, repository: pygit2.Repository, writer: Writer) -> Scanner:
     """A scanner with what the last process saved, or an empty one."""
     try:
         with open(_path(place), "rb") as stream:
             data = stream.read()
     except OSError:
-        return Scanner(place, repository)
+        return Scanner(place, writer)
     body = data[len(_FORMAT) + _DIGEST :]
     if not data.startswith(_FORMAT) or hashlib.sha256(body).digest() != data[len(_FORMAT) :][:_DIGEST]:
-        return Scanner(place, repository)
+        return Scanner(place, writer)
     commit, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
     if refs.current(repository, ref(place)) != commit:
-        return Scanner(place, repository)
-    scanner = Scanner(place, repository, _unpack(packed))
+        return Scanner(place, writer)
+    scanner = Scanner(place, writer, _unpack(packed))
     scanner.rules, scanner.index = rules, index
     return scanner
 
 
-def save(place: Repository, repository: pygit2.Repository, scanner: Scanner) -> None:
+def save(place: Repository, repository: pygit2.Repository, writer: Writer, scanner: Scanner) -> None:
     """Write the cache; a failure is no failure of the caller's work."""
     if scanner.top.tree is None or not scanner.counted:
         return
     with contextlib.suppress(OSError, pygit2.GitError, errors.Refusal):
-        who = pygit2.Signature("idumb", "idumb@localhost", 0, 0)
-        tree = pygit2.Oid(scanner.top.tree)
-        commit = str(repository.create_commit(None, who, who, "idumb: scan cache\n", tree, []))
+        commit = writer.commit(scanner.top.tree, "idumb: scan cache\n", [], dated=False)
+        writer.flush()
         refs.move(repository, place, ref(place), commit)
         body = marshal.dumps((commit, scanner.rules, scanner.index, _pack(scanner.top)))
         _write(_path(place), _FORMAT + hashlib.sha256(body).digest() + body)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pygit2
 
 from idumb.domain import errors
 from idumb.git import blobs, ignores, tree_objects
 from idumb.git.discover import Repository
+from idumb.git.writer import Writer
 
 State = tuple[int, int, int, int, int, bytes]
 _UNKNOWN: State = (-1, -1, -1, -1, -1, b"")
@@ -64,10 +64,9 @@ class Folder:
 class Scanner:
     """One work tree. `top` may be given from a saved cache; `counted` is how many files were hashed in all."""
 
-    def __init__(self, place: Repository, repository: pygit2.Repository, top: Folder | None = None) -> None:
+    def __init__(self, place: Repository, writer: Writer, top: Folder | None = None) -> None:
         self._place = place
-        self._repository = repository
-        self._odb = repository.odb
+        self._writer = writer
         self._base = place.root.rstrip("/") + "/"
         self._tracked = ignores.Tracked(place)
         self._rule_files: tuple[str, ...] | None = None
@@ -173,7 +172,7 @@ class Scanner:
         return self._tracked.holds(path) or self._forced.covers(path)
 
     def _hash(self, folder: Folder, prefix: str, name: str, now: int) -> None:
-        found = blobs.put_path(self._repository, f"{self._base}{prefix}{name}")
+        found = blobs.put_path(self._writer, f"{self._base}{prefix}{name}")
         if found is None:
             folder.forget(name)
             return
@@ -214,8 +213,7 @@ class Scanner:
         ]
         if not rows and folder is not self.top:
             return b""
-        kind: Any = pygit2.enums.ObjectType.TREE
-        return self._odb.write(kind, tree_objects.join(rows)).raw
+        return self._writer.tree(tree_objects.join(rows))
 
 
 class _Walk:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pygit2
-from pygit2.enums import ObjectType
 
 from idumb.app.ports import Snapshot
 from idumb.domain import errors
@@ -21,6 +20,7 @@ from idumb.git import comparing, ignores, refs, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.scanner import Folder
 from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
+from idumb.git.writer import Writer
 
 WORKTREE, INDEX, META = "worktree", "index", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
@@ -31,10 +31,11 @@ UNREADABLE = "git.snapshot-unreadable"
 class Snapshots:
     """Makes snapshot commits in one repository, and remembers which trees it has found on disk."""
 
-    def __init__(self, place: Repository, objects: Repository, repository: pygit2.Repository) -> None:
+    def __init__(self, place: Repository, objects: Repository, repository: pygit2.Repository, writer: Writer) -> None:
         self._place = place
         self._objects = objects
         self._repository = repository
+        self._writer = writer
         self._verified: bytes | None = None
         self._index: tuple[ignores.Signature, Item | None] | None = None
 
@@ -74,7 +75,7 @@ class Snapshots:
 
     def _items(self, tree: str, meta: Mapping[str, Any]) -> dict[str, Item]:
         text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
-        oid = self._repository.create_blob(text.encode("ascii")).raw
+        oid = self._writer.blob(text.encode("ascii"))
         return {WORKTREE: Item(FOLDER, bytes.fromhex(tree)), META: Item(FILE, oid)}
 
     def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
@@ -85,11 +86,11 @@ class Snapshots:
 
     def _write_commit(self, items: dict[str, Item], reason: str, parent: str | None) -> str:
         if items.get(WORKTREE, Item(0, b"")).oid.hex() == tree_objects.EMPTY_TREE:
-            self._repository.odb.write(ObjectType.TREE, b"")
-        top = self._repository.odb.write(ObjectType.TREE, tree_objects.from_items(items))
-        who = pygit2.Signature("idumb", "idumb@localhost")
-        parents: list[str | pygit2.Oid] = [parent] if parent else []
-        return str(self._repository.create_commit(None, who, who, f"idumb: {reason}\n", top, parents))
+            self._writer.tree(b"")
+        top = self._writer.tree(tree_objects.from_items(items))
+        commit = self._writer.commit(top, f"idumb: {reason}\n", [parent] if parent else [])
+        self._writer.flush()
+        return commit
 
     def _read_back(self, commit: str, tree: bytes) -> None:
         """A snapshot that cannot be read is no snapshot: look on disk for all that is new since the last one."""
@@ -153,7 +154,7 @@ class Snapshots:
     def _store_index(self, path: str) -> Item | None:
         try:
             with open(path, "rb") as stream:
-                return Item(FILE, self._repository.create_blob(stream.read()).raw)
+                return Item(FILE, self._writer.blob(stream.read()))
         except FileNotFoundError:
             return None
 

@@ -10,6 +10,7 @@ from idumb.domain import errors
 from idumb.domain.ledger import Change, Entry
 from idumb.git import comparing, opened, patch, restore, scan_cache, scanner, snapshot
 from idumb.git.discover import Repository
+from idumb.git.writer import Writer
 
 if TYPE_CHECKING:
     import pygit2
@@ -25,6 +26,7 @@ class GitTrees:
         self._place = repository
         self._objects = objects or repository
         self._opened: pygit2.Repository | None = None
+        self._writer: Writer | None = None
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
 
@@ -39,31 +41,40 @@ class GitTrees:
         return self._opened
 
     @property
+    def writer(self) -> Writer:
+        if self._writer is None:
+            self._writer = Writer(self._objects, self.repository)
+        return self._writer
+
+    @property
     def scans(self) -> scanner.Scanner:
         if self._scanner is None:
-            own = self._objects == self._place
-            new = scan_cache.load if own else scanner.Scanner
-            self._scanner = new(self._place, self.repository)
+            if self._objects is self._place:
+                self._scanner = scan_cache.load(self._place, self.repository, self.writer)
+            else:
+                self._scanner = scanner.Scanner(self._place, self.writer)
         return self._scanner
 
     @property
     def snapshots(self) -> snapshot.Snapshots:
         if self._snapshots is None:
-            self._snapshots = snapshot.Snapshots(self._place, self._objects, self.repository)
+            self._snapshots = snapshot.Snapshots(self._place, self._objects, self.repository, self.writer)
         return self._snapshots
 
     def scan(self, also: Iterable[str] = ()) -> str:
-        return self.scans.scan(also).hex()
+        tree = self.scans.scan(also).hex()
+        self.writer.flush()
+        return tree
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        tree = self.scan(also)
+        tree = self.scans.scan(also).hex()
         try:
             return self.snapshots.take(ref, tree, reason, self.scans.top)
         except errors.Refusal as refusal:
             if refusal.code != snapshot.UNREADABLE:
                 raise
         # `git gc --prune=now` may have removed what was scanned and not yet kept: write all of it again.
-        self._scanner = scanner.Scanner(self._place, self.repository)
+        self._scanner = scanner.Scanner(self._place, self.writer)
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.top)
 
@@ -77,13 +88,17 @@ class GitTrees:
         return comparing.entry(self.repository, tree, path)
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        return comparing.overlay(self.repository, tree, source, paths)
+        made = comparing.overlay(self.repository, self.writer, tree, source, paths)
+        self.writer.flush()
+        return made
 
     def read(self, oid: str) -> bytes:
         return self.repository[oid].read_raw()
 
     def store(self, data: bytes) -> str:
-        return str(self.repository.create_blob(data))
+        oid = self.writer.blob(data).hex()
+        self.writer.flush()
+        return oid
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
         return self.snapshots.keep_blobs(ref, blobs, reason)
@@ -105,5 +120,5 @@ class GitTrees:
 
     def close(self) -> None:
         """Save what the scanner knows; losing it costs time only."""
-        if self._scanner is not None and self._objects == self._place:
-            scan_cache.save(self._place, self.repository, self._scanner)
+        if self._scanner is not None and self._objects is self._place:
+            scan_cache.save(self._place, self.repository, self.writer, self._scanner)
