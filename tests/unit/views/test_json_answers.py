@@ -1,0 +1,188 @@
+"""Every command's real `--json` output against its published schema, and the documents that describe them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import referencing
+
+from idumb.cli import main
+from idumb.domain import errors
+from tests.support.gitrepo import GitSandbox
+
+DOCS = Path(__file__).parents[3] / "docs"
+TEMPLATES = DOCS.parent / "templates"
+SCHEMAS = DOCS / "schemas"
+
+
+def _schema_of() -> dict[str, str]:
+    """Command to schema file, from the table in docs/json.md."""
+    rows = re.findall(r"^\| (`.*`) \| \[.*\]\(schemas/(.*)\) \|$", (DOCS / "json.md").read_text(), re.MULTILINE)
+    return {command: file for commands, file in rows for command in re.findall(r"`([\w-]+)`", commands)}
+
+
+def _load(file: str) -> dict[str, Any]:
+    schema = json.loads((SCHEMAS / file).read_text())
+    assert isinstance(schema, dict)
+    return schema
+
+
+def _registry() -> referencing.Registry[Any]:
+    resources = [(p.name, referencing.Resource.from_contents(_load(p.name))) for p in SCHEMAS.glob("*.json")]
+    return referencing.Registry[Any]().with_resources(resources)
+
+
+def _validate(value: object, file: str) -> None:
+    jsonschema.Draft202012Validator(_load(file), registry=_registry()).validate(value)
+
+
+class Shell:
+    """Runs commands as a user does, and holds each answer against its schemas."""
+
+    def __init__(self, sandbox: GitSandbox) -> None:
+        self.root = sandbox.root
+
+    def run(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        command = [sys.executable, "-m", "idumb", *arguments, "--json"]
+        done = subprocess.run(command, cwd=self.root, capture_output=True, env={**os.environ}, check=False)
+        assert done.returncode == code, done.stdout.decode() + done.stderr.decode()
+        assert done.stdout.isascii()
+        answer = json.loads(done.stdout)
+        assert isinstance(answer, dict)
+        _validate(answer, "answer.json")
+        assert answer["command"] == arguments[0]
+        if answer["data"]:
+            _validate(answer["data"], _schema_of()[arguments[0]])
+        return answer
+
+    def plan(self, *tasks: str, head: str = "") -> str:
+        """Write the plan of phase 1 and give its contract hash."""
+        folder = self.root / ".planning/phases/1"
+        folder.mkdir(parents=True, exist_ok=True)
+        front = f'---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: P\ngoal: G\n{head}---\n\n## Tasks\n\n'
+        (folder / "01-PLAN.md").write_text(front + "\n".join(tasks))
+        return str(self.run("check-plan", "1")["data"]["contract_hash"])
+
+
+@pytest.fixture
+def shell(sandbox: GitSandbox) -> Shell:
+    made = Shell(sandbox)
+    made.run("init")
+    return made
+
+
+def _task(number: int, check: str, needs: str = "none", proof: str = "check") -> str:
+    mark = f"check: `{check}`" if proof == "check" else proof
+    step = f"- {{tool: write_file, intent: make it, arguments: {{path: f{number}, content: x}}}}"
+    return (
+        f"### T1-0{number}: Task {number}\n\n- **Depends on:** {needs}\n- **Files:** create `f{number}`\n"
+        f"- **Acceptance:**\n  - [ ] it works — {mark}\n\n```yaml steps\n{step}\n```\n"
+    )
+
+
+@pytest.mark.slow
+def test_the_answers_of_a_phase_that_succeeds_follow_their_schemas(shell: Shell) -> None:
+    contract = shell.plan(
+        _task(1, "test -f f1"),
+        _task(2, "test -f f2", "T1-01"),
+        head="success_criteria: [{text: it runs, check: 'true'}]\nrequirements: {REQ-1: all}\n",
+    )
+    for command in ("status", "next", "roadmap", "decisions"):
+        shell.run(command)
+    shell.run("graph", "1", "--format", "svg")
+    ended = shell.run("execute-phase", "1", "--approve", contract)
+    assert ended["data"]["outcome"] == "complete"
+    for arguments in (
+        ["status"],
+        ["next"],
+        ["roadmap"],
+        ["show", "T1-02"],
+        ["diff", "T1-01"],
+        ["log", "1"],
+        ["graph", "1"],
+        ["verify-work", "1"],
+        ["resume", "1"],
+        ["check-plan", "1"],
+    ):
+        shell.run(*arguments)  # fmt: skip
+    rolled = shell.run("rollback", "1", "--to", "T1-01", "--yes")
+    assert rolled["data"]["tasks"] == ["T1-02"]
+    shell.run("undo", "--yes")
+
+
+@pytest.mark.slow
+def test_the_answers_of_a_phase_that_fails_and_waits_follow_their_schemas(shell: Shell) -> None:
+    contract = shell.plan(_task(1, "false"), _task(2, "true", "T1-01"), _task(3, "", proof="human"))
+    failed = shell.run("execute-phase", "1", "--approve", contract, code=errors.EXIT_WAITING)
+    assert failed["data"]["failure"]["audit_trail"]
+    assert failed["error"]["code"] == "run.waiting"
+    for arguments in (["status"], ["next"], ["show", "T1-01"], ["show", "T1-03"], ["graph", "1"]):
+        shell.run(*arguments)
+    asked = shell.run("decisions")["data"]["decisions"][0]["id"]
+    shell.run("decide", asked, "yes")
+    shell.run("accept", "T1-01", "--why", "good enough")
+    shell.run("skip", "T1-02", "--why", "not now")
+    shell.run("resume", "1")
+
+
+@pytest.mark.slow
+def test_the_answers_of_refused_commands_follow_their_schemas(shell: Shell) -> None:
+    shell.plan(_task(1, "true"))
+    refused = shell.run("execute-phase", "1", code=errors.EXIT_REFUSED)
+    assert refused["error"]["code"] == "consent.missing"
+    assert shell.run("show", "T1-99", code=errors.EXIT_INVALID)["error"]["hint"]
+    shell.run("execute-phase", "9", code=errors.EXIT_INVALID)
+    shell.run("execute-phase", "--nonsense", code=errors.EXIT_USAGE)
+    shell.run("undo", code=errors.EXIT_REFUSED)
+    plan = shell.root / ".planning/phases/1/01-PLAN.md"
+    plan.write_text(plan.read_text().replace("Depends on:** none", "Depends on:** T1-07"))
+    wrong = shell.run("check-plan", "1", code=errors.EXIT_INVALID)
+    assert wrong["data"]["findings"][0]["code"] == "task.unknown-dependency"
+    shell.run("status")
+
+
+def test_every_command_has_a_schema() -> None:
+    known = _schema_of()
+    assert set(main.COMMANDS) == set(known)
+    assert {p.name for p in SCHEMAS.glob("*.json")} == {*known.values(), "answer.json", "event.json"}
+
+
+@pytest.mark.parametrize("file", sorted(p.name for p in SCHEMAS.glob("*.json")))
+def test_every_schema_is_one(file: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(_load(file))
+
+
+def test_the_example_in_the_documentation_is_an_answer() -> None:
+    example = re.search(r"```json\n(.*?)```", (DOCS / "json.md").read_text(), re.DOTALL)
+    assert example is not None
+    _validate(json.loads(example[1]), "answer.json")
+
+
+def test_every_exit_code_is_documented() -> None:
+    text = (DOCS / "exit-codes.md").read_text()
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    assert documented == {value for name, value in vars(errors).items() if name.startswith("EXIT_")} | {141}
+
+
+def test_the_plan_template_is_a_plan_that_runs(shell: Shell) -> None:
+    folder = shell.root / ".planning/phases/1"
+    folder.mkdir(parents=True)
+    (folder / "01-PLAN.md").write_bytes((TEMPLATES / "plan.md").read_bytes())
+    checked = shell.run("check-plan", "1")["data"]
+    assert checked["findings"] == []
+    ended = shell.run("execute-phase", "1", "--approve", checked["contract_hash"])
+    assert ended["data"]["verification"]["status"] == "passed"
+
+
+def test_the_roadmap_template_names_one_phase_and_status_says_how_to_begin(shell: Shell) -> None:
+    phases = shell.run("roadmap")["data"]["phases"]
+    assert [(row["phase"], row["title"]) for row in phases] == [("1", "The first step")]
+    assert (shell.root / ".planning/PROJECT.md").is_file()
