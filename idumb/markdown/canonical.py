@@ -28,9 +28,11 @@ _NEXT = re.compile(r"\n*(?:#{1,3} |\Z)")
 _FIELD = re.compile(r"- \*\*([A-Z][a-z ]*):\*\*(?: ([^\n]*))?\n((?:  - [^\n]*\n)*)")
 
 _CODE = r"`[^`\n ][^`\n]*`"
-_WORDS = rf"(?:[^`\n—–<\\-]|(?<=\w)-(?=\w)|{_CODE})+"
-_CRITERION = re.compile(rf"  - \[ \] ({_WORDS}?)(?: — (?:check: ({_CODE})|(verify|human|opinion)))?\n")
-_ODD_CRITERION = re.compile(r"[\[(*_`]*AC[-_ ]?\d|[\s\[(]|.*(?:check|verify|human|opinion)|.*\s$", re.IGNORECASE)
+_WORDS = rf"(?:[^`\n—–<\\-]++|(?<=\w)-(?=\w)|{_CODE})++"
+_CRITERION = re.compile(rf"  - \[ \] ({_WORDS})(?:— (?:check: ({_CODE})|(verify|human|opinion)))?\n")
+_PROOF_WORDS = re.compile(r"check|verify|human|opinion", re.IGNORECASE)
+_NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_FILE_LINES = re.compile(r"^  - (create|modify|delete|read) `([^`\n ][^`\n]*)`$", re.MULTILINE)
 _FILE = re.compile(rf"(create|modify|delete|read) ({_CODE}(?:, {_CODE})*)")
 _COMMANDS = re.compile(rf"{_CODE}(?:, {_CODE})*")
 _TEST = re.compile(rf"({_CODE}) — (fails before, passes after|passes before and after): ([^\n]*\S)")
@@ -154,6 +156,9 @@ def _dependencies(text: str, nested: str, common: Shared, at: int, line: int) ->
 def _files(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[FileClaim, ...]:
     if text == "none":
         return ()
+    plain = _FILE_LINES.findall(nested)
+    if plain and len(plain) == nested.count("\n"):
+        return tuple([FileClaim(verb, path) for verb, path in plain])
     found: list[FileClaim] = []
     for entry in nested[4:-1].split("\n  - ") if nested else (text,):
         m = _FILE.fullmatch(entry)
@@ -167,19 +172,37 @@ def _files(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[
 def _acceptance(text: str, nested: str, common: Shared, at: int, line: int) -> list[Criterion]:
     found: list[Criterion] = []
     position = 0
-    while position < len(nested):
-        m = _CRITERION.match(nested, position)
-        if m is None or _ODD_CRITERION.match(m[1]):
-            raise _Unusual
+    for m in _CRITERION.finditer(nested):
         words, command, mark = m.groups()
-        number = len(found) + 1
-        span = Span(at + m.start(1), at + m.end() - 1, line + len(found))
+        begin, end = m.span()
+        if begin != position or not _plain(words, marked=bool(command or mark)):
+            raise _Unusual
+        span = Span(at + begin + _BOX, at + end - 1, line + len(found))
         if command:
-            found.append(Criterion(f"AC-{number}", words, plan.CHECK, command[1:-1], (), span))
+            found.append(Criterion(_number(len(found)), words[:-1], plan.CHECK, command[1:-1], (), span))
+        elif mark:
+            found.append(Criterion(_number(len(found)), words[:-1], mark, None, (), span))
         else:
-            found.append(Criterion(f"AC-{number}", words, mark or plan.UNPROVEN, None, (), span))
-        position = m.end()
+            found.append(Criterion(_number(len(found)), words, plan.UNPROVEN, None, (), span))
+        position = end
+    if position != len(nested):
+        raise _Unusual
     return found
+
+
+_BOX = len("  - [ ] ")
+_NUMBERS = tuple(f"AC-{n}" for n in range(1, 33))
+
+
+def _number(index: int) -> str:
+    return _NUMBERS[index] if index < len(_NUMBERS) else f"AC-{index + 1}"
+
+
+def _plain(words: str, *, marked: bool) -> bool:
+    """Whether the text of a criterion, with the one blank before a dash, holds nothing that could be more than text."""
+    if marked != (words[-1] == " ") or words[-2:] == "  " or words[0] in " \t[(" or words[-1] == "\t":
+        return False
+    return not _PROOF_WORDS.search(words) and not _NEAR_ID.match(words)
 
 
 def _verify(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def _decoded(data: bytes, path: str) -> tuple[str, Source, Problems]:
 
 def _long_lines(source: Source, first: int, found: list[Block], problems: Problems) -> None:
     """A line holds at most 64 KiB, except inside step fences."""
-    if len(source.text) <= MAX_LINE_BYTES // 4:
+    if max(map(len, source.lines)) <= MAX_LINE_BYTES // 4:
         return
     long = [n for n, line in enumerate(source.lines) if len(line) > MAX_LINE_BYTES // 4]
     for n in long:

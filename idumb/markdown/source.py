@@ -19,7 +19,7 @@ class Source:
         self.text = text
         self.path = path
         raw = text.split("\n")
-        self.starts = list(accumulate(map(len, raw), lambda at, size: at + size + 1, initial=0))
+        self.starts = list(accumulate(map((1).__add__, map(len, raw)), initial=0))
         self.lines = [line[:-1] if line.endswith("\r") else line for line in raw] if "\r" in text else raw
         if text.startswith("\ufeff"):
             self.lines[0] = self.lines[0][1:]
