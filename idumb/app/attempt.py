@@ -18,8 +18,6 @@ from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 
-OWN_FILES = (".idumb/**", ".planning/**")
-
 Stage = Callable[[Bench, Attempt], Attempt]
 
 
@@ -75,8 +73,16 @@ def _task_base(bench: Bench, attempt: Attempt, present: str) -> str:
     if bench.workspace.kind != "here":
         return attempt.base
     known = bench.journal.state.tasks[attempt.task.id]
-    attributed = tuple(dict.fromkeys((*known.touched, *known.deviations)))
+    attributed = tuple(dict.fromkeys((*known.touched, *_unsettled(bench, known.deviations, present))))
     return bench.work.overlay(present, attempt.base, attributed) if attributed else present
+
+
+def _unsettled(bench: Bench, deviations: tuple[str, ...], present: str) -> tuple[str, ...]:
+    """Undeclared changes of earlier attempts that nobody has committed since."""
+    head = bench.services.history.head_tree() if deviations else None
+    if head is None:
+        return deviations
+    return tuple(p for p in deviations if bench.work.entry(present, p) != bench.work.entry(head, p))
 
 
 def check_preconditions(bench: Bench, attempt: Attempt) -> Attempt:
@@ -149,11 +155,11 @@ def _task_changes(bench: Bench, attempt: Attempt, candidate: str) -> tuple[ledge
     idumb's own files are held against this attempt's snapshot instead, because idumb writes them between attempts.
     """
     since_base = bench.work.changes(attempt.base, candidate)
-    theirs = tuple(c for c in since_base if not paths.matches_any(c.path, OWN_FILES))
+    theirs = tuple(c for c in since_base if not paths.matches_any(c.path, paths.OWN_FILES))
     if bench.workspace.kind != "here" or attempt.snapshot is None or attempt.snapshot.tree == attempt.base:
         return since_base
     own = bench.work.changes(attempt.snapshot.tree, candidate)
-    return (*theirs, *(c for c in own if paths.matches_any(c.path, OWN_FILES)))
+    return (*theirs, *(c for c in own if paths.matches_any(c.path, paths.OWN_FILES)))
 
 
 def _accepts(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ from idumb.app.services import Services, run_ref
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome
 from idumb.domain.contract import Contract
-from idumb.domain.errors import Interrupted, Refusal
+from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.event import NewEvent
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, RunState, run_id
@@ -175,6 +175,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
     try:
         recovery.recover(bench)
         recovery.resolve_waiting(bench)
+        runner.require_setup(bench)
         for task in (contract.tasks[t] for t in contract.order):
             if journal.state.tasks[task.id].status in schedule.RUNNABLE:
                 runner.refuse_foreign_changes(bench, task)
@@ -183,7 +184,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
         journal.write(journal.event("run.interrupted", reason=f"signal {interrupted.signal_number}"))
         publish.write_progress(services, contract, journal.state)
         raise
-    except Refusal as refusal:
+    except (Refusal, WorkFailed) as refusal:
         journal.write(journal.event("run.halted", reason=refusal.message))
         publish.write_progress(services, contract, journal.state)
         raise

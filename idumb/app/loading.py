@@ -36,7 +36,9 @@ def load(plans: ports.PlanFiles, phase: str, settings: Settings) -> Loaded:
             f"No plan in {folder}: no file ends in PLAN.md.",
             hint=f"Write {folder}/01-PLAN.md; docs/plan-format.md shows one",
         )
-    return assemble(phase, folder, [(path, plans.parse(data, path)) for path, data in sources], settings, sources)
+    parsed = [(path, plans.parse(data, path)) for path, data in sources]
+    misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
+    return assemble(phase, folder, parsed, settings, sources, misplaced)
 
 
 def assemble(
@@ -45,16 +47,41 @@ def assemble(
     parsed: Sequence[tuple[str, ports.ParsedPlan]],
     settings: Settings,
     sources: Sequence[tuple[str, bytes]] = (),
+    more: Sequence[Finding] = (),
 ) -> Loaded:
-    findings = [f for _, p in parsed for f in p.findings]
+    findings = [*(f for _, p in parsed for f in p.findings), *more]
     good: list[Plan] = [p.plan for _, p in parsed if p.plan is not None]
     findings += [_wrong_phase(plan, good[0]) for plan in good if plan.phase != good[0].phase]
     contract: Contract | None = None
     if len(good) == len(parsed) and not errors(findings):
-        contract, more = contracts.assemble(good[0].phase, folder, good, settings)
-        findings += more
+        contract, found = contracts.assemble(good[0].phase, folder, good, settings)
+        findings += found
     paths = tuple(path for path, _ in parsed)
     return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources))
+
+
+def _belongs(plans: ports.PlanFiles, plan: Plan, folder: str) -> bool:
+    """Whether the phase that a plan names is the folder it lies in; a task's id would lead elsewhere otherwise."""
+    try:
+        return plans.phase_folder(plan.phase) == folder
+    except InputError:
+        return False
+
+
+def _misplaced(plan: Plan, folder: str) -> Finding:
+    span = plan.spans.get("phase")
+    return Finding(
+        "plan.other-folder",
+        ERROR,
+        plan.path,
+        span.line if span else 1,
+        1,
+        "phase",
+        plan.phase,
+        "the phase of the plan's folder",
+        f"{plan.path} says phase {plan.phase}, but {folder} is another phase's folder.",
+        "Correct `phase`, or move the plan.",
+    )
 
 
 def _wrong_phase(plan: Plan, first: Plan) -> Finding:

@@ -16,6 +16,10 @@ YES = "yes"
 NO = "no"
 DONE = "done"
 NOT_DONE = "not-done"
+RETRY = "retry"
+SKIP = "skip"
+FAIL = "fail"
+FAILURE = ".failure."
 _AGREES = frozenset({YES, DONE})
 _REFUSES = frozenset({NO, NOT_DONE})
 
@@ -151,6 +155,23 @@ def work_question(task: Task) -> Decision:
         why=task.description or "The plan leaves this task to a person.",
         evidence=steps,
         choices=choices,
+    )
+
+
+def failure_question(task: Task, attempt: int, reason: str) -> Decision:
+    """Asked of tasks that say `On failure: ask`."""
+    return Decision(
+        id=f"{task.id}{FAILURE}{attempt}",
+        kind="failure",
+        task=task.id,
+        what=f"{task.id} {task.title} failed",
+        why="The plan says that a person decides what happens then.",
+        evidence=tuple(reason.splitlines()[:20]),
+        choices=(
+            Choice(RETRY, "try it again", "the next attempt starts with this one's feedback"),
+            Choice(SKIP, "leave it out", "what depends on it stays blocked"),
+            Choice(FAIL, "leave it failed", "what depends on it is blocked, independent tasks go on"),
+        ),
     )
 
 

@@ -9,9 +9,9 @@ from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plan import Task
-from idumb.domain.run import TaskState
+from idumb.domain.run import ANSWERED, TaskState
 
 
 def recover(bench: Bench) -> tuple[str, ...]:
@@ -33,8 +33,11 @@ def resolve_waiting(bench: Bench) -> None:
 
 def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     state = bench.journal.state
+    if proofs.FAILURE in known.decisions[0]:
+        _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])
+        return
     if f"{task.id}.work" in known.decisions:
-        bench.journal.write(bench.journal.event("task.reset", task.id, reason="answered"))
+        bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
         return
     asked = proofs.questions(task, known.attempt, ())
     given = [
@@ -56,6 +59,13 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     attempt = recording.record_checkpoint(bench, attempt)
     if attempt.commit_refused is not None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
+
+
+def _after_failure(bench: Bench, task: Task, choice: str) -> None:
+    """What a person said to a task that failed and asks: try again, leave out, or leave it failed."""
+    kind = {proofs.RETRY: "task.reset", proofs.SKIP: "task.skipped"}.get(choice, "task.failed")
+    reason = "retry" if kind == "task.reset" else f"answered {choice}"
+    bench.journal.write(bench.journal.event(kind, task.id, reason=reason))
 
 
 def _recover(bench: Bench, task: Task, known: TaskState) -> None:
@@ -90,6 +100,7 @@ def record_interruption(bench: Bench, task: Task) -> None:
     here = bench.workspace.kind == "here"
     changed = services.trees.changes(known.base, kept.tree) if here else ()
     touched = [c.path for c in changed if paths.matches_any(c.path, declared)]
+    others = [c.path for c in changed if c.path not in set(touched) and not paths.matches_any(c.path, paths.OWN_FILES)]
     bench.journal.write(
         bench.journal.event(
             "attempt.interrupted",
@@ -97,11 +108,20 @@ def record_interruption(bench: Bench, task: Task) -> None:
             known.attempt,
             left=kept.tree,
             touched=touched,
+            others=others,
             snapshot=kept.commit,
             ref=ref,
             reason="cut short by the end of the executor",
         )
     )
+    _note_others(bench, task, others)
+
+
+def _note_others(bench: Bench, task: Task, others: list[str]) -> None:
+    """Changes that may be the user's are left as they are, and named."""
+    if others:
+        named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        bench.services.reporter.note(f"{task.id} was interrupted; also changed since then, left as it is: {named}")
 
 
 def _commit_of(bench: Bench, task: str, known: TaskState) -> str | None:
@@ -135,8 +155,8 @@ def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
 
 
-def _commit_refusal(bench: Bench, task: Task, words: str) -> Refusal:
-    return Refusal(
+def _commit_refusal(bench: Bench, task: Task, words: str) -> WorkFailed:
+    return WorkFailed(
         "git.commit-refused",
         f"git refused the commit of {task.id}: {words}",
         hint=f"Mend what git names, then idumb resume {bench.contract.phase}",

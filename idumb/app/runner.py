@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from idumb.app import attempt as attempts
-from idumb.app import publish, recovery
+from idumb.app import proofs, publish, recovery
 from idumb.app.bench import Attempt, Bench
 from idumb.app.schedule import Schedule
 from idumb.domain import contract as contracts
 from idumb.domain import ledger, outcome
 from idumb.domain.errors import Interrupted, Refusal
-from idumb.domain.plan import STRICT, Task
+from idumb.domain.plan import STRICT, Condition, Setup, Task
 
 GO_ON = "go-on"
 HALT = "halt"
@@ -43,6 +44,8 @@ def run_tasks(bench: Bench) -> Ending:
             continue
         if bench.journal.state.tasks[task_id].status in outcome.DONE:
             schedule.completed(task_id)
+    if waiting is None and any(t.status == outcome.WAITING for t in bench.journal.state.tasks.values()):
+        return Ending("waiting", "waits for a person")
     return waiting or Ending("done")
 
 
@@ -155,6 +158,10 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
             bench.journal.event("task.skipped", task.id, attempt.number, reason="timed out, and the plan says skip")
         )
         return None
+    if task.on_failure == "ask" and not attempt.deviation:
+        ending = _ask_about_failure(bench, attempt)
+        if ending is not None or bench.journal.state.tasks[task.id].status != outcome.RUNNING:
+            return ending
     bench.journal.write(
         bench.journal.event(
             "task.failed",
@@ -172,3 +179,49 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
         count = bench.journal.state.failures_in_a_row
         return Ending("halted", f"{count} tasks failed in a row; the last was {task.id}: {attempt.reason}", task.id)
     return None
+
+
+def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
+    """A person decides at the terminal, or later; None when the run goes on with what was decided."""
+    task, event = attempt.task, bench.journal.event
+    question = proofs.failure_question(task, attempt.number, attempt.reason)
+    asked = event("decision.asked", task.id, attempt.number, **dataclasses.asdict(question))
+    answer = bench.services.asker.ask(question)
+    if answer is None:
+        waiting = event("task.waiting", task.id, attempt.number, decisions=[question.id], reason=attempt.reason)
+        bench.journal.write(asked, waiting)
+        return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
+    answered = event("decision.answered", task.id, attempt.number, **dataclasses.asdict(answer))
+    if answer.choice == proofs.RETRY:
+        bench.journal.write(asked, answered, event("task.reset", task.id, reason="retry"))
+        return _run_task(bench, task)
+    bench.journal.write(asked, answered)
+    if answer.choice == proofs.SKIP:
+        bench.journal.write(event("task.skipped", task.id, attempt.number, reason="a person left it out"))
+    return None
+
+
+def require_setup(bench: Bench) -> None:
+    """What a person must provide before the plan can run is there: variables are set, checks pass."""
+    for plan in bench.contract.plans:
+        for needed in plan.setup:
+            missing = _missing(bench, needed)
+            if missing:
+                raise Refusal(
+                    "setup.missing",
+                    f"{needed.service} is not set up ({missing}). It is needed because: {needed.why}",
+                    hint=needed.where or f"Provide it, then idumb execute-phase {bench.contract.phase}",
+                )
+
+
+def _missing(bench: Bench, needed: Setup) -> str:
+    """The first thing that is not there, in words; empty when all is."""
+    limit = float(bench.services.settings.run.check_timeout)
+    for name in needed.env:
+        found = bench.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)
+        if not found.passed:
+            return f"{name} is not set"
+    if needed.check is None:
+        return ""
+    found = bench.checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
+    return "" if found.passed else f"`{needed.check}` {found.result}"

@@ -74,6 +74,12 @@ class Refusal(IdumbError):
     exit_code = EXIT_REFUSED
 
 
+class WorkFailed(IdumbError):
+    """The work itself failed where nothing can be handed back as a value: git refused a commit, for one."""
+
+    exit_code = EXIT_FAILED
+
+
 class AdapterError(IdumbError):
     """An agent or tool could not be used at all (missing, not executable, malformed answer)."""
 

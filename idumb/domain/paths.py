@@ -9,6 +9,9 @@ from collections.abc import Iterable
 ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".planning/**")
 """No plan and no setting opens these."""
 
+OWN_FILES = (".idumb/**", ".planning/**")
+"""What idumb itself writes; outside ledger, task commits and rollback."""
+
 PROTECTED_UNLESS_DECLARED = (
     ".gitattributes",
     ".gitmodules",

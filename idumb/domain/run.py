@@ -22,6 +22,7 @@ FAILED = "failed"
 CLOSED = frozenset({COMPLETED})
 
 START = "start"
+ANSWERED = "answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +276,14 @@ def _task_waiting(state: RunState, event: Event) -> None:
 
 
 def _task_reset(state: RunState, event: Event) -> None:
-    state.update(_task(event), status=outcome.PENDING, attempts=0, reason="", running=False, decisions=())
+    """A task that is tried again is also asked about again, unless the reset comes from an answer."""
+    task = _task(event)
+    state.update(task, status=outcome.PENDING, attempts=0, reason="", running=False, decisions=())
     state.failures_in_a_row = 0
+    if event.payload.get("reason") == ANSWERED:
+        return
+    for asked in [i for i, decision in state.decisions.items() if decision.get("task") == task]:
+        state.answers.pop(asked, None)
 
 
 def _decision_asked(state: RunState, event: Event) -> None:
