@@ -12,6 +12,7 @@ from idumb.git.tree_objects import FOLDER, Item
 from idumb.git.writer import Writer
 
 _Rows = dict[str, Item]
+_Wanted = dict[tuple[str, ...], Entry | None]
 _Pair = tuple[str, bytes | None, bytes | None]
 
 
@@ -74,18 +75,14 @@ def entry(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
 
 def overlay(repository: pygit2.Repository, writer: Writer, tree: str, source: str, paths: Iterable[str]) -> str:
     """`tree` with each path as in `source`; a file in the way of a folder, or the reverse, gives way."""
-    wanted = {path: entry(repository, source, path) for path in paths}
-    oid = _overlay(
-        repository, writer, bytes.fromhex(tree), {tuple(path.split("/")): item for path, item in wanted.items()}
-    )
+    wanted: _Wanted = {tuple(path.split("/")): entry(repository, source, path) for path in paths}
+    oid = _overlay(repository, writer, bytes.fromhex(tree), wanted)
     return oid.hex() if oid else tree_objects.EMPTY_TREE
 
 
-def _overlay(
-    repository: pygit2.Repository, writer: Writer, tree: bytes | None, wanted: dict[tuple[str, ...], Entry | None]
-) -> bytes:
+def _overlay(repository: pygit2.Repository, writer: Writer, tree: bytes | None, wanted: _Wanted) -> bytes:
     items = rows(repository, tree) if tree else {}
-    below: dict[str, dict[tuple[str, ...], Entry | None]] = {}
+    below: dict[str, _Wanted] = {}
     for parts, item in wanted.items():
         if len(parts) > 1:
             below.setdefault(parts[0], {})[parts[1:]] = item
@@ -99,9 +96,7 @@ def _overlay(
     return writer.tree(tree_objects.from_items(items)) if items else b""
 
 
-def _overlay_folder(
-    repository: pygit2.Repository, writer: Writer, items: _Rows, name: str, inner: dict[tuple[str, ...], Entry | None]
-) -> None:
+def _overlay_folder(repository: pygit2.Repository, writer: Writer, items: _Rows, name: str, inner: _Wanted) -> None:
     present = items.get(name)
     folder = present.oid if present is not None and present.mode == FOLDER else None
     if folder is None and not any(inner.values()):

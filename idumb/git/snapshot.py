@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pygit2
@@ -25,6 +26,10 @@ from idumb.git.writer import Writer
 WORKTREE, INDEX, META = "worktree", "index", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
+# A large index is kept in pieces that are cut where its own bytes say, so that a small change writes little.
+_WHOLE = 128 << 10
+_SMALLEST = 16 << 10
+_CUT = re.compile(rb"\x5a[\xa0-\xaf]")
 UNREADABLE = "git.snapshot-unreadable"
 
 
@@ -37,6 +42,7 @@ class Snapshots:
         self._repository = repository
         self._writer = writer
         self._verified: bytes | None = None
+        self._stored: dict[bytes, bytes] = {}
         self._index: tuple[ignores.Signature, Item | None] | None = None
 
     def take(self, ref: str, tree: str, reason: str, top: Folder) -> Snapshot:
@@ -154,9 +160,15 @@ class Snapshots:
     def _store_index(self, path: str) -> Item | None:
         try:
             with open(path, "rb") as stream:
-                return Item(FILE, self._writer.blob(stream.read()))
+                data = stream.read()
         except FileNotFoundError:
             return None
+        if len(data) <= _WHOLE:
+            return Item(FILE, self._writer.blob(data))
+        pieces = list(_pieces(data))
+        self._stored = {piece: self._stored.get(piece) or self._writer.blob(piece) for piece in pieces}
+        items = {f"{number:06}": Item(FILE, self._stored[piece]) for number, piece in enumerate(pieces)}
+        return Item(FOLDER, self._writer.tree(tree_objects.from_items(items)))
 
 
 def described(top: Folder) -> dict[str, Any]:
@@ -173,6 +185,16 @@ def described(top: Folder) -> dict[str, Any]:
             empty.append(prefix)
     named = {"modes": modes, "skipped": skipped, "empty_folders": sorted(empty), "changing": sorted(unsteady)}
     return {key: _cut(value) for key, value in named.items() if value}
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """The data in pieces of 16 KiB and more; the object ids in an index make the cuts as good as random."""
+    start = 0
+    for match in _CUT.finditer(data):
+        if match.start() - start >= _SMALLEST:
+            yield data[start : match.start()]
+            start = match.start()
+    yield data[start:]
 
 
 def _cut(value: Any) -> Any:

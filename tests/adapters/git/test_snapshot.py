@@ -211,6 +211,24 @@ def test_an_unchanged_tree_writes_no_blob_and_no_tree_again(sandbox: GitSandbox,
     assert int(sandbox.git("count-objects").split()[0]) <= before + 1
 
 
+def test_a_large_index_is_kept_in_pieces_of_which_a_commit_changes_few(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({f"{'d' * 60}{n % 9}/f{n}": str(n) for n in range(3000)})
+    sandbox.commit()
+    first = trees.snapshot(REF, "r").commit
+    assert _index(sandbox, first) == (sandbox.git_dir / "index").read_bytes()
+    sandbox.write("new", "1")
+    sandbox.commit()
+    second = trees.snapshot(REF + "2", "r").commit
+    assert _index(sandbox, second) == (sandbox.git_dir / "index").read_bytes()
+    before, after = (set(sandbox.tree(f"{commit}:index").values()) for commit in (first, second))
+    assert len(after - before) < len(after) / 2
+
+
+def _index(sandbox: GitSandbox, commit: str) -> bytes:
+    names = sorted(sandbox.tree(f"{commit}:index"))
+    return b"".join(sandbox.try_git("cat-file", "blob", f"{commit}:index/{name}").stdout for name in names)
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: fsync calls are NOT counted")
 def test_every_object_and_ref_of_a_snapshot_is_forced_to_disk(sandbox: GitSandbox, tmp_path: Path) -> None:
     """M1, M2: libgit2 forces nothing unless it is told to."""
