@@ -235,18 +235,19 @@ def test_a_busy_database_is_waited_for_and_then_named(opened: OpenedLog, monkeyp
 
 def test_a_child_made_by_fork_opens_a_connection_of_its_own(opened: OpenedLog) -> None:
     fence = opened.fill(1)
+    parents = opened.log.database._connection
     read, write = os.pipe()
     child = os.fork()
     if not child:
         answer = b"bad"
         try:
             opened.append(fence)
-            answer = str(opened.log.head()[0]).encode()
+            answer = f"{opened.log.head()[0]} {opened.log.database._connection is parents}".encode()
         finally:
             os.write(write, answer)
             os._exit(0)
     os.waitpid(child, 0)
-    assert os.read(read, 10) == b"2"
+    assert os.read(read, 10) == b"2 False"
     os.close(read)
     os.close(write)
     opened.append(fence)

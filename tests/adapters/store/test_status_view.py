@@ -124,12 +124,14 @@ def test_a_record_made_while_a_write_was_under_way_is_never_current(place: Place
     journal = Path(f"{place.opened.path}-journal")
     journal.write_bytes(b"x")
     place.write()
+    assert place.read() is None
     journal.write_bytes(b"")
     assert place.read() is None
 
 
 def test_the_record_of_another_work_tree_is_not_taken(place: Place, tmp_path: Path) -> None:
-    place.write()
+    status_view.write(str(place.folder), str(place.root), VIEW, [])
+    assert place.read() == VIEW
     assert status_view.read(str(place.folder), str(tmp_path)) is None
 
 

@@ -80,15 +80,26 @@ def test_a_token_cut_in_two_by_the_end_of_a_piece_is_found(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_a_token_is_found_wherever_it_stands_in_a_long_stream(kind: str) -> None:
-    """Each offset around the place where a stream lets go of what it held back."""
+    """Each offset around the end of a piece, and around the place where a stream lets go of what it held back."""
     secret, text = sample(kind)
     data = text.encode()
-    for offset in range(LONGEST - len(data) - 5, LONGEST + 5):
-        stream = Redactor().stream()
-        filler = b"." * (offset - 1) + b" "
-        out = stream.feed(filler + data + b"." * (2 * LONGEST - offset - len(data))) + stream.finish()
-        assert secret.encode() not in out
-        assert len(MARK.findall(out.decode())) == 1
+    for near in (LONGEST, 2 * LONGEST):
+        for offset in range(near - len(data) - 5, near + 5, 3):
+            stream = Redactor().stream()
+            whole = b"." * (offset - 1) + b" " + data + b"." * 100
+            whole += b"." * (2 * LONGEST - len(whole))
+            out = stream.feed(whole[: 2 * LONGEST]) + stream.feed(whole[2 * LONGEST :]) + stream.finish()
+            assert secret.encode() not in out
+            assert len(MARK.findall(out.decode())) == 1
+
+
+def test_a_stream_lets_go_while_it_goes_on() -> None:
+    """Else a gigabyte of output would stand in memory."""
+    redactor = Redactor()
+    stream = redactor.stream()
+    for _ in range(50):
+        stream.feed(b"." * 10_000)
+        assert len(stream._text) < 3 * redactor.overlap
 
 
 @pytest.mark.parametrize(
