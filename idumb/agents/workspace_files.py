@@ -53,11 +53,12 @@ class WorkspaceFiles:
             _replace(folder, name, data, mode)
 
     def delete(self, path: str) -> None:
-        """Remove a file or a symbolic link."""
+        """Remove a file or a symbolic link, and the folders above it that are empty then, as git does."""
         with _told(path), self._parent(path) as (folder, name):
             if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
                 raise FileProblem(f"{path} is a folder; only files are deleted")
             os.unlink(name, dir_fd=folder)
+        self._prune(path)
 
     def move(self, source: str, target: str) -> None:
         """Rename a file or a symbolic link; what is at `target` is never overwritten."""
@@ -71,12 +72,22 @@ class WorkspaceFiles:
             if _status(to_folder, to_name) is not None and not self._same(source, target):
                 raise FileProblem(f"{target} exists already")
             os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+        self._prune(source)
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that exists is fine."""
         path = path.rstrip("/")
         with _told(path), self._parent(f"{path}/.", make=True):
             pass
+
+    def _prune(self, path: str) -> None:
+        """Git's trees hold no empty folders, and one left behind would stand where a file has to be."""
+        parts = path.split("/")[:-1]
+        with contextlib.suppress(OSError, FileProblem):
+            while parts:
+                with self._parent("/".join(parts)) as (folder, name):
+                    os.rmdir(name, dir_fd=folder)
+                parts.pop()
 
     def _same(self, source: str, target: str) -> bool:
         # On a file system that folds case, `a` and `A` are one file and may be renamed into each other.
