@@ -12,7 +12,7 @@ from idumb.domain.ledger import Change
 from idumb.git import program
 from idumb.git.discover import Repository
 
-_PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index", "--binary")
+_PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 
 
 class Target(Protocol):
@@ -25,7 +25,7 @@ class Target(Protocol):
 
 def diff(root: str, old: str, new: str, paths: Sequence[str] = ()) -> str:
     """A unified diff with `a/` and `b/`; bytes that are not UTF-8 as surrogate escapes."""
-    options = [*_PLAIN, "-p", "--src-prefix=a/", "--dst-prefix=b/"]
+    options = [*_PLAIN, "-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/"]
     return program.output(root, ["diff-tree", *options, old, new, "--", *paths]).decode("utf-8", "surrogateescape")
 
 

@@ -25,11 +25,15 @@ _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Present(NamedTuple):
-    """What is at a path now. `entry` is None for nothing, folders and things that git cannot hold."""
+    """What is at a path now. `entry` is None for nothing, folders and things that git cannot hold.
+
+    `in_the_way` is a file or link that stands where a folder above the path would be.
+    """
 
     entry: Entry | None
     status: os.stat_result | None
     in_the_way: str | None = None
+    by_link: bool = False
 
     @property
     def is_folder(self) -> bool:
@@ -105,8 +109,7 @@ def _look_blocked(top: int, parts: list[str]) -> Present:
         with _parent(top, parts[:count]) as folder:
             status = os.lstat(parts[count - 1], dir_fd=folder)
         if not stat.S_ISDIR(status.st_mode):
-            path = "/".join(parts[:count])
-            return Present(None, None, f"{path}/ is a link now" if stat.S_ISLNK(status.st_mode) else path)
+            return Present(None, None, "/".join(parts[:count]), stat.S_ISLNK(status.st_mode))
     return Present(None, None)
 
 
@@ -148,8 +151,10 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
     if tree_objects.SUBMODULE in {entry.mode for entry in (want, before) if entry is not None}:
         return "is a submodule, which idumb does not write"
     if present.in_the_way is not None:
-        # A file that this restore removes may stand where a folder has to be.
-        return None if present.in_the_way in gone else f"cannot be reached: {present.in_the_way}"
+        # What is neither wanted nor expected is not there; and what this restore removes may stand in the way.
+        if present.in_the_way in gone or want is before is None:
+            return None
+        return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
     if present.entry == want and not _odd(present):
         return None
     if _odd(present):
