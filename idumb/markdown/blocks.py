@@ -9,7 +9,20 @@ import re
 
 from idumb.markdown import canonical
 from idumb.markdown.inline import cut_comments
-from idumb.markdown.nodes import Block, Break, Canonical, Fence, Heading, Item, Items, Paragraph, Piece, Quote, Raw, YamlItem
+from idumb.markdown.nodes import (
+    Block,
+    Break,
+    Canonical,
+    Fence,
+    Heading,
+    Item,
+    Items,
+    Paragraph,
+    Piece,
+    Quote,
+    Raw,
+    YamlItem,
+)
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
@@ -276,10 +289,9 @@ class _Scanner:
                 accepted="a comment on one line, or one that begins its line",
                 mend="begin the comment on a line of its own",
             )
-        for (offset, text), cuts in zip(paragraph.pieces, ranges, strict=True):
+        for (offset, _), cuts in zip(paragraph.pieces, ranges, strict=True):
             if cuts:
                 self._cut_line(offset, cuts)
-                del text
         paragraph.pieces[:] = [(o, _without(t, cuts)) for (o, t), cuts in zip(paragraph.pieces, ranges, strict=True)]
 
     def _cut_line(self, offset: int, cuts: list[tuple[int, int]]) -> None:
@@ -486,9 +498,9 @@ class _Scanner:
         return True
 
     def _yaml_item(self, indent: int) -> int:
-        start = self._offset(self.idx + indent)
-        end = self._yaml_end(self.n + 1, indent)
-        self._add(YamlItem(self.n, end, start, indent))
+        first, start = self.n, self._offset(self.idx + indent)
+        end = self._yaml_end(first + 1, indent)
+        self._add(YamlItem(first, end, start, indent))
         return end
 
     def _yaml_end(self, line: int, indent: int) -> int:

@@ -4,6 +4,7 @@ Nothing here decides anything of its own: whatever is not exactly in this shape,
 finding, is left to the general way, which reads the same lines again. A property test holds the two together.
 """
 
+# ruff: noqa: ARG001 (every reader of a field takes the same)
 from __future__ import annotations
 
 import re

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from idumb.markdown import labels
 from idumb.markdown.entries import Value, content, first_text
 from idumb.markdown.inline import Text
-from idumb.markdown.nodes import Block, Fence, Item, Items, Paragraph
 from idumb.markdown.lookalikes import STEP_FENCES, Looker
+from idumb.markdown.nodes import Block, Fence, Item, Items, Paragraph
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
@@ -57,7 +57,6 @@ def label_of(text: str) -> Label | None:
 def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True) -> Body:
     """Fields, steps and what is left. `fields_here` False: a known label among these blocks is an error."""
     body = Body([], [], [])
-    problems = looker.problems
     run: list[Item] = []
     for block in flattened(blocks):
         if isinstance(block, Item) and not block.ordered:
@@ -99,7 +98,7 @@ def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool) -> N
         elif known and label and label.name and label.colon:
             body.values.append(_value(item, text, label, problems.source))
             body.taken.append((item.line, item.end_line))
-        elif known:
+        elif known and text.s[:1] != "[":  # a box that is none is reported as such
             _unknown(item, text, label, problems)
 
 
@@ -195,9 +194,7 @@ def _unknown(item: Item, text: Text, label: Label | None, problems: Problems) ->
     )
 
 
-def lines_left(
-    region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0
-) -> str:
+def lines_left(region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0) -> str:
     """The lines of a region that are description, as written, without comments.
 
     Where something was taken out, the parts before and behind it are paragraphs of their own.

@@ -105,7 +105,8 @@ class _Reader:
         if self.found.strict and "requirements" not in given:
             missing.append("requirements")
         for name in missing:
-            self._error("plan.missing-key", self.problems.source.starts[0], name, f"the frontmatter needs `{name}`", mend=f"add {name}:")
+            message = f"the frontmatter needs `{name}`"
+            self._error("plan.missing-key", self.problems.source.starts[0], name, message, mend=f"add {name}:")
 
     def _key(self, key: Scalar, node: Node) -> None:
         name = key.value
@@ -120,7 +121,8 @@ class _Reader:
         line = self.problems.source.place(node.start)[0]
         self.found.spans[name] = Span(node.start, node.end, line)
         if isinstance(node, Scalar) and node.is_null:
-            self._error("plan.empty-value", key.start, name, f"`{name}` has no value", mend="write a value, or remove it")
+            mend = "write a value, or remove it"
+            self._error("plan.empty-value", key.start, name, f"`{name}` has no value", mend=mend)
             return
         value = _KEYS[name](self, name, node)
         if value is not None:
@@ -172,7 +174,9 @@ class _Reader:
             text = node.value.strip()
             if text == "none":
                 return ()
-            node = Sequence([Scalar(t.strip(), True, node.start, node.end) for t in text.split(",")], node.start)
+            node = Sequence(
+                [Scalar(t.strip(), plain=True, start=node.start, end=node.end) for t in text.split(",")], node.start
+            )
         items = node.items if isinstance(node, Sequence) else []
         texts = [i.value for i in items if isinstance(i, Scalar) and _ID.fullmatch(i.value)]
         if len(texts) == len(items) and isinstance(node, Sequence):
@@ -241,7 +245,8 @@ class _Reader:
             fields = self._fields(name, item, keys)
             if fields is None:
                 continue
-            service, why, where, check = (self._text_of(name, fields.get(k)) for k in ("service", "why", "where", "check"))
+            texts = [self._text_of(name, fields.get(k)) for k in ("service", "why", "where", "check")]
+            service, why, where, check = texts
             env = fields.get("env")
             given = Sequence([env], env.start) if isinstance(env, Scalar) else env
             names = self._texts_of(name, given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import pairwise
 
 from idumb.markdown.nodes import Piece
 
@@ -24,13 +25,13 @@ def code_spans(text: str) -> list[tuple[int, int, int]]:
         by_size.setdefault(size, []).append(at)
     spans: list[tuple[int, int, int]] = []
     position = 0
-    for at, size in runs:
-        if at < position:
+    for run, length in runs:
+        if run < position:
             continue
-        if _escaped(text, at):  # an escaped backtick does not belong to the run it begins
-            at, size = at + 1, size - 1
-            if not size:
-                continue
+        escaped = _escaped(text, run)  # an escaped backtick does not belong to the run it begins
+        at, size = run + escaped, length - escaped
+        if not size:
+            continue
         same = by_size.get(size, [])
         after = bisect_right(same, at + size - 1)
         if after < len(same):
@@ -101,7 +102,7 @@ def split_commas(text: str) -> list[tuple[int, int]]:
     else:
         cuts = [m.start() for m in re.finditer(",", blotted)]
     edges = [-1, *cuts, len(text)]
-    return [_trim(text, a + 1, b) for a, b in zip(edges, edges[1:], strict=False)]
+    return [_trim(text, a + 1, b) for a, b in pairwise(edges)]
 
 
 def _commas_between(text: str) -> list[int]:

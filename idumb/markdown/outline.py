@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from idumb.markdown import blocks, criteria, lookalikes
-from idumb.markdown.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.lookalikes import Looker
+from idumb.markdown.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
@@ -227,7 +227,9 @@ class _Outliner:
         elif self.section != "tasks":
             if like:
                 mend = "move it into the section ## Tasks"
-                self._error("task.outside-section", item.start, "tasks stand only in the section `## Tasks`", text, mend)
+                self._error(
+                    "task.outside-section", item.start, "tasks stand only in the section `## Tasks`", text, mend
+                )
             elif self._in_free_task:
                 self._no_id(item, text)
             self._look_inside(item)
@@ -246,7 +248,14 @@ class _Outliner:
 
     def _no_id(self, item: Item, text: str) -> None:
         mend = f"write - [ ] {self.prefix}01 and the title, or put the box under Acceptance"
-        self._error("task.box-without-id", item.start, "a box in the tasks has no id", text, mend, f"- [ ] {self.prefix}01 Title")
+        self._error(
+            "task.box-without-id",
+            item.start,
+            "a box in the tasks has no id",
+            text,
+            mend,
+            f"- [ ] {self.prefix}01 Title",
+        )
 
     def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
         m = _BOX.fullmatch(rest)
@@ -288,7 +297,12 @@ class _Outliner:
                 self.task.body.append(fence)
             else:
                 self._error(
-                    "steps.no-task", fence.start, "steps stand in no task", fence.info, "move them into a task", "a task"
+                    "steps.no-task",
+                    fence.start,
+                    "steps stand in no task",
+                    fence.info,
+                    "move them into a task",
+                    "a task",
                 )
             return
         self._keep(fence)

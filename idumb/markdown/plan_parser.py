@@ -81,9 +81,7 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
 
 
 def _in_steps(line: int, found: list[Block]) -> bool:
-    return any(
-        isinstance(b, Fence) and b.info in lookalikes.STEP_FENCES and b.line < line < b.end_line for b in found
-    )
+    return any(isinstance(b, Fence) and b.info in lookalikes.STEP_FENCES and b.line < line < b.end_line for b in found)
 
 
 def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problems: Problems) -> Plan:

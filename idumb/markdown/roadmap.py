@@ -79,7 +79,7 @@ def _words(token: dict[str, Any]) -> str:
 
 def _line(lines: list[str], number: str, title: str) -> int:
     """mistune keeps no places; the first line with the number and the beginning of the title is the one."""
-    first = title.split()[0] if title.split() else ""
+    first = title.partition(" ")[0]
     pattern = re.compile(rf"(?<![\w.]){re.escape(number)}(?![\w])(?!\.\d)")
     likely = (n for n, line in enumerate(lines, 1) if pattern.search(line) and first in line)
     return next(likely, 0)

@@ -20,7 +20,7 @@ class Source:
         self.path = path
         raw = text.split("\n")
         self.starts = list(accumulate(map((1).__add__, map(len, raw)), initial=0))
-        self.lines = [line[:-1] if line.endswith("\r") else line for line in raw] if "\r" in text else raw
+        self.lines = [line.removesuffix("\r") for line in raw] if "\r" in text else raw
         if text.startswith("\ufeff"):
             self.lines[0] = self.lines[0][1:]
             self.starts[0] = 1

@@ -306,7 +306,9 @@ def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iter
             near = nearest(key, _KEYS)
             mend = f"did you mean {near}?" if near else "remove it"
             accepted = ", ".join(_KEYS)
-            yield _Bad("step.unknown-key", f"a step has no key `{key}`", places(key), found=key, accepted=accepted, mend=mend)
+            yield _Bad(
+                "step.unknown-key", f"a step has no key `{key}`", places(key), found=key, accepted=accepted, mend=mend
+            )
     for key in _REQUIRED:
         if fields.get(key) is None:
             place = places(key) if key in fields else at
@@ -344,7 +346,9 @@ def _bad_value(key: str, kind: str, value: Any, at: int) -> _Bad | None:
         return None
     accepted = _ACCEPTED[kind]
     found = str(value)[:80] if isinstance(value, str | int | float | None) else ""
-    return _Bad("step.bad-value", f"{key} is not {accepted}", at, found=found, accepted=accepted, mend=f"write {accepted}")
+    return _Bad(
+        "step.bad-value", f"{key} is not {accepted}", at, found=found, accepted=accepted, mend=f"write {accepted}"
+    )
 
 
 def _text(value: Any) -> str | None:

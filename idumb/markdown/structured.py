@@ -245,7 +245,7 @@ def handoffs(value: Value, problems: Problems) -> tuple[Handoff, ...]:
     return tuple(found)
 
 
-def free_text(value: Value, problems: Problems) -> str:
+def free_text(value: Value, _: Problems) -> str:
     """What a person wrote, wrapped lines joined, nested bullets as they stand."""
     if value.is_none:
         return ""

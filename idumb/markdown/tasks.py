@@ -8,11 +8,23 @@ from typing import Any
 
 from idumb.domain import plan
 from idumb.domain.plan import Span, Task
-from idumb.markdown import blocks, canonical, claims, criteria, fields, labels, outline, scalars, steps, structured, yaml_nodes
+from idumb.markdown import (
+    blocks,
+    canonical,
+    claims,
+    criteria,
+    fields,
+    labels,
+    outline,
+    scalars,
+    steps,
+    structured,
+    yaml_nodes,
+)
 from idumb.markdown.entries import Value
 from idumb.markdown.inline import Text
-from idumb.markdown.nodes import Block, Canonical, Fence
 from idumb.markdown.lookalikes import Looker
+from idumb.markdown.nodes import Block, Canonical, Fence
 from idumb.markdown.outline import Draft
 from idumb.markdown.problems import Problems
 from idumb.markdown.spans import Spans
@@ -281,7 +293,7 @@ def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str
     several = value.start < value.end and len(value.bullets) > 1
     for one, at in scalars.names(value, context.problems):
         if context.phase is not None and not is_id(one, context.phase):
-            _bad_dependency(value, one, at, context)
+            _bad_dependency(one, at, context)
             continue
         if several:
             reading.spans[f"depends_on[{len(found)}]"] = (at, at + len(one))
@@ -289,7 +301,7 @@ def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str
     return tuple(found)
 
 
-def _bad_dependency(value: Value, one: str, at: int, context: Context) -> None:
+def _bad_dependency(one: str, at: int, context: Context) -> None:
     context.problems.error(
         "task.bad-dependency",
         at,
@@ -566,5 +578,3 @@ def _no_acceptance(reading: Reading, problems: Problems) -> None:
         accepted="- **Acceptance:** with boxes below",
         mend="add - **Acceptance:** and - [ ] what must hold — check: and a command in backticks",
     )
-
-

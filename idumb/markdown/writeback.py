@@ -28,7 +28,7 @@ def edit(text: str, edits: Sequence[Edit]) -> str:
 
 
 def replace_field(text: str, spans: Mapping[str, Span], name: str, value: str) -> str:
-    """`text` with the value of one field replaced, in the line ends of the text. Raises KeyError for an absent field."""
+    """`text` with the value of one field replaced, in its line ends. Raises KeyError for an absent field."""
     return edit(text, [(spans[name], with_line_ends(value, text))])
 
 

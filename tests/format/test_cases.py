@@ -1,0 +1,78 @@
+"""The conformance suite of the plan format: every case is a plan and exactly what must come of it.
+
+A `.json` beside the `.md` holds either `plan` (every value that is not the default) with the warnings, or the
+findings alone, each as severity, code and line, in order. `docs/plan-format.md` is the text they were decided from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.domain.plan import Plan
+from idumb.markdown import plan_parser
+
+CASES = Path(__file__).parent / "cases"
+NAMES = sorted(path.stem for path in CASES.glob("*.md"))
+_LEFT_OUT = {"span", "spans", "sha256"}
+
+
+def told(value: Any) -> Any:
+    """A plan as JSON: every field that is not the default, without the places."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: told(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if field.name not in _LEFT_OUT
+            and not (field.name == "path" and isinstance(value, Plan))
+            and _differs(field, getattr(value, field.name))
+        }
+    if isinstance(value, tuple | list):
+        return [told(item) for item in value]
+    return {key: told(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _differs(field: dataclasses.Field[Any], value: Any) -> bool:
+    if field.default_factory is not dataclasses.MISSING:
+        return bool(value != field.default_factory())
+    return field.default is dataclasses.MISSING or bool(value != field.default)
+
+
+def outcome(data: bytes, *, quick: bool = True) -> dict[str, Any]:
+    parsed = plan_parser.parse(data, "case.md", quick=quick)
+    findings = [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]
+    return {"findings": findings} if parsed.plan is None else {"plan": told(parsed.plan), "findings": findings}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_case_gives_what_the_reference_says(name: str) -> None:
+    """R-PLAN-2, R-PLAN-3, R-PLAN-4, R-PLAN-5, R-PLAN-7."""
+    expected = json.loads((CASES / f"{name}.json").read_text(encoding="utf-8"))
+    assert outcome((CASES / f"{name}.md").read_bytes()) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_common_shape_and_general_way_agree(name: str) -> None:
+    data = (CASES / f"{name}.md").read_bytes()
+    assert plan_parser.parse(data, "case.md") == plan_parser.parse(data, "case.md", quick=False)
+
+
+def test_there_are_enough_cases_and_each_has_its_expectation() -> None:
+    assert len(NAMES) >= 150
+    assert {path.stem for path in CASES.glob("*.json")} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_finding_can_be_acted_on(name: str) -> None:
+    """R-PLAN-5: what was found, where, and what to do."""
+    data = (CASES / f"{name}.md").read_bytes()
+    lines = data.decode("utf-8", "replace").count("\n") + 1
+    for finding in plan_parser.parse(data, "case.md").findings:
+        assert 1 <= finding.line <= lines
+        assert finding.column >= 1
+        assert finding.message
+        assert finding.mend
