@@ -198,17 +198,21 @@ class translated(contextlib.AbstractContextManager[None]):  # noqa: N801 - used 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, sqlite3.Error):
             _raise(self._path, error)
+        if isinstance(error, UnicodeDecodeError):
+            # SQLite's own messages quote the damaged text that they are about.
+            raise StoreError("store.corrupt", f"the event log is damaged: {self._path}", hint=_BACKUP) from error
         if isinstance(error, OSError):
             raise StoreError("store.file", f"the event log cannot be used: {error}") from error
 
 
+_BACKUP = "put a backup in its place"
 _ANSWERS = {
     sqlite3.SQLITE_BUSY: ("store.busy", "another process holds the event log", "try again when it has ended"),
     sqlite3.SQLITE_LOCKED: ("store.busy", "another process holds the event log", "try again when it has ended"),
     sqlite3.SQLITE_FULL: ("store.full", "no space is left for the event log", "make room, then `idumb resume`"),
     sqlite3.SQLITE_READONLY: ("store.read-only", "the event log cannot be written", "check owner and mode of the file"),
-    sqlite3.SQLITE_CORRUPT: ("store.corrupt", "the event log is damaged", "put a backup in its place"),
-    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is no SQLite database", "put a backup in its place"),
+    sqlite3.SQLITE_CORRUPT: ("store.corrupt", "the event log is damaged", _BACKUP),
+    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is no SQLite database", _BACKUP),
     sqlite3.SQLITE_CONSTRAINT: ("store.refused", "the event log refused the write", None),
     sqlite3.SQLITE_IOERR: ("store.io", "the disk failed under the event log", "check the disk, then `idumb resume`"),
     sqlite3.SQLITE_CANTOPEN: ("store.file", "the event log cannot be opened", "check owner and mode of its folder"),

@@ -67,7 +67,11 @@ class SqliteEventLog:
         return self.database.read(_head, (0, GENESIS))
 
     def verify(self) -> ChainCheck:
-        """Compute every hash again and follow the chain from the first event to the last."""
+        """Compute every hash again and follow the chain from the first event to the last.
+
+        StoreError `store.corrupt` when the file is damaged, which can hide events from queries by an index.
+        """
+        self.database.read(_require_sound, None)
         previous, count = GENESIS, 0
         for page in pages.pages(self.database, pages.Where()):
             for row in page:
@@ -131,6 +135,14 @@ def _events(rows: Sequence[Row]) -> Iterator[Event]:
 def _head(db: sqlite3.Connection) -> tuple[int, str]:
     row = db.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").fetchone()
     return (0, GENESIS) if row is None else (row[0], row[1])
+
+
+def _require_sound(db: sqlite3.Connection) -> None:
+    found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StoreError(
+            "store.corrupt", f"the event log's file is damaged: {found}", hint="put a backup of store.db in its place"
+        )
 
 
 def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import stat
 import subprocess
@@ -149,6 +150,34 @@ def test_garbage_in_the_databases_place_is_a_clear_error(opened: OpenedLog) -> N
     assert caught.value.code == "store.corrupt"
     assert caught.value.exit_code == 4
     assert caught.value.hint
+
+
+def test_no_flipped_byte_goes_unnoticed(opened: OpenedLog) -> None:
+    """Whatever byte it is: the events are the same, or it is said that they are not. Never a traceback."""
+    opened.fill(12)
+    opened.owner.release()
+    opened.close()
+    events = list(opened.log.events())
+    opened.close()
+    whole = opened.path.read_bytes()
+    chosen = random.Random(20260102)
+    noticed = 0
+    for place in chosen.sample(range(len(whole)), 400):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << chosen.randrange(8)
+        opened.path.write_bytes(damaged)
+        again = OpenedLog(opened.folder)
+        try:
+            if again.log.verify().broken_at is None:
+                assert list(again.log.events()) == events, place
+                assert list(again.log.events(run="r")) == events, place
+            else:
+                noticed += 1
+        except StoreError:
+            noticed += 1
+        finally:
+            again.close()
+    assert noticed > 20
 
 
 @pytest.mark.parametrize("what", ["removed", "emptied"])
