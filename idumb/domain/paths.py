@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".planning/**")
 """No plan and no setting opens these."""
@@ -45,7 +45,7 @@ def problem(path: str) -> str | None:
         return "holds a NUL character"
     if path.startswith("/") or re.match(r"[A-Za-z]:[\\/]", path):
         return "is absolute"
-    if path.startswith("~"):
+    if re.match(r"~[\w.+-]*(/|$)", path):
         return "begins with ~, which names a home directory in shells"
     parts = path.split("/")
     if ".." in parts:
@@ -55,60 +55,106 @@ def problem(path: str) -> str | None:
     return None
 
 
-@functools.lru_cache(maxsize=4096)
 def has_wildcard(path: str) -> bool:
     return any(c in path for c in "*?[{") or path.endswith("/")
 
 
 @functools.lru_cache(maxsize=4096)
-def pattern(glob: str) -> re.Pattern[str]:
-    """A glob as a linear regular expression: `**` crosses folders, `*` and `?` do not, `{a,b}` is a choice.
+def matcher(glob: str) -> Callable[[str], bool]:
+    """Whether a whole path fits a glob, in time that no glob can make explode.
 
-    A trailing `/` means everything below. Matching is on the whole path.
+    `**` as a folder of its own crosses folders, `*` and `?` do not, `[...]` is one character of a set, `{a,b}` a
+    choice; a trailing `/` means everything below.
     """
-    if glob.endswith("/"):
-        glob += "**"
-    return re.compile(_translate(glob), re.DOTALL)
+    whole = glob + "**" if glob.endswith("/") else glob
+    choices = [tuple(_folder(part) for part in one.split("/")) for one in _choices(whole)]
+    return lambda path: any(_fits(path.split("/"), parts) for parts in choices)
 
 
-def _translate(glob: str) -> str:
-    out: list[str] = []
-    i, depth, end = 0, 0, len(glob)
-    while i < end:
-        c = glob[i]
-        i += 1
-        if c == "*":
-            if glob.startswith("*", i):
-                i += 1
-                if glob.startswith("/", i):
-                    i += 1
-                    out.append("(?:[^/]+/)*")
-                else:
-                    out.append(".*")
-            else:
-                out.append("[^/]*")
-        elif c == "?":
-            out.append("[^/]")
-        elif c == "[" and (close := glob.find("]", i + 1)) > 0:
-            body = glob[i:close].replace("\\", "\\\\").replace("[", "\\[")
-            out.append("[" + ("^" + body[1:] if body[0] in "!^" else body) + "]")
-            i = close + 1
-        elif c == "{" and "}" in glob[i:]:
-            depth += 1
-            out.append("(?:")
-        elif c == "}" and depth:
-            depth -= 1
-            out.append(")")
-        elif c == "," and depth:
-            out.append("|")
+MOST_CHOICES = 64
+
+
+def _choices(glob: str) -> list[str]:
+    """The glob with its innermost braces written out; where there are too many, braces mean themselves."""
+    pending, done = [glob], []
+    while pending:
+        one = pending.pop()
+        close = one.find("}")
+        start = one.rfind("{", 0, close) if close > 0 else -1
+        if start < 0:
+            done.append(one)
         else:
-            out.append(re.escape(c))
-    return "".join(out) + ")" * depth
+            pending += [one[:start] + option + one[close + 1 :] for option in one[start + 1 : close].split(",")]
+        if len(pending) + len(done) > MOST_CHOICES:
+            return [glob]
+    return done
+
+
+def _folder(part: str) -> re.Pattern[str] | tuple[re.Pattern[str], ...] | None:
+    """One folder's name as patterns between its stars; None for `**`, a single pattern where there is no star."""
+    if part == "**":
+        return None
+    pieces = [re.compile(_literal(piece), re.DOTALL) for piece in re.split(r"\*+", part)]
+    return pieces[0] if len(pieces) == 1 else tuple(pieces)
+
+
+def _literal(piece: str) -> str:
+    """A starless piece as a regular expression of fixed length."""
+    out, i = [], 0
+    while i < len(piece):
+        close = piece.find("]", i + 2) if piece[i] == "[" else -1
+        if close > 0:
+            body = piece[i + 1 : close].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
+            out.append("[" + ("^" + body[1:] if piece[i + 1] == "!" else body) + "]")
+            i = close + 1
+        else:
+            out.append("." if piece[i] == "?" else re.escape(piece[i]))
+            i += 1
+    return "".join(out)
+
+
+def _fits(names: list[str], parts: tuple[re.Pattern[str] | tuple[re.Pattern[str], ...] | None, ...]) -> bool:
+    """Folder by folder; on failure only the last `**` takes one folder more, as is enough for globs."""
+    name = part = 0
+    star, resume = -1, 0
+    while name < len(names):
+        if part < len(parts) and parts[part] is None:
+            star, resume, part = part, name, part + 1
+        elif part < len(parts) and _fits_name(names[name], parts[part]):
+            name, part = name + 1, part + 1
+        elif star >= 0:
+            resume += 1
+            name, part = resume, star + 1
+        else:
+            return False
+    return part == len(parts)
+
+
+def _fits_name(name: str, pieces: re.Pattern[str] | tuple[re.Pattern[str], ...] | None) -> bool:
+    """First and last piece at the ends, the others in between, each as early as possible."""
+    if pieces is None:
+        return True
+    if isinstance(pieces, re.Pattern):
+        return pieces.fullmatch(name) is not None
+    first = pieces[0].match(name)
+    if first is None:
+        return False
+    at = first.end()
+    for piece in pieces[1:-1]:
+        found = piece.search(name, at)
+        if found is None:
+            return False
+        at = found.end()
+    return _ends_with(name, at, pieces[-1])
+
+
+def _ends_with(name: str, at: int, last: re.Pattern[str]) -> bool:
+    return any(last.fullmatch(name, start) for start in range(len(name), at - 1, -1))
 
 
 def matches(path: str, glob: str) -> bool:
     """Whether `glob` (or the literal path) covers `path`."""
-    return path == glob or (has_wildcard(glob) and pattern(glob).fullmatch(path) is not None)
+    return path == glob or (has_wildcard(glob) and matcher(glob)(path))
 
 
 def matches_any(path: str, globs: Iterable[str]) -> bool:

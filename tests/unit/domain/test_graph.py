@@ -1,0 +1,73 @@
+"""Order, waves and cycles of the task graph (R-PLAN-6)."""
+
+from __future__ import annotations
+
+import graphlib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.domain import graph
+
+
+@st.composite
+def acyclic(draw: st.DrawFn) -> dict[str, list[str]]:
+    """Nodes in any order, each depending on some of lower rank."""
+    count = draw(st.integers(0, 30))
+    ranked = [f"N{i}" for i in range(count)]
+    needed = {n: draw(st.lists(st.sampled_from(ranked[:i]), unique=True)) if i else [] for i, n in enumerate(ranked)}
+    return {n: needed[n] for n in draw(st.permutations(ranked))}
+
+
+@given(acyclic())
+def test_every_node_comes_after_what_it_depends_on(dependencies: dict[str, list[str]]) -> None:
+    """R-PLAN-6."""
+    order = graph.topological_order(dependencies)
+    place = {node: i for i, node in enumerate(order.ids)}
+    assert order.cycle == ()
+    assert set(place) == set(dependencies)
+    assert all(place[d] < place[n] for n, needed in dependencies.items() for d in needed)
+
+
+@given(acyclic())
+def test_the_order_is_the_first_in_the_order_given(dependencies: dict[str, list[str]]) -> None:
+    """Ties are broken by the plan's order: of all nodes that could come next, the earliest written one does."""
+    written = {node: i for i, node in enumerate(dependencies)}
+    done: set[str] = set()
+    for node in graph.topological_order(dependencies).ids:
+        ready = [n for n in dependencies if n not in done and set(dependencies[n]) <= done]
+        assert node == min(ready, key=written.__getitem__)
+        done.add(node)
+
+
+@given(st.dictionaries(st.sampled_from("ABCDEFGH"), st.lists(st.sampled_from("ABCDEFGH"), max_size=3)))
+def test_a_cycle_is_found_exactly_when_there_is_one_and_named_in_full(dependencies: dict[str, list[str]]) -> None:
+    """R-PLAN-6."""
+    known = {n: [d for d in needed if d in dependencies] for n, needed in dependencies.items()}
+    order = graph.topological_order(known)
+    try:
+        tuple(graphlib.TopologicalSorter(known).static_order())
+    except graphlib.CycleError:
+        assert order.cycle[0] == order.cycle[-1]
+        assert len(order.cycle) == len(set(order.cycle)) + 1
+        assert all(b in known[a] for a, b in zip(order.cycle, order.cycle[1:], strict=False))
+    else:
+        assert order.cycle == ()
+
+
+def test_a_long_chain_is_no_problem() -> None:
+    chain = {str(i): [str(i - 1)] if i else [] for i in range(50_000)}
+    assert graph.topological_order(chain).ids[-1] == "49999"
+    ring = {**chain, "0": ["49999"]}
+    assert len(graph.topological_order(ring).cycle) == 50_001
+
+
+def test_waves_hold_what_depends_on_earlier_waves_only() -> None:
+    dependencies = {"a": [], "b": ["a"], "c": [], "d": ["b", "c"]}
+    order = graph.topological_order(dependencies).ids
+    assert graph.waves(dependencies, order) == (("a", "c"), ("b",), ("d",))
+
+
+def test_dependents_are_found_through_others_in_the_plans_order() -> None:
+    dependencies = {"a": [], "c": ["b"], "b": ["a"], "d": []}
+    assert graph.dependents(dependencies, ["a"]) == ("c", "b")

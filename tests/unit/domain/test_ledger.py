@@ -1,0 +1,74 @@
+"""Declared files against actual ones (R-GIT-5, as far as files go)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import ledger
+from idumb.domain.ledger import Change, Entry
+from idumb.domain.plan import FileClaim
+
+FILE = Entry(0o100644, "1" * 40)
+OTHER = Entry(0o100644, "2" * 40)
+
+
+def created(path: str) -> Change:
+    return Change(path, ledger.CREATED, None, FILE)
+
+
+def modified(path: str) -> Change:
+    return Change(path, ledger.MODIFIED, FILE, OTHER)
+
+
+def deleted(path: str) -> Change:
+    return Change(path, ledger.DELETED, FILE, None)
+
+
+def claims(*pairs: tuple[str, str]) -> tuple[FileClaim, ...]:
+    return tuple(FileClaim(verb, path) for verb, path in pairs)
+
+
+def test_what_is_declared_and_done_holds() -> None:
+    found = ledger.compare(
+        claims(("create", "a"), ("modify", "b"), ("delete", "c"), ("read", "d")),
+        [created("a"), modified("b"), deleted("c")],
+    )
+    assert found.holds
+    assert found.changed == ("a", "b", "c")
+
+
+def test_an_undeclared_change_and_a_missing_one_are_both_named() -> None:
+    found = ledger.compare(claims(("create", "a")), [created("b")])
+    assert found.undeclared == ("b",)
+    assert found.paths(ledger.MISSING) == ("a",)
+    assert not found.holds
+
+
+@pytest.mark.parametrize(
+    ("verb", "change"), [("create", modified("a")), ("modify", created("a")), ("delete", modified("a"))]
+)
+def test_another_kind_of_change_than_the_declared_one_is_a_mismatch(verb: str, change: Change) -> None:
+    assert ledger.compare(claims((verb, "a")), [change]).paths(ledger.MISMATCH) == ("a",)
+
+
+def test_a_glob_allows_and_does_not_promise() -> None:
+    found = ledger.compare(claims(("modify", "src/**")), [modified("src/x/y.py")])
+    assert found.holds
+    assert ledger.compare(claims(("modify", "src/**")), []).holds
+
+
+def test_a_move_is_a_deletion_and_a_creation() -> None:
+    assert ledger.compare((FileClaim("move", "a", "b"),), [deleted("a"), created("b")]).holds
+    assert ledger.written_paths((FileClaim("move", "a", "b"),)) == ("a", "b")
+
+
+def test_nothing_declared_means_that_nothing_may_change() -> None:
+    assert ledger.compare(None, [created("a")]).undeclared == ("a",)
+
+
+def test_protected_paths_stay_protected_even_when_a_person_accepts_strays() -> None:
+    found = ledger.compare(
+        claims(("create", "src/**")), [created(".git/hooks/x"), created("y")], (), ["y", ".git/hooks/x"]
+    )
+    assert found.paths(ledger.PROTECTED) == (".git/hooks/x",)
+    assert found.paths(ledger.DECLARED) == ("y",)

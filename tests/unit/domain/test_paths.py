@@ -1,0 +1,80 @@
+"""Which paths a plan may write, and which globs cover which paths."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import paths
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "~/x", "a\0b", "C:/x"])
+def test_paths_that_leave_the_workspace_or_mean_two_things_have_a_problem(path: str) -> None:
+    assert paths.problem(path) is not None
+
+
+@pytest.mark.parametrize("path", ["a", "a/b.c", "-rf", ":(top)x", "new\nline", "a b", "a/", "\udcff", "...", "..a/b"])
+def test_odd_names_are_fine(path: str) -> None:
+    assert paths.problem(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "covered"),
+    [
+        ("src/a.py", "src/**", True),
+        ("src/a/b.py", "src/**", True),
+        ("src", "src/**", False),
+        ("src/a.py", "src/*.py", True),
+        ("src/a/b.py", "src/*.py", False),
+        ("src/a/b.py", "src/**/*.py", True),
+        ("src/b.py", "src/**/*.py", True),
+        ("a.py", "**/*.py", True),
+        ("ax", "a?", True),
+        ("a/", "a?", False),
+        ("a1", "a[0-9]", True),
+        ("ab", "a[!0-9]", True),
+        ("a1", "a[!0-9]", False),
+        ("a.ts", "a.{ts,js}", True),
+        ("a.py", "a.{ts,js}", False),
+        ("out/x/y", "out/", True),
+        ("a.b", "a.b", True),
+        ("axb", "a.b", False),
+        ("[id].tsx", "[id].tsx", True),
+    ],
+)
+def test_globs_cover_what_they_say(path: str, glob: str, *, covered: bool) -> None:
+    assert paths.matches(path, glob) is covered
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/config",
+        ".GIT/hooks/x",
+        "sub/.git/config",
+        ".git",
+        ".idumb/x",
+        ".idumb",
+        ".planning/phases/1/01-PLAN.md",
+        ".Planning/x",
+    ],
+)
+def test_git_and_idumb_are_protected_whatever_is_declared(path: str) -> None:
+    assert paths.protecting_rule(path, (), declared=[path]) is not None
+
+
+def test_agent_and_ci_files_are_protected_unless_declared_by_name() -> None:
+    assert paths.protecting_rule(".github/workflows/ci.yml", ()) == ".github/**"
+    assert paths.protecting_rule(".github/workflows/ci.yml", (), declared=[".github/workflows/ci.yml"]) is None
+    assert paths.protecting_rule(".env", (), declared=["**"]) == ".env"
+
+
+def test_scope_protected_admits_no_exception() -> None:
+    assert paths.protecting_rule("src/a.py", ("src/**",), declared=["src/a.py"]) == "src/**"
+    assert paths.protecting_rule("migrations/1.sql", ("migrations",)) == "migrations"
+
+
+@pytest.mark.parametrize("glob", ["**a" * 8 + "x", "*a" * 40, "**/a/" * 30 + "x", "{a,b}" * 30, "[ab]*" * 30 + "x"])
+def test_no_glob_can_make_matching_explode(glob: str) -> None:
+    """S11: a glob comes from a plan, which may come from anybody."""
+    assert not paths.matches("a" * 3000 + "!", glob)
+    assert not paths.matches("a/" * 1000 + "!", glob)

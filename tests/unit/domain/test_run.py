@@ -1,0 +1,145 @@
+"""State is a pure replay of events (R-LOG-1, R-RUN-2)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from idumb.domain import outcome, run
+from idumb.domain.event import Event
+
+BASE = "b" * 40
+
+
+class Tape:
+    """Events of one run, numbered as they come."""
+
+    def __init__(self, *tasks: str) -> None:
+        self.events: list[Event] = []
+        self.add(
+            "run.started",
+            phase="1",
+            number=1,
+            contract_hash="c",
+            plans=[["p", "h"]],
+            mode="guided",
+            policy="task",
+            base_commit=None,
+            base_tree=BASE,
+            tasks=[[t, t] for t in tasks],
+        )
+
+    def add(
+        self, kind: str, about: str | None = None, attempt: int | None = None, /, operation: str = "op", **payload: Any
+    ) -> Tape:
+        seq = len(self.events) + 1
+        self.events.append(Event(seq, operation, "R", about, attempt, kind, payload, 1, 1, f"t{seq}", "", ""))
+        return self
+
+    def attempt(self, task: str, number: int, result: str, touched: tuple[str, ...] = ()) -> Tape:
+        self.add("attempt.started", task, number, base=BASE, snapshot=f"s{number}")
+        return self.add(
+            "attempt.finished",
+            task,
+            number,
+            outcome=result,
+            left=f"left-{task}-{number}",
+            touched=list(touched),
+            feedback="why",
+            reason="because",
+            seconds=1.0,
+        )
+
+    def complete(self, task: str, number: int = 1, touched: tuple[str, ...] = ("f",)) -> Tape:
+        self.attempt(task, number, outcome.COMPLETED, touched)
+        self.add(
+            "checkpoint.recorded",
+            task,
+            number,
+            status="completed",
+            git_hash="g",
+            snapshot="s",
+            tree="t",
+            files=list(touched),
+            seconds=1.0,
+            commit="g",
+        )
+        return self.add("task.completed", task, number)
+
+    def state(self) -> run.RunState:
+        return run.replay(self.events)
+
+
+def test_replay_of_a_prefix_and_then_the_rest_is_replay_of_the_whole() -> None:
+    tape = Tape("A", "B").complete("A").attempt("B", 1, outcome.FAILED).attempt("B", 2, outcome.FAILED)
+    for cut in range(len(tape.events)):
+        state = run.replay(tape.events[:cut])
+        for event in tape.events[cut:]:
+            state.apply(event)
+        assert state == tape.state()
+
+
+def test_a_completed_task_has_its_checkpoint() -> None:
+    known = Tape("A").complete("A").state().tasks["A"]
+    assert known.status == outcome.COMPLETED
+    assert known.checkpoint is not None
+    assert known.checkpoint.files == ("f",)
+
+
+def test_an_interrupted_attempt_does_not_count() -> None:
+    """An attempt cut short by the executor's end is no failure."""
+    tape = Tape("A").add("attempt.started", "A", 1, base=BASE, snapshot="s")
+    known = tape.add("attempt.interrupted", "A", 1, left="x", touched=["f"]).state().tasks["A"]
+    assert (known.attempts, known.attempt, known.status) == (0, 1, outcome.PENDING)
+    assert known.outcome == outcome.CANCELLED
+
+
+def test_a_waiting_attempt_does_not_count_until_it_is_judged() -> None:
+    known = Tape("A").attempt("A", 1, outcome.WAITING).state().tasks["A"]
+    assert known.attempts == 0
+
+
+def test_failures_in_a_row_are_counted_until_a_success() -> None:
+    tape = Tape("A", "B", "C").add("task.failed", "A").add("task.failed", "B")
+    assert tape.state().failures_in_a_row == 2
+    assert tape.add("task.completed", "C").state().failures_in_a_row == 0
+
+
+def test_rollback_trims_tasks_and_undo_and_undo_of_undo_bring_the_exact_state_back() -> None:
+    """R-GIT-3."""
+    tape = Tape("A", "B").complete("A").complete("B").add("verification.recorded", status="passed").add("run.completed")
+    before = copy.deepcopy(tape.state())
+    tape.add("rollback.completed", operation="op2", to="A", tasks=["B"], paths=["f"])
+    rolled = copy.deepcopy(tape.state())
+    assert rolled.tasks["A"].status == outcome.COMPLETED
+    assert rolled.tasks["B"].status == outcome.PENDING
+    assert not rolled.verified
+    tape.add("undo.completed", operation="op3", undone="op2", tasks=["B"], paths=["f"])
+    undone = copy.deepcopy(tape.state())
+    assert undone.tasks == before.tasks
+    assert undone.attempted == before.attempted
+    assert (undone.verified, undone.state) == (True, before.state)
+    tape.add("undo.completed", operation="op4", undone="op3", tasks=["B"], paths=["f"])
+    assert tape.state().tasks == rolled.tasks
+    assert tape.state().attempted == rolled.attempted
+
+
+def test_a_retried_task_forgets_what_people_said_of_the_failed_try() -> None:
+    tape = Tape("A").add("decision.asked", "A", 1, id="A.work", task="A", choices=[])
+    tape.add("decision.answered", "A", 1, decision="A.work", choice="no", by="x").add("task.failed", "A", 1)
+    assert tape.add("task.reset", "A", reason="retry").state().answers == {}
+
+
+def test_an_answer_survives_the_reset_that_takes_it_up() -> None:
+    tape = Tape("A").add("decision.asked", "A", 1, id="A.work", task="A", choices=[])
+    tape.add("decision.answered", "A", 1, decision="A.work", choice="yes", by="x")
+    assert "A.work" in tape.add("task.reset", "A", reason=run.ANSWERED).state().answers
+
+
+def test_run_and_call_ids_depend_on_everything_that_they_name_and_on_nothing_else() -> None:
+    """R-RUN-2: ids derive from contract hash, base commit and number; call ids from run and step index."""
+    assert run.run_id("c", "b", 1) == run.run_id("c", "b", 1)
+    assert (
+        len({run.run_id("c", "b", 1), run.run_id("d", "b", 1), run.run_id("c", None, 1), run.run_id("c", "b", 2)}) == 4
+    )
+    assert run.call_id("r", "T1-01", 1, 0) != run.call_id("r", "T1-01", 1, 1)
