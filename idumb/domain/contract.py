@@ -325,6 +325,20 @@ def _one_path(
             line=line,
         )
         return
+    root = (plan.scope.root or "").removeprefix("./").strip("/")
+    if root and path != root and not path.startswith(root + "/"):
+        yield _at(
+            plan,
+            task,
+            field,
+            "path.outside-scope",
+            path,
+            f"a path below {root}",
+            f"{task.id} would write {path}, which is outside the plan's scope ({root}).",
+            "Take the path out of the task, or widen `scope.root`.",
+            line=line,
+        )
+        return
     rule = paths.protecting_rule(path, protected, literal)
     if rule is not None:
         yield _at(

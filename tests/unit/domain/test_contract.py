@@ -1,0 +1,158 @@
+"""The contract of a phase: cross-plan checks, readiness, hashes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from idumb.domain import contract
+from idumb.domain.finding import ERROR, Finding
+from idumb.domain.plan import Criterion, FileClaim, Plan, Scope, Span, Step, Task
+from idumb.domain.settings import Binding, GitSettings, Settings
+
+AGENT = Settings(builder="agent", bindings={"agent": Binding("agent", "command", ("true",))})
+
+
+def task(task_id: str, *needs: str, **more: object) -> Task:
+    line = Span(0, 1, int(task_id[-2:]))
+    fields: dict[str, object] = {
+        "acceptance": (Criterion("AC-1", "it holds", "check", "true"),),
+        "span": line,
+        "spans": {"depends_on": line},
+    }
+    return dataclasses.replace(Task(task_id, f"Title of {task_id}", depends_on=needs), **(fields | more))  # type: ignore[arg-type]
+
+
+def plan(number: str, *tasks: Task, **more: object) -> Plan:
+    made = Plan(f"{number}-PLAN.md", number * 32, "1", number, "T", "G", tasks=tasks)
+    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+
+
+def codes(*plans: Plan) -> list[str]:
+    return [f.code for f in contract.assemble("1", "folder", plans, AGENT)[1]]
+
+
+def ready(one: Plan, settings: Settings = AGENT) -> list[Finding]:
+    made, _ = contract.assemble("1", "folder", [one], settings)
+    assert made is not None
+    return list(contract.readiness(made, settings))
+
+
+def test_tasks_of_all_plans_are_put_in_one_order() -> None:
+    made, findings = contract.assemble("1", "f", [plan("01", task("T1-01", "T1-02")), plan("02", task("T1-02"))], AGENT)
+    assert made is not None
+    assert findings == ()
+    assert made.order == ("T1-02", "T1-01")
+
+
+def test_a_plan_waits_for_all_tasks_of_the_plans_it_depends_on() -> None:
+    made, _ = contract.assemble(
+        "1", "f", [plan("01", task("T1-01"), depends_on=("02",)), plan("02", task("T1-02"), task("T1-03"))], AGENT
+    )
+    assert made is not None
+    assert made.dependencies["T1-01"] == ("T1-02", "T1-03")
+
+
+def test_a_cycle_over_plans_is_named_in_full() -> None:
+    """R-PLAN-6."""
+    _, findings = contract.assemble(
+        "1",
+        "f",
+        [plan("01", task("T1-01", "T1-03"), task("T1-02", "T1-01")), plan("02", task("T1-03", "T1-02"))],
+        AGENT,
+    )
+    assert findings[0].code == "plan.cycle"
+    assert findings[0].found == "T1-01 → T1-03 → T1-02 → T1-01"
+
+
+@pytest.mark.parametrize(
+    ("plans", "code"),
+    [
+        ((plan("01", task("T1-01", "T1-09")),), "task.unknown-dependency"),
+        ((plan("01", task("T1-01", "T1-01")),), "task.self-dependency"),
+        ((plan("01", task("T1-01")), plan("02", task("T1-01"))), "task.duplicate-id"),
+        ((plan("01", task("T1-01")), plan("01", task("T1-02"))), "plan.duplicate-id"),
+        ((plan("01", task("T1-01"), depends_on=("07",)),), "plan.unknown-dependency"),
+    ],
+)
+def test_what_is_wrong_across_plans_is_found(plans: tuple[Plan, ...], code: str) -> None:
+    assert codes(*plans) == [code]
+
+
+def test_an_unknown_dependency_names_the_nearest_id() -> None:
+    _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-1"))], AGENT)
+    assert findings[0].accepted == "T1-01"
+    assert findings[0].line == 2
+
+
+def test_the_hash_changes_with_every_plan_byte_and_every_setting() -> None:
+    base = [plan("01", task("T1-01"))]
+    hashes = {
+        contract.contract_hash(base, AGENT),
+        contract.contract_hash([dataclasses.replace(base[0], sha256="f" * 64)], AGENT),
+        contract.contract_hash([dataclasses.replace(base[0], path="other")], AGENT),
+        contract.contract_hash(base, dataclasses.replace(AGENT, builder=None)),
+        contract.contract_hash(base, dataclasses.replace(AGENT, git=GitSettings(hooks=False))),
+    }
+    assert len(hashes) == 5
+
+
+def test_a_task_without_steps_and_builder_is_not_ready_but_its_contract_stands() -> None:
+    found = ready(plan("01", task("T1-01")), Settings())
+    assert [f.code for f in found] == ["task.no-builder"]
+
+
+def test_a_task_that_nothing_proves_is_not_ready() -> None:
+    bare = (Criterion("AC-1", "somehow better", "unproven"),)
+    assert [f.code for f in ready(plan("01", task("T1-01", acceptance=bare)))] == ["task.no-proof"]
+    opinion = (Criterion("AC-1", "reads well", "opinion"),)
+    assert [f.code for f in ready(plan("01", task("T1-01", acceptance=opinion)))] == ["task.no-proof"]
+
+
+def test_a_criterion_without_proof_beside_one_with_is_a_warning_and_an_error_in_strict() -> None:
+    two = (Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "unproven"))
+    guided = ready(plan("01", task("T1-01", acceptance=two)))
+    strict = ready(plan("01", task("T1-01", acceptance=two), mode="strict"))
+    assert [(f.code, f.severity == ERROR) for f in (*guided, *strict)] == [
+        ("criterion.unproven", False),
+        ("criterion.unproven", True),
+    ]
+
+
+def test_verify_covers_all_criteria_only_where_none_has_a_mark() -> None:
+    bare = (Criterion("AC-1", "a", "unproven"), Criterion("AC-2", "b", "unproven"))
+    assert set(contract.proofs(task("T1-01", acceptance=bare, verify=("true",))).values()) == {"verify"}
+    mixed = (Criterion("AC-1", "a", "unproven"), Criterion("AC-2", "b", "verify"))
+    assert contract.proofs(task("T1-01", acceptance=mixed, verify=("true",))) == {"AC-1": "unproven", "AC-2": "verify"}
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../x", "path.outside-workspace"),
+        ("/x", "path.outside-workspace"),
+        (".git/x", "path.protected"),
+        (".idumb/x", "path.protected"),
+        ("LICENSE", "path.protected"),
+    ],
+)
+def test_paths_that_may_never_be_written_are_found_in_files_and_in_steps(path: str, code: str) -> None:
+    settings = dataclasses.replace(AGENT, protected=("LICENSE",))
+    by_claim = ready(plan("01", task("T1-01", files=(FileClaim("create", path),))), settings)
+    step = Step(0, "write_file", "i", {"path": path, "content": ""}, line=7)
+    by_step = ready(plan("01", task("T1-01", steps=(step,))), settings)
+    assert [f.code for f in (*by_claim, *by_step)] == [code, code]
+    assert by_step[0].line == 7
+
+
+def test_a_plan_with_a_root_writes_below_it_only() -> None:
+    files = (FileClaim("create", "app/x"), FileClaim("modify", "lib/y"))
+    scoped = plan("01", task("T1-01", files=files), scope=Scope("./app"))
+    assert [(f.code, f.found) for f in ready(scoped)] == [("path.outside-scope", "lib/y")]
+
+
+def test_equal_digests_mean_the_same_task_wherever_it_stands() -> None:
+    one = task("T1-01")
+    assert contract.task_digest(one) == contract.task_digest(dataclasses.replace(one, span=Span(9, 10, 99)))
+    assert contract.task_digest(one) != contract.task_digest(dataclasses.replace(one, title="Other"))
