@@ -115,11 +115,14 @@ def run(
     before = frozenset(process_tree.children()) if adopting else frozenset()
     cookie = os.urandom(12).hex()
     started = time.monotonic()
-    child = _spawn(argv, cwd, {**environment, PROCESS_COOKIE: cookie}, stdin, cookie, separate=separate_errors)
-    captures = [_Capture(pipe, sink) for pipe in (child.stdout, child.stderr) if pipe is not None]
-    timed_out = False
+    child: subprocess.Popen[bytes] | None = None
+    captures: list[_Capture] = []
     pump: _Pump | None = None
+    timed_out = False
+    leftovers: tuple[int, ...] = ()
     try:
+        child = _spawn(argv, cwd, {**environment, PROCESS_COOKIE: cookie}, stdin, cookie, separate=separate_errors)
+        captures = [_Capture(pipe, sink) for pipe in (child.stdout, child.stderr) if pipe is not None]
         pump = _Pump(child, captures)
         timed_out = not pump.until_exit(None if timeout is None else started + timeout)
         if timed_out:
@@ -127,7 +130,6 @@ def run(
             pump.until_exit(time.monotonic() + grace)
     finally:
         leftovers = _end_rest(child, cookie, before, grace)
-        _running.pop(cookie, None)
         if pump is not None:
             pump.close()
     seconds = time.monotonic() - started
@@ -303,14 +305,20 @@ class _Pump:
             os.close(self._process)
 
 
-def _end_rest(child: subprocess.Popen[bytes], cookie: str, before: frozenset[int], grace: float) -> tuple[int, ...]:
-    """End the process if it still runs, then all that it left behind; the ids of the latter."""
-    if child.poll() is None:
+def _end_rest(
+    child: subprocess.Popen[bytes] | None, cookie: str, before: frozenset[int], grace: float
+) -> tuple[int, ...]:
+    """End the process if it still runs, then all that it left behind; the ids of the latter.
+
+    `child` is None when it could not be started, or when an interrupt came just then; it is a stray in that case.
+    """
+    if child is not None and child.poll() is None:
         _end_child(child, grace)
+    _running.pop(cookie, None)
     if process_tree.adopt_orphans():
         return process_tree.end(lambda: _strays(cookie, before), grace)
     leftovers = end_all(PROCESS_COOKIE, cookie, grace)
-    if process_tree.send_group(child.pid, signal.SIGTERM):
+    if child is not None and process_tree.send_group(child.pid, signal.SIGTERM):
         process_tree.wait_gone([child.pid], 0)
         process_tree.send_group(child.pid, signal.SIGKILL)
     return leftovers
@@ -334,11 +342,9 @@ def _strays(cookie: str, before: frozenset[int]) -> list[int]:
         others = {name.encode() for name in _running if name != cookie}
         roots = [pid for pid in process_tree.children() if pid not in before and pid not in direct]
     own_session = os.getsid(0)
+    # What this process started for itself shares its session; what was run here never does.
     roots = [
-        pid
-        for pid in roots
-        # What this process started for itself shares its session; what was run here never does.
-        if process_tree.session(pid) not in {None, own_session} and process_tree.variable(pid, _COOKIE) not in others
+        pid for pid in roots if process_tree.session(pid) not in {None, own_session} and not _belongs_to(pid, others)
     ]
     living = []
     for pid in process_tree.descendants(roots):
@@ -347,3 +353,12 @@ def _strays(cookie: str, before: frozenset[int]) -> list[int]:
         else:
             process_tree.reap(pid)
     return living
+
+
+def _belongs_to(pid: int, cookies: set[bytes]) -> bool:
+    found = process_tree.variable(pid, _COOKIE)
+    if found is None and cookies:
+        # A process that is just being executed has no environment for a moment.
+        process_tree.wait_gone([pid], _TICK)
+        found = process_tree.variable(pid, _COOKIE)
+    return found in cookies

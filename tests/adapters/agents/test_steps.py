@@ -152,6 +152,14 @@ def test_files_are_deleted_moved_and_folders_made(work: Path) -> None:
     assert result.claimed_files == ("gone", "old", "new/place", "a/b/c", "a/b/")
 
 
+def test_folders_that_are_empty_after_a_deletion_or_a_move_go_too(work: Path) -> None:
+    for name in ("a/b/gone", "c/d/old", "c/kept"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).touch()
+    completed(work, step("delete_file", path="a/b/gone"), step("move_file", 1, from_="c/d/old", to="new"))
+    assert sorted(tree(work)) == ["c", "c/kept", "new"]
+
+
 @pytest.mark.parametrize(
     ("bad", "words"),
     [

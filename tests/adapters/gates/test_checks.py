@@ -220,6 +220,8 @@ def test_source_that_is_no_python_defines_nothing(source: str) -> None:
 def test_processes_that_a_killed_executor_left_behind_are_ended(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": "run-9"}
     with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as left:
+        while not process_tree.variable(left.pid, b"PATH"):
+            pass  # a program that has only just been executed shows no environment for a moment
         found = checks(tmp_path, "run-9")
         assert found.end_processes() == (left.pid,)
         left.wait()
