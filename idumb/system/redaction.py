@@ -11,7 +11,6 @@ import base64
 import hashlib
 import hmac
 import json
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
@@ -33,10 +32,8 @@ class Redactor:
         self._key = key
         values = (value for value in (secrets or {}).values() if len(value) >= SHORTEST_VALUE)
         spelled = {_latin(spelling) for value in values for spelling in spellings(value)}
-        ordered = sorted(spelled, key=lambda text: (-len(text), text))
-        # A look-ahead, because one value may begin inside another.
-        self._known = re.compile(f"(?=({'|'.join(map(re.escape, ordered))}))") if ordered else None
-        self.overlap = max(LONGEST, len(ordered[0]) if ordered else 0)
+        self._known = tuple(sorted(spelled))
+        self.overlap = max(LONGEST, *map(len, self._known), 0)
 
     def text(self, text: str) -> str:
         return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
@@ -87,9 +84,12 @@ class Redactor:
         return spans
 
     def _matches(self, text: str) -> Iterator[tuple[int, int, str]]:
-        if self._known is not None:
-            for match in self._known.finditer(text):
-                yield match.start(1), match.end(1), "value"
+        for spelling in self._known:
+            at = text.find(spelling)
+            while at >= 0:
+                yield at, at + len(spelling), "value"
+                # The next one may begin inside this one.
+                at = text.find(spelling, at + 1)
         for kind, prefixes, pattern in PATTERNS:
             if any(prefix in text for prefix in prefixes):
                 for match in pattern.finditer(text):
