@@ -94,8 +94,8 @@ def _frontmatter(facts: _Facts) -> dict[str, markup.Scalar | Sequence[markup.Sca
 
 
 def _seconds(facts: _Facts) -> float:
-    """Work of this run: a task that an earlier run did counts nothing here."""
-    return sum(task.seconds for task in facts.state.tasks.values() if task.carried_from is None)
+    """Work of this run: what an earlier run did has no seconds here."""
+    return sum(task.seconds for task in facts.state.tasks.values())
 
 
 def _files(facts: _Facts) -> tuple[str, ...]:
@@ -266,6 +266,7 @@ def _deviations(facts: _Facts) -> list[str]:
     groups = (
         ("Files modified outside scope", outside),
         ("Scope changes accepted", accepted),
+        ("Tasks left out", [f"{markup.prose(i)}: {_reason(facts.task(i))}" for i in facts.ids(outcome.SKIPPED)]),
         ("Timeline deviations", _late(facts)),
         ("The run as a whole", [markup.prose(text) for text in facts.deviations]),
     )
@@ -280,7 +281,7 @@ def _late(facts: _Facts) -> list[str]:
     found = []
     for task_id in facts.where:
         task, planned = facts.task(task_id), facts.contract.tasks[task_id]
-        if planned.estimate is not None and task.carried_from is None and task.seconds > planned.estimate:
+        if planned.estimate is not None and task.seconds > planned.estimate:
             found.append(
                 f"{markup.prose(task_id)}: took {amount.duration(task.seconds)}, estimated "
                 f"{amount.duration(planned.estimate)}"

@@ -85,6 +85,7 @@ def test_a_partial_run_offers_to_continue_debug_verify_and_halt() -> None:
         "Roll back  idumb rollback 1 --to start",
     ):
         assert words in text  # fmt: skip
+    assert "Next:" not in text
 
 
 def test_a_failed_run_names_task_attempts_error_and_checkpoint() -> None:

@@ -74,6 +74,30 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
     os.close(master)
 
 
+class _Answering(io.StringIO):
+    """A screen before which somebody sits who types `no` when the prompt appears."""
+
+    def __init__(self, keyboard: int) -> None:
+        super().__init__()
+        self._keyboard = keyboard
+
+    def write(self, text: str) -> int:
+        if text.startswith("Your choice"):
+            os.write(self._keyboard, b"no\n")
+        return super().write(text)
+
+
+def test_a_question_forgets_what_was_typed_before_it() -> None:
+    """R-ASK-1."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "r", encoding="utf-8") as read:
+        os.write(master, b"run\n")
+        answer = ask.Terminal(read, _Answering(master), "pat").ask(QUESTION)
+    os.close(master)
+    assert answer is not None
+    assert (answer.choice, answer.by) == ("no", "pat")
+
+
 def test_without_a_terminal_nobody_is_asked() -> None:
     nobody = ask.at_terminal()
     assert not nobody.interactive

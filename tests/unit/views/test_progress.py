@@ -58,7 +58,10 @@ def test_an_event_of_an_odd_shape_does_not_stop_a_run() -> None:
 
 
 class _Broken(io.StringIO):
+    tries = 0
+
     def write(self, text: str) -> int:
+        self.tries += 1
         raise BrokenPipeError
 
 
@@ -135,7 +138,9 @@ def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:
 def test_a_broken_terminal_does_not_stop_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     log = examples.partial_run()
     live, stream = _live(log, monkeypatch)
-    monkeypatch.setattr(stream, "write", _Broken().write)
+    broken = _Broken()
+    monkeypatch.setattr(stream, "write", broken.write)
     for event in log.events:
         live.event(event)
     live.stop()
+    assert broken.tries == 1

@@ -154,6 +154,18 @@ def test_state_keeps_unknown_keys_and_does_not_double_history() -> None:
     ]  # fmt: skip
 
 
+def test_a_run_that_goes_on_stays_one_line_of_the_history() -> None:
+    port, log = documents.MarkdownDocuments(lambda request: request.role), examples.partial_run()
+    once = port.state(None, log.state, version="1.0.0", now="then", result="partial")
+    log.add("verification.recorded", status="passed")
+    twice = json.loads(port.state(once, log.state, version="2.0.0", now=NOW, result="pass"))
+    assert [(line["timestamp"], line["result"]) for line in twice["history"]] == [(NOW, "pass")]
+    assert (twice["version"], twice["phase"]) == ("1.0.0", "verified")
+    assert (twice["lastValidation"], twice["validationCount"]) == (NOW, 1)
+    again = json.loads(port.state(json.dumps(twice), log.state, version="2.0.0", now="later", result="pass"))
+    assert (again["lastValidation"], again["validationCount"]) == (NOW, 1)
+
+
 def test_state_holds_fifty_entries_but_never_drops_what_the_file_came_with() -> None:
     entries = [state_json.Entry(NOW, f"execute-phase:{n}", "pass") for n in range(60)]
     assert len(state_json.fields(None, now=NOW, history=entries)["history"]) == 50
@@ -213,6 +225,47 @@ def test_the_summary_names_deviations_of_scope_and_time() -> None:
     assert "- T1-02: undeclared file: notes.txt" in deviations
     assert "- T1-01: took 1m15s, estimated 1.0s" in deviations
     assert "- the branch was moved" in deviations
+
+
+def test_a_skipped_task_is_named_with_its_reason_and_blocks_what_needs_it() -> None:
+    log = examples.Log(examples.slugs())
+    log.add("task.skipped", "T1-01", reason="not now")
+    text = _summary(log)
+    assert "- T1-01: not now" in _section(text, "Deviations from Plan")
+    assert "T1-01 (skipped)" in _section(text, "Blocked Tasks")
+    assert _front(text)["tasks_skipped"] == 1
+    assert "Mend T1-01" not in text
+
+
+def test_work_of_an_earlier_run_is_named_and_not_counted_again() -> None:
+    log = examples.Log(examples.slugs())
+    before = {
+        "status": "completed",
+        "git_hash": examples.COMMIT,
+        "snapshot": "5" * 40,
+        "tree": examples.TREE,
+        "files": ["src/slug.py"],
+        "attempt": 1,
+        "seconds": 600.0,
+        "at": NOW,
+        "seq": 3,
+        "commit": examples.COMMIT,
+    }
+    log.add("task.carried", "T1-01", from_run="fedcba", status="completed", checkpoint=before)
+    text = _summary(log)
+    assert "| [T1-01](" in text
+    assert "| Slug function | earlier run `fedcba` | proven by the earlier run | `1a2b3c4` |" in text
+    assert _front(text)["total_duration_minutes"] == 0
+    assert "Timeline" not in text
+
+
+def test_at_most_five_causes_of_a_blocked_task_are_named() -> None:
+    tasks = [examples.task(f"T1-0{n}") for n in range(9)]
+    log = examples.Log(examples.phase(*tasks, examples.task("T1-10", *(t.id for t in tasks))))
+    for task in tasks:
+        log.fail(task.id, "broken")
+    row = next(line for line in _section(_summary(log), "Blocked Tasks").splitlines() if line.startswith("| T1-10"))
+    assert row.count("(failed)") == 5
 
 
 def test_a_passed_run_proceeds_to_verification() -> None:
@@ -294,11 +347,12 @@ def test_verification_never_counts_opinions_or_unproven_criteria_as_proof() -> N
 
 def test_verification_lists_every_gap() -> None:
     failed = {"subject": "SC-1", "text": "the suite", "command": "pytest", "result": "failed", "exit_code": 1}
+    opinion = {"subject": "SC-3", "text": "it is elegant", "command": None, "result": "opinion", "exit_code": None}
     waiting = {"subject": "SC-2", "text": "it reads well", "command": None, "result": "waiting", "exit_code": None}
     text = _verification(
         status="failed",
         reason="SC-1 failed",
-        evidence=[failed, waiting],
+        evidence=[failed, waiting, opinion],
         mismatches=["a.py is not as T1-01 left it"],
         spoiled=["b.py"],
         skipped=["T1-04"],
@@ -307,6 +361,7 @@ def test_verification_lists_every_gap() -> None:
     gaps = _section(text, "Gaps")
     assert _front(text)["status"] == "failed"
     assert "- SC-1: disproven: the suite" in gaps
+    assert "SC-3" not in gaps
     assert "- SC-2: waits for a person: it reads well" in gaps
     assert "- a.py is not as T1-01 left it" in gaps
     assert "- A check changed `b.py`" in gaps
