@@ -10,7 +10,7 @@ from idumb.app import proofs, publish, recovery
 from idumb.app.bench import Attempt, Bench
 from idumb.app.schedule import Schedule
 from idumb.domain import contract as contracts
-from idumb.domain import ledger, outcome
+from idumb.domain import ledger, outcome, paths
 from idumb.domain.errors import Interrupted, Refusal
 from idumb.domain.plan import STRICT, Condition, Setup, Task
 
@@ -126,7 +126,9 @@ def foreign_changes(bench: Bench, task: Task) -> tuple[str, ...]:
     if not declared or state.tasks[task.id].attempt:
         return ()  # with an attempt behind it, the paths are the task's working area
     dirty = bench.services.history.uncommitted(declared)
-    return tuple(p for p in dirty if not _made_by_run(bench, p)) if dirty else ()
+    # A wide glob covers plans and projections too, which no task may write.
+    theirs = (p for p in dirty if not paths.matches_any(p, paths.OWN_FILES))
+    return tuple(p for p in theirs if not _made_by_run(bench, p))
 
 
 def _made_by_run(bench: Bench, path: str) -> bool:

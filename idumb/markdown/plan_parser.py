@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
@@ -13,7 +15,7 @@ from idumb.domain.plan import Criterion, Plan, Task
 from idumb.markdown import blocks, canonical, criteria, frontmatter, lookalikes, outline, tasks
 from idumb.markdown.entries import from_item
 from idumb.markdown.frontmatter import Frontmatter
-from idumb.markdown.nodes import Block, Fence
+from idumb.markdown.nodes import Block, Canonical, Fence
 from idumb.markdown.outline import Outline
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
@@ -68,8 +70,10 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
     if max(map(len, source.lines)) <= MAX_LINE_BYTES // 4:
         return
     long = [n for n, line in enumerate(source.lines) if len(line) > MAX_LINE_BYTES // 4]
+    fences = list(_step_fences(found))
     for n in long:
-        if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or _in_steps(n, found):
+        fence = fences[at - 1] if (at := bisect_left(fences, n, key=lambda f: f.line)) else None
+        if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or (fence and n < fence.end_line):
             continue
         problems.error(
             "plan.line-too-long",
@@ -80,8 +84,12 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
         )
 
 
-def _in_steps(line: int, found: list[Block]) -> bool:
-    return any(isinstance(b, Fence) and b.info in lookalikes.STEP_FENCES and b.line < line < b.end_line for b in found)
+def _step_fences(found: list[Block]) -> Iterator[Fence]:
+    """In the order of their lines."""
+    for block in found:
+        fence = block.fence if isinstance(block, Canonical) else block
+        if isinstance(fence, Fence) and fence.info in lookalikes.STEP_FENCES:
+            yield fence
 
 
 def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problems: Problems) -> Plan:
