@@ -1,0 +1,100 @@
+"""The verdict on an attempt: a ledger that holds and real proof, or no completion (R-RUN-3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.app import proofs
+from idumb.domain import agent, evidence, outcome
+from idumb.domain.decision import Answer
+from idumb.domain.evidence import Evidence
+from idumb.domain.ledger import Ledger, Line
+from idumb.domain.plan import Criterion, Option, Task
+
+HOLDS = Ledger((Line("a", "declared", "created", "create"),))
+
+
+def made(result: str, subject: str = "AC-1") -> Evidence:
+    return Evidence(subject, "text", result, command="make", exit_code=1, output="boom")
+
+
+def test_a_ledger_that_holds_and_one_passed_proof_pass() -> None:
+    assert proofs.verdict(HOLDS, [made(evidence.PASSED)])[0] == outcome.PASS
+
+
+@pytest.mark.parametrize("status", ["undeclared", "missing", "mismatch", "protected"])
+def test_no_proof_outweighs_a_ledger_that_does_not_hold(status: str) -> None:
+    wrong = Ledger((Line("a", status, None, "create"),))
+    assert proofs.verdict(wrong, [made(evidence.PASSED)])[0] == outcome.FAIL
+
+
+@pytest.mark.parametrize("result", [evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT])
+def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(result: str) -> None:
+    """R-GATE-6: a timed-out check never counts as passed."""
+    assert proofs.verdict(HOLDS, [made(result)])[0] == outcome.FAIL
+    assert proofs.verdict(HOLDS, [made(evidence.PASSED), made(result, "AC-2")])[0] == outcome.PARTIAL
+
+
+@pytest.mark.parametrize("result", [evidence.OPINION, evidence.UNPROVEN])
+def test_opinions_and_unproven_criteria_prove_nothing(result: str) -> None:
+    assert proofs.verdict(HOLDS, [made(result)]) == (outcome.FAIL, "nothing proves this task")
+
+
+@pytest.mark.parametrize("subject", ["precondition 1", "test 1 before"])
+def test_what_held_before_the_work_proves_nothing_about_it(subject: str) -> None:
+    assert proofs.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
+
+
+def test_no_evidence_is_no_proof() -> None:
+    assert proofs.verdict(HOLDS, [])[0] == outcome.FAIL
+
+
+def test_a_question_without_an_answer_waits_unless_something_failed() -> None:
+    assert proofs.verdict(HOLDS, [made(evidence.PASSED), made(evidence.WAITING, "AC-2")])[0] == evidence.WAITING
+    assert proofs.verdict(HOLDS, [made(evidence.FAILED), made(evidence.WAITING, "AC-2")])[0] == outcome.FAIL
+
+
+def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> None:
+    """R-RUN-5."""
+    told = proofs.feedback("AC-1 failed", HOLDS, [made(evidence.FAILED), made(evidence.PASSED, "AC-2")])
+    assert told.splitlines() == ["AC-1 failed", "AC-1 (text): failed, exit 1", "$ make", "boom"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "result"),
+    [
+        (outcome.COMPLETED, "passed"),
+        (outcome.FAILED, "failed"),
+        (outcome.TIMED_OUT, "timed_out"),
+        (outcome.ERRORED, "errored"),
+        (outcome.CANCELLED, "failed"),
+    ],
+)
+def test_only_a_completed_validator_is_a_pass(ended: str, result: str) -> None:
+    assert proofs.of_validator("v", agent.AgentResult(ended), "tree").result == result
+
+
+def test_a_person_is_asked_once_for_each_criterion_that_only_they_can_prove() -> None:
+    """R-PLAN-12, R-ASK-1."""
+    task = Task(
+        "T1-01",
+        "t",
+        acceptance=(Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "human", instructions=("look",))),
+    )
+    asked = proofs.questions(task, 2, ())
+    assert [(q.id, q.evidence) for q in asked] == [("T1-01.AC-2.2", ("look",))]
+    assert all(choice.consequence for choice in asked[0].choices)
+
+
+@pytest.mark.parametrize(
+    ("choice", "result"), [("yes", "passed"), ("no", "failed"), ("done", "passed"), ("not-done", "failed")]
+)
+def test_a_persons_answer_is_evidence(choice: str, result: str) -> None:
+    question = proofs.work_question(Task("T1-01", "t", kind="human-verify"))
+    assert [e.result for e in proofs.of_answers([question], [Answer(question.id, choice, "me")], None)] == [result]
+
+
+def test_a_decision_task_offers_its_options() -> None:
+    """R-PLAN-12."""
+    task = Task("T1-01", "t", kind="decision", options=(Option("a", "first"), Option("b", "second")))
+    assert [c.id for c in proofs.work_question(task).choices] == ["a", "b"]

@@ -1,0 +1,67 @@
+"""Which task comes next, and what people are shown of the others."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.app.schedule import Schedule, blockers, statuses
+from idumb.domain import graph, outcome
+from idumb.domain.contract import Contract
+from idumb.domain.run import RunState, TaskState
+
+
+def contract(dependencies: dict[str, tuple[str, ...]]) -> Contract:
+    order = graph.topological_order(dependencies).ids
+    return Contract("1", "f", (), {}, order, dependencies, "hash")
+
+
+def state(**status: str) -> RunState:
+    return RunState(tasks={task: TaskState(task, "d", status=s) for task, s in status.items()})
+
+
+DIAMOND = {"A": (), "B": ("A",), "C": ("A",), "D": ("B", "C")}
+
+
+def test_tasks_come_in_execution_order_as_their_dependencies_are_done() -> None:
+    schedule = Schedule(contract(DIAMOND), state(A="pending", B="pending", C="pending", D="pending"))
+    taken = []
+    while (task := schedule.next()) is not None:
+        taken.append(task)
+        schedule.completed(task)
+    assert taken == ["A", "B", "C", "D"]
+
+
+def test_what_is_done_already_is_not_offered_again() -> None:
+    """R-LOG-6: completed tasks do not run again."""
+    schedule = Schedule(contract(DIAMOND), state(A="completed", B="accepted", C="pending", D="pending"))
+    assert schedule.next() == "C"
+    assert schedule.next() is None
+
+
+def test_dependents_of_a_task_that_never_completes_are_never_offered() -> None:
+    """R-RUN-5."""
+    schedule = Schedule(contract(DIAMOND), state(A="pending", B="pending", C="pending", D="pending"))
+    assert schedule.next() == "A"
+    assert schedule.next() is None
+
+
+@given(st.sets(st.sampled_from("ABCD")))
+def test_a_task_is_offered_exactly_when_all_it_needs_is_done(done: set[str]) -> None:
+    known = {t: outcome.COMPLETED if t in done else outcome.PENDING for t in DIAMOND}
+    schedule = Schedule(contract(DIAMOND), state(**known))
+    offered = set()
+    while (task := schedule.next()) is not None:
+        offered.add(task)
+    assert offered == {t for t in DIAMOND if t not in done and set(DIAMOND[t]) <= done}
+
+
+def test_pending_tasks_are_shown_as_ready_pending_or_blocked() -> None:
+    shown = statuses(contract(DIAMOND), state(A="completed", B="failed", C="pending", D="pending"))
+    assert shown == {"A": "completed", "B": "failed", "C": "ready", "D": "blocked"}
+    assert blockers(contract(DIAMOND), shown, "D") == ("B", "C")
+
+
+def test_a_skipped_task_blocks_what_depends_on_it() -> None:
+    shown = statuses(contract(DIAMOND), state(A="skipped", B="pending", C="pending", D="pending"))
+    assert [shown[t] for t in "BCD"] == ["blocked"] * 3
