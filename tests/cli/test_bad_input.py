@@ -1,0 +1,590 @@
+"""Bad input and bad repository states, from the command line: one clear line, an exit code, nothing touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import ByteLedger, GitSandbox
+from tests.support.project import Answer, Project, making, shell, task, write
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: A plan\ngoal: A goal\n'
+
+# An argument list for every command, so that each is seen to refuse.
+RUNNING = (("execute-phase", "1"), ("resume", "1"))
+EVERY = (
+    *RUNNING,
+    ("check-plan", "1"),
+    ("graph", "1"),
+    ("verify-work", "1"),
+    ("rollback", "1", "--to", "start", "--yes"),
+    ("undo", "--yes"),
+    ("status",),
+    ("next",),
+    ("roadmap",),
+    ("show", "T1-01"),
+    ("diff", "T1-01"),
+    ("accept", "T1-01", "--why", "a reason"),
+    ("skip", "T1-01", "--why", "a reason"),
+    ("decisions",),
+    ("decide", "T1-01.AC-1.1", "yes"),
+    ("log", "1"),
+    ("init",),
+)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def whole(repo: GitSandbox) -> tuple[ByteLedger, Mapping[str, str]]:
+    """Every byte of the user's, and idumb's own refs."""
+    return repo.ledger(), repo.refs("refs/idumb/")
+
+
+def refused(project: Project, *arguments: str, exit: int, code: str) -> tuple[dict[str, object], str]:
+    """The command refuses with this code and a next step, in words and in JSON, and changes nothing."""
+    before = whole(project.repo)
+    answer = project.quick(*arguments, "--json")
+    words = project.quick(*arguments)
+    assert whole(project.repo) == before
+    assert (answer.code, answer.error["code"]) == (exit, code), answer.out
+    assert words.code == exit
+    assert answer.error["hint"], answer.out
+    assert answer.error["hint"] in words.err
+    assert words.out == "" or "findings" in answer.data
+    return answer.error, words.out + words.err
+
+
+def findings(error: Mapping[str, object]) -> list[Mapping[str, object]]:
+    details = error["details"]
+    assert isinstance(details, dict)
+    return list(details["findings"])
+
+
+BAD_PLANS: Mapping[str, tuple[str, str, str]] = {
+    # what is wrong: (plan, the line it is on, words of the message)
+    "yaml that cannot be read": (
+        projects.plan_text([making("T1-01", "a")], head="scope: [unclosed\n"),
+        "",
+        "",
+    ),
+    "a duplicate key": (
+        projects.plan_text([making("T1-01", "a")], head="title: Again\n"),
+        "title: Again",
+        "title",
+    ),
+    "an anchor": (projects.plan_text([making("T1-01", "a")], head="x-a: &b c\n"), "x-a: &b c", "anchor"),
+    "an unknown key": (projects.plan_text([making("T1-01", "a")], head="golas: none\n"), "golas: none", "goal"),
+    "a cycle": (
+        projects.plan_text(
+            [
+                making("T1-01", "a", after="T1-03"),
+                making("T1-02", "b", after="T1-01"),
+                making("T1-03", "c", after="T1-02"),
+            ]
+        ),
+        "- **Depends on:** T1-03",
+        "T1-01 → T1-03 → T1-02 → T1-01",
+    ),
+    "a task that depends on itself": (
+        projects.plan_text([making("T1-01", "a", after="T1-01")]),
+        "- **Depends on:** T1-01",
+        "depends on itself",
+    ),
+    "an unknown dependency": (
+        projects.plan_text([making("T1-01", "a"), making("T1-02", "b", after="T1-10")]),
+        "- **Depends on:** T1-10",
+        "T1-10",
+    ),
+    "a duplicate id": (
+        projects.plan_text([making("T1-01", "a"), task("T1-01", check="test -e b").replace("Task T1-01", "Second")]),
+        "### T1-01: Second",
+        "T1-01",
+    ),
+    "an id of another phase": (projects.plan_text([making("T2-01", "a")]), "### T2-01: Task T2-01", "T2-01"),
+    "an unknown label": (
+        projects.plan_text([making("T1-01", "a", fields="- **Dependz on:** none\n")]),
+        "- **Dependz on:** none",
+        "Depends on",
+    ),
+    "a bare command": (
+        projects.plan_text([making("T1-01", "a", fields="- **Verify:** true\n")]),
+        "- **Verify:** true",
+        "backtick",
+    ),
+    "an unknown requirement": (
+        projects.plan_text(
+            [making("T1-01", "a", fields="- **Requirements:** REQ-9\n")], head="requirements: {REQ-1: a}\n"
+        ),
+        "- **Requirements:** REQ-9",
+        "REQ-9",
+    ),
+    "an unknown tool": (
+        projects.plan_text([task("T1-01", steps=[{"tool": "wirte_file", "intent": "x", "arguments": {"path": "a"}}])]),
+        '- {"tool": "wirte_file"',
+        "write_file",
+    ),
+    "an unclosed fence": (projects.plan_text([making("T1-01", "a")], tail="```sh\ntrue\n"), "```sh", "closed"),
+    "an absolute path": (projects.plan_text([task("T1-01", files="create `/etc/x`")]), "/etc/x", "absolute"),
+    "a path out of the workspace": (projects.plan_text([task("T1-01", files="create `../x`")]), "../x", ".."),
+    "a step out of the workspace": (
+        projects.plan_text([task("T1-01", steps=[write("a/../../x", "out\n")])]),
+        '- {"tool": "write_file"',
+        "..",
+    ),
+    "a path into .git": (projects.plan_text([making("T1-01", ".git/config")]), ".git/config", "protected"),
+    "a path into .idumb": (projects.plan_text([making("T1-01", ".idumb/x")]), ".idumb/x", "protected"),
+    "a path into .planning": (projects.plan_text([making("T1-01", ".planning/x")]), ".planning/x", "protected"),
+    "a step into .GIT": (
+        projects.plan_text([task("T1-01", steps=[write(".GIT/hooks/x", "x\n")])]),
+        ".GIT",
+        "protected",
+    ),
+    "a path that the plan protects": (
+        projects.plan_text([making("T1-01", "api/v1.py")], head='scope: {protected: ["api/**"]}\n'),
+        "create `api/v1.py`",
+        "api/**",
+    ),
+    "an empty plan": ("", "", ""),
+    "a plan without tasks": (projects.plan_text([]), "", "task"),
+    "no frontmatter": ("# Phase 1\n\n## Tasks\n\n### T1-01: A\n", "", "frontmatter"),
+    "a task that nothing proves": (
+        projects.plan_text([task("T1-01", criteria="  - [ ] it is good\n", steps=[write("a", "a\n")])]),
+        "",
+        "Nothing proves T1-01",
+    ),
+    "a task that nothing builds": (projects.plan_text([task("T1-01")]), "T1-01", "Nothing can build T1-01"),
+    "a plan of another phase's folder": (projects.plan_text([making("T3-01", "a")], phase="3"), 'phase: "3"', "phase"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_PLANS)
+def test_a_bad_plan_is_refused_with_file_and_line_and_runs_nothing(project: Project, what: str) -> None:
+    """R-PLAN-5, R-PLAN-6, R-LOCK-1."""
+    text, line_text, words = BAD_PLANS[what]
+    project.repo.write(PLAN, text)
+    before = whole(project.repo)
+    checked = project.quick("check-plan", "1", "--json")
+    found = [f for f in checked.data["findings"] if f["severity"] == "error"]
+    assert (checked.code, checked.error["code"]) == (3, "plan.invalid")
+    assert found, checked.out
+    assert all(f["path"] == PLAN and f["line"] >= 1 and f["message"] for f in found)
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if line_text and line_text in line]
+    assert not lines or set(lines) & {f["line"] for f in found}, found
+    assert any(words in f["message"] + f["mend"] + f["accepted"] + f["found"] for f in found), found
+    human = project.quick("check-plan", "1")
+    assert human.code == 3
+    assert f"{PLAN}:{found[0]['line']}" in human.out
+    assert whole(project.repo) == before
+    error, said = refused(project, "execute-phase", "1", exit=3, code="plan.invalid")
+    assert {f["line"] for f in findings(error)} >= {f["line"] for f in found}
+    assert f"{PLAN}:{found[0]['line']}" in said
+    assert error["hint"] == "idumb check-plan 1"
+
+
+def test_all_errors_of_a_plan_are_told_at_once(project: Project) -> None:
+    """R-PLAN-5: several errors are reported at once."""
+    tasks = [making("T1-01", "a", after="T1-09"), making("T1-01", "b"), making("T1-02", ".git/x")]
+    project.plan(tasks, head="golas: x\n")
+    assert len({f["line"] for f in project.json("check-plan", "1").data["findings"]}) >= 2
+
+
+def test_a_link_that_leads_out_is_refused_whether_declared_or_met_by_a_step(project: Project, tmp_path: Path) -> None:
+    """R-LOCK-5: paths stay inside the workspace after resolving links."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    project.repo.link("door", str(outside))
+    project.repo.commit("a link", "door")
+    project.plan([making("T1-01", "door/x.txt"), task("T1-02", check="true", steps=[write("door/y.txt", "y\n")])])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert list(outside.iterdir()) == []
+    assert (project.folder / "door").is_symlink()
+    assert {row["status"] for row in answer.data["tasks"]} == {"failed"}
+    assert all("link" in row["reason"] for row in answer.data["tasks"]), answer.data["tasks"]
+
+
+def test_a_builder_that_writes_through_a_link_is_seen_where_the_link_is_made(project: Project, tmp_path: Path) -> None:
+    """A link made by a step is a link in the commit, and nothing of idumb's follows it."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    steps = [shell(f"ln -s '{outside}' door"), write("door/x.txt", "x\n")]
+    project.plan([task("T1-01", files="create `door`, `door/x.txt`", check="true", steps=steps)])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", EVERY, ids=lambda a: a[0])
+def test_outside_a_repository_every_command_says_so(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """R-GIT-7."""
+    place = tmp_path / "nowhere"
+    place.mkdir()
+    project = Project(GitSandbox(place), place)
+    answer = project.quick(*arguments, "--json")
+    assert (answer.code, answer.error["code"]) == (4, "git.not-a-repository")
+    assert "git init" in answer.error["hint"]
+    words = project.quick(*arguments)
+    assert words.code == 4
+    assert str(place) in words.err
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", EVERY, ids=lambda a: a[0])
+def test_in_a_bare_repository_every_command_says_so(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """R-GIT-7."""
+    place = tmp_path / "bare.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", place], check=True)
+    project = Project(GitSandbox(place), place)
+    before = sorted(place.rglob("*"))
+    answer = project.quick(*arguments, "--json")
+    assert (answer.code, answer.error["code"]) == (4, "git.bare")
+    assert "bare" in project.quick(*arguments).err
+    assert sorted(place.rglob("*")) == before
+
+
+def merge(repo: GitSandbox) -> None:
+    diverge(repo)
+    assert repo.try_git("merge", "other").returncode
+
+
+def rebase(repo: GitSandbox) -> None:
+    diverge(repo)
+    assert repo.try_git("rebase", "other").returncode
+
+
+def cherry_pick(repo: GitSandbox) -> None:
+    diverge(repo)
+    assert repo.try_git("cherry-pick", "other").returncode
+
+
+def unmerged(repo: GitSandbox) -> None:
+    """What a conflicted `stash apply` leaves: unmerged entries and no operation."""
+    merge(repo)
+    (repo.git_dir / "MERGE_HEAD").unlink()
+
+
+def diverge(repo: GitSandbox) -> None:
+    repo.git("switch", "--quiet", "-c", "other")
+    repo.write("README.md", "theirs\n")
+    repo.commit("theirs", "README.md")
+    repo.git("switch", "--quiet", "main")
+    repo.write("README.md", "ours\n")
+    repo.commit("ours", "README.md")
+
+
+STATES: Mapping[str, Callable[[GitSandbox], None]] = {
+    "git.merge-in-progress": merge,
+    "git.rebase-in-progress": rebase,
+    "git.cherry-pick-in-progress": cherry_pick,
+    "git.unmerged": unmerged,
+}
+
+
+@pytest.mark.parametrize("code", STATES)
+def test_an_operation_in_progress_stops_every_command_that_writes(project: Project, code: str) -> None:
+    """R-GIT-7: refused with one clear line before anything is touched."""
+    project.plan(
+        [making("T1-01", "a.txt"), task("T1-02", check="false", files="create `b.txt`", steps=[write("b.txt", "b\n")])]
+    )
+    consent = project.approval()
+    assert project.execute().code == 1
+    STATES[code](project.repo)
+    for arguments in (
+        ("execute-phase", "1", "--approve", consent),
+        ("resume", "1", "--retry-failed"),
+        ("rollback", "1", "--to", "start", "--yes"),
+        ("undo", "--yes"),
+        ("accept", "T1-02", "--why", "a reason"),
+    ):
+        error, _ = refused(project, *arguments, exit=4, code=code)
+        assert "git status" in f"{error['message']} {error['hint']}"
+    assert project.idumb("status").code == 0
+
+
+def test_without_an_identity_a_run_is_refused_before_it_starts(project: Project) -> None:
+    """R-GIT-7, F23: never an empty checkpoint in silence."""
+    project.plan([making("T1-01", "a.txt")])
+    consent = project.approval()
+    for key in ("user.name", "user.email"):
+        project.repo.git("config", "--unset", key)
+    project.repo.git("config", "user.useConfigOnly", "true")
+    error, _ = refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="git.no-identity")
+    assert "git config user.name" in str(error["hint"])
+
+
+def test_a_phase_that_does_not_exist_is_named_with_those_that_do(project: Project) -> None:
+    """R-RUN-1."""
+    project.plan([making("T1-01", "a.txt")])
+    for command in ("execute-phase", "check-plan", "graph", "resume", "verify-work"):
+        error, _ = refused(project, command, "7", exit=3, code="phase.not-found")
+        assert "7" in str(error["message"])
+
+
+def test_a_phase_with_two_folders_is_refused_with_both(project: Project) -> None:
+    """R-PLAN-11."""
+    project.plan([making("T1-01", "a.txt")])
+    project.plan([making("T1-01", "a.txt")], folder="01-x")
+    error, said = refused(project, "execute-phase", "1", exit=3, code="phase.ambiguous")
+    assert ".planning/phases/1" in said
+    assert ".planning/phases/01-x" in said
+    assert error["message"]
+
+
+def test_a_phase_folder_without_a_plan_says_which_file_to_write(project: Project) -> None:
+    """R-RUN-1."""
+    project.repo.write(".planning/phases/1/notes.md", "nothing\n")
+    error, _ = refused(project, "execute-phase", "1", exit=3, code="phase.no-plan")
+    assert PLAN in str(error["hint"])
+
+
+def modified(repo: GitSandbox) -> None:
+    repo.write("a.txt", "mine\n")
+
+
+def staged(repo: GitSandbox) -> None:
+    repo.write("a.txt", "mine\n")
+    repo.git("add", "a.txt")
+
+
+def staged_only(repo: GitSandbox) -> None:
+    """The index has a change that the work tree no longer has."""
+    staged(repo)
+    repo.write("a.txt", "old\n")
+
+
+def deleted(repo: GitSandbox) -> None:
+    repo.remove("a.txt")
+
+
+def untracked(repo: GitSandbox) -> None:
+    repo.git("rm", "--quiet", "--cached", "a.txt")
+    repo.git("commit", "--quiet", "-m", "not tracked any more")
+
+
+@pytest.mark.parametrize("dirty", [modified, staged, staged_only, deleted, untracked], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("files", ["modify `a.txt`", "modify `*.txt`"], ids=["literal", "glob"])
+def test_a_declared_path_with_changes_of_the_user_is_refused(
+    project: Project, dirty: Callable[[GitSandbox], None], files: str
+) -> None:
+    """R-GIT-6, F1: the user's change is kept, and the way out is named."""
+    project.repo.write("a.txt", "old\n")
+    project.repo.commit("a", "a.txt")
+    project.plan([making("T1-01", "first.txt"), task("T1-02", files=files, steps=[write("a.txt", "new\n")])])
+    dirty(project.repo)
+    before = project.repo.ledger()
+    answer = project.execute()
+    words = project.idumb("execute-phase", "1")
+    assert (answer.code, answer.error["code"]) == (4, "task.dirty-path")
+    assert (words.code, answer.error["details"]["paths"]) == (4, ["a.txt"])
+    assert "--workspace clone" in answer.error["hint"]
+    assert "git commit" in answer.error["hint"]
+    assert "a.txt" in words.err
+    after = project.repo.ledger()
+    assert projects.user_bytes(before, after) == []
+    assert (after.index, after.refs, after.head) == (before.index, before.refs, before.head)
+
+
+def test_the_change_may_be_committed_and_the_run_goes_on(project: Project) -> None:
+    """R-GIT-6: the way out that the refusal names works."""
+    project.repo.write("a.txt", "old\n")
+    project.repo.commit("a", "a.txt")
+    project.plan([task("T1-01", files="modify `a.txt`", check="grep -q new a.txt", steps=[write("a.txt", "new\n")])])
+    project.repo.write("a.txt", "mine\n")
+    assert project.execute().code == 4
+    project.repo.commit("mine", "a.txt")
+    assert project.idumb("execute-phase", "1").code == 0
+
+
+def test_a_second_executor_is_told_who_runs(project: Project, tmp_path: Path) -> None:
+    """R-LOG-5, F40: pid, host and since of the holder, and nothing is touched."""
+    door = tmp_path / "door"
+    os.mkfifo(door)
+    project.plan([making("T1-01", "a.txt", steps=[shell(f"read line < {door}"), write("a.txt", "a\n")])])
+    with project.running("execute-phase", "1", "--approve", project.approval()) as first:
+        first.wait_for("attempt.started")
+        for arguments in (("execute-phase", "1"), ("resume", "1"), ("rollback", "1", "--to", "start", "--yes")):
+            answer = project.json(*arguments)
+            assert (answer.code, answer.error["code"]) == (4, "lock.held"), answer.out
+            assert answer.error["details"]["pid"] == first.pid
+            assert {"host", "since", "command"} <= set(answer.error["details"])
+            assert str(first.pid) in answer.error["message"]
+        assert project.idumb("status").code == 0
+        handle = os.open(door, os.O_RDWR)  # for both, so that it never waits for a reader
+        os.write(handle, b"go\n")
+        assert first.end() == 0
+        os.close(handle)
+    assert project.read("a.txt") == "a\n"
+
+
+def test_before_init_commands_that_write_say_idumb_init(sandbox: GitSandbox) -> None:
+    """R-RUN-1: each entry check names the command that mends it."""
+    sandbox.write("README.md", "x\n")
+    sandbox.write(PLAN, projects.plan_text([making("T1-01", "a.txt")]))
+    sandbox.commit("first")
+    project = Project(sandbox, sandbox.root)
+    for arguments in (*RUNNING, ("rollback", "1", "--to", "start"), ("accept", "T1-01", "--why", "x"), ("undo",)):
+        error, _ = refused(project, *arguments, exit=4, code="state.not-initialised")
+        assert error["hint"] == "idumb init"
+    assert project.json("status").data["next"]["command"] == "idumb init"
+
+
+def test_consent_to_another_contract_is_refused(project: Project) -> None:
+    """R-LOCK-4 in guided mode: what was approved is what runs."""
+    place = project.plan([making("T1-01", "a.txt")])
+    consent = project.approval()
+    error, _ = refused(project, "execute-phase", "1", "--approve", "0" * 64, exit=4, code="consent.other-contract")
+    assert "check-plan 1" in str(error["hint"])
+    place.write_text(place.read_text().replace("made", "more"))
+    refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="consent.other-contract")
+    assert not project.exists("a.txt")
+
+
+def test_a_changed_configuration_voids_the_consent(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    consent = project.approval()
+    project.configure("run: {max_attempts: 2}\n")
+    refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="consent.other-contract")
+
+
+def test_without_consent_and_terminal_nothing_runs_and_the_flag_is_named(project: Project) -> None:
+    """R-ASK-1, R-ASK-2: never a prompt without a terminal; the evidence and the flag that consents are told."""
+    project.plan([making("T1-01", "a.txt")])
+    error, _ = refused(project, "execute-phase", "1", exit=4, code="consent.missing")
+    assert error["hint"] == f"idumb execute-phase 1 --approve {project.approval()}"
+    details = error["details"]
+    assert isinstance(details, dict)
+    assert any("test -s a.txt" in line for line in details["evidence"])
+    refused(project, "resume", "1", exit=4, code="run.none")
+
+
+@pytest.mark.parametrize("flags", [(), ("--mode", "guided"), ("--mode", "strict")])
+def test_a_strict_plan_is_refused_whatever_the_flags(project: Project, flags: tuple[str, ...]) -> None:
+    """R-LOCK-4: --approve does not replace `idumb approve`."""
+    head = "mode: strict\nrequirements: {REQ-1: files}\nsuccess_criteria: [{text: it is there, check: test -s a.txt}]\n"
+    project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n")], head=head)
+    consent = project.approval()
+    code = "mode.strict-plan" if flags[1:] == ("guided",) else "consent.strict"
+    refused(project, "execute-phase", "1", "--approve", consent, *flags, exit=4, code=code)
+
+
+def test_a_configuration_that_cannot_be_read_is_named_with_its_line(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    project.repo.write(".idumb/config.yaml", "git:\n  comit: task\n")
+    for arguments in (("execute-phase", "1"), ("check-plan", "1")):
+        before = whole(project.repo)
+        answer = project.json(*arguments)
+        words = project.idumb(*arguments)
+        assert whole(project.repo) == before
+        assert answer.code == words.code == 3
+        assert ".idumb/config.yaml:2" in words.err
+        assert "commit" in words.err
+
+
+USAGE: Mapping[str, tuple[str, ...]] = {
+    "no command": (),
+    "an unknown command": ("exekute-phase", "1"),
+    "an unknown option": ("status", "--frobnicate"),
+    "a missing argument": ("execute-phase",),
+    "an argument too many": ("status", "1", "2"),
+    "a bad choice": ("graph", "1", "--format", "png"),
+    "a bad number": ("execute-phase", "1", "--max-attempts", "none"),
+    "a missing value": ("log", "--limit"),
+    "a missing option": ("rollback", "1"),
+    "a reason that is missing": ("accept", "T1-01"),
+    "two masters of standard output": ("execute-phase", "1", "--events"),
+}
+
+
+@pytest.mark.parametrize("what", USAGE)
+def test_wrong_usage_exits_2_with_and_without_json(project: Project, what: str) -> None:
+    arguments = USAGE[what]
+    answer = project.quick(*arguments, "--json")
+    assert answer.code == 2, answer
+    assert answer.error["code"] == "usage"
+    assert "--help" in answer.error["hint"]
+    if "--events" not in arguments:
+        words = project.quick(*arguments)
+        assert words.code == 2
+        assert words.out == ""
+        assert words.err
+
+
+@pytest.mark.parametrize("id", ["", "T1", "1-01", "T1-1", "../../x", "T1-01\x1b[2J", "T9-99", "é" * 300])
+def test_ids_that_cannot_be_are_refused(project: Project, id: str) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    for command in (("show", id), ("diff", id), ("accept", id, "--why", "x"), ("skip", id, "--why", "x")):
+        answer = project.quick(*command, "--json")
+        assert answer.code in {2, 3, 4}
+        assert answer.error["hint"]
+        project.quick(*command)
+
+
+@pytest.mark.parametrize("phase", ["", ".", "..", "../..", "/", "1/../1", "\x1b[2J", "a b", "*"])
+def test_phases_that_cannot_be_are_refused(project: Project, phase: str) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    for command in (("execute-phase", phase), ("check-plan", phase), ("rollback", phase, "--to", "start")):
+        answer = project.quick(*command, "--json")
+        assert answer.code in {2, 3, 4}
+        project.quick(*command)
+
+
+def as_somebody_else(project: Project, *arguments: str) -> Answer:
+    """Run as an ordinary user, where this process is root and nothing would be refused."""
+    argv = [*projects.IDUMB, *arguments]
+    if os.geteuid() == 0:
+        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
+    done = subprocess.run(argv, cwd=project.start, capture_output=True, text=True, check=False, timeout=60, input="")
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def read_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project that nobody but root can write to, reachable by everybody, with a home that is not."""
+    with tempfile.TemporaryDirectory(prefix="idumb-read-only-") as name:
+        place = Path(name)
+        place.chmod(0o755)
+        home = place / "home"
+        home.mkdir()
+        for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+            monkeypatch.setenv(variable, str(home))
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
+        (home / "gitconfig").write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
+        project = projects.create(GitSandbox.create(place / "repo"))
+        project.plan([making("T1-01", "a.txt")])
+        every = [project.folder, *project.folder.rglob("*")]
+        for one in every:
+            one.chmod(0o555 if one.is_dir() else 0o444)
+        if os.geteuid() == 0:
+            for one in (home, *home.rglob("*")):
+                os.chown(one, 65534, 65534)
+        yield project
+        for one in every:
+            if one.is_dir():
+                one.chmod(0o755)
+
+
+def test_a_read_only_repository_is_refused_in_one_line(read_only: Project) -> None:
+    """F35."""
+    if as_somebody_else(read_only, "--version").code != 0:
+        pytest.skip("this process is root, and another user cannot start idumb here")
+    consent = read_only.approval()
+    before = whole(read_only.repo)
+    answer = as_somebody_else(read_only, "execute-phase", "1", "--approve", consent, "--json")
+    words = as_somebody_else(read_only, "execute-phase", "1", "--approve", consent)
+    assert answer.code == words.code == 4, (answer, words)
+    assert str(read_only.folder) in answer.error["message"]
+    assert "Traceback" not in words.err
+    assert as_somebody_else(read_only, "init").code == 0  # there is nothing to make
+    assert as_somebody_else(read_only, "status").code == 0
+    assert as_somebody_else(read_only, "check-plan", "1").code == 0
+    assert whole(read_only.repo) == before

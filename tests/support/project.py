@@ -1,0 +1,271 @@
+"""Small real projects with plans, driven by the `idumb` program as a user drives it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.gitrepo import ByteLedger, GitSandbox
+
+IDUMB = (sys.executable, "-m", "idumb")
+KEYS = ("schema", "command", "ok", "data", "warnings", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command said. `code` is negative where a signal ended it."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The one object on standard output; anything else there is an AssertionError."""
+        assert self.out.count("\n") == 1, self.out
+        assert self.out.isascii()
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        assert set(found) == set(KEYS)
+        assert found["ok"] == (self.code == 0)
+        assert (found["error"] is None) == found["ok"]
+        return found
+
+    @property
+    def data(self) -> dict[str, Any]:
+        found = self.object["data"]
+        assert isinstance(found, dict)
+        return found
+
+    @property
+    def error(self) -> dict[str, Any]:
+        found = self.object["error"]
+        assert isinstance(found, dict), self.out
+        assert set(found) == {"code", "message", "hint", "details"}
+        return found
+
+
+def _sound(answer: Answer) -> Answer:
+    for text in (answer.out, answer.err):
+        assert "Traceback" not in text, text
+        assert "\x1b" not in text, text
+        assert "idumb has a defect" not in text, text
+    return answer
+
+
+class Running:
+    """A command that runs beside the test, seen by the events it prints."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.seen: list[dict[str, Any]] = []
+
+    def wait_for(self, kind: str, task: str | None = None) -> dict[str, Any]:
+        """The next event of this kind; an AssertionError when the command ends before it."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.seen.append(json.loads(line))
+            if self.seen[-1]["kind"] == kind and task in {None, self.seen[-1]["task"]}:
+                return self.seen[-1]
+        code = self.end()
+        message = f"it ended with {code} before {kind}: {[e['kind'] for e in self.seen]} {self.err}"
+        raise AssertionError(message)
+
+    def end(self) -> int:
+        """Read to the end and give the exit code."""
+        out, self.err = self._process.communicate(timeout=60)
+        self.seen += [json.loads(line) for line in out.splitlines()]
+        return self._process.returncode
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A repository with idumb set up in it. `start` is the folder in which commands are started."""
+
+    repo: GitSandbox
+    start: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.repo.root
+
+    def idumb(self, *arguments: str, given: str | None = None, environment: Mapping[str, str] | None = None) -> Answer:
+        """Run a command with no terminal and check what holds for every answer: no traceback, no control codes."""
+        done = subprocess.run(
+            [*IDUMB, *arguments],
+            cwd=self.start,
+            env={**os.environ, **(environment or {})},
+            input=given or "",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return _sound(Answer(done.returncode, done.stdout, done.stderr))
+
+    def quick(self, *arguments: str) -> Answer:
+        """The same command line in this process, for the many that refuse: a process takes a thousand times longer."""
+        from idumb.cli import main
+
+        out, err = io.StringIO(), io.StringIO()
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        with contextlib.chdir(self.start), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = main.run(arguments)
+            finally:
+                gc.enable()
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
+        return _sound(Answer(code, out.getvalue(), err.getvalue()))
+
+    def json(self, *arguments: str) -> Answer:
+        answer = self.idumb(*arguments, "--json")
+        assert answer.object["command"] == arguments[0]
+        return answer
+
+    @contextlib.contextmanager
+    def running(self, *arguments: str) -> Iterator[Running]:
+        """Start a command with `--events`; when the block ends, it has ended too."""
+        argv = [*IDUMB, *arguments, "--events"]
+        process = subprocess.Popen(
+            argv, cwd=self.start, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        with process:
+            try:
+                yield Running(process)
+            finally:
+                process.kill()
+
+    def approval(self, phase: str = "1") -> str:
+        found = self.json("check-plan", phase)
+        assert found.code == 0, found.out
+        return str(found.data["contract_hash"])
+
+    def execute(self, *flags: str, phase: str = "1", command: str = "execute-phase") -> Answer:
+        """Run a phase under consent to just this contract; the answer in JSON."""
+        return self.json(command, phase, "--approve", self.approval(phase), *flags)
+
+    def resume(self, *flags: str, phase: str = "1") -> Answer:
+        return self.json("resume", phase, *flags)
+
+    def plan(
+        self, tasks: Iterable[str], *, phase: str = "1", name: str = "01", folder: str | None = None, head: str = "",
+        tail: str = "", commit: bool = True,
+    ) -> Path:  # fmt: skip
+        """Write a plan of these tasks, and commit it with all of idumb's files."""
+        text = plan_text(tasks, phase=phase, name=name, head=head, tail=tail)
+        place = self.folder / ".planning" / "phases" / (folder or phase) / f"{name}-PLAN.md"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+        if commit:
+            self.commit_own()
+        return place
+
+    def configure(self, text: str) -> None:
+        (self.folder / ".idumb" / "config.yaml").write_text(text, encoding="utf-8")
+        self.commit_own()
+
+    def commit_own(self) -> None:
+        """Commit what idumb and the planner wrote, and nothing else."""
+        own = [name for name in (".idumb", ".planning") if (self.folder / name).exists()]
+        self.repo.git("add", "--", *own)
+        self.repo.git("commit", "--quiet", "--allow-empty", "-m", "plan", "--", *own)
+
+    def read(self, path: str) -> str:
+        return (self.folder / path).read_bytes().decode()
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(self.folder / path)
+
+    def statuses(self, phase: str = "1") -> dict[str, str]:
+        """Task to status, as `graph` shows them."""
+        found = self.json("graph", phase).data["status"]
+        return {str(task): str(status) for task, status in found.items()}
+
+    def trailers(self, name: str) -> list[str]:
+        """The values of a trailer over all commits of HEAD, oldest first."""
+        pretty = f"--format=%(trailers:key={name},valueonly,separator=%x2C)"
+        return [line for line in self.repo.git("log", "--reverse", pretty).splitlines() if line]
+
+    def subjects(self) -> list[str]:
+        return self.repo.git("log", "--reverse", "--format=%s").splitlines()
+
+    def events(self, *filters: str) -> list[dict[str, Any]]:
+        found = self.json("log", *filters, "--limit", "100000").data["events"]
+        return [dict(event) for event in found]
+
+
+def plan_text(tasks: Iterable[str], *, phase: str = "1", name: str = "01", head: str = "", tail: str = "") -> str:
+    return (
+        f'---\ntype: plan\nphase: "{phase}"\nplan: "{name}"\ntitle: A plan of tests\ngoal: Files are there\n{head}---\n\n'
+        f"# Phase {phase}\n\n## Tasks\n\n" + "\n".join(tasks) + f"\n{tail}"
+    )
+
+
+def task(
+    id: str,
+    *,
+    files: str | None = None,
+    check: str = "true",
+    after: str = "none",
+    steps: Iterable[Mapping[str, Any]] = (),
+    fields: str = "",
+    criteria: str = "",
+) -> str:
+    """A task with steps; `fields` are more lines of its field list, `criteria` replace its one criterion."""
+    boxes = criteria or f"  - [ ] it holds — check: `{check}`\n"
+    declared = f"- **Files:** {files}\n" if files is not None else ""
+    lines = "\n".join(f"- {json.dumps(step)}" for step in steps)
+    fence = f"\n```yaml steps\n{lines}\n```\n" if lines else ""
+    return f"### {id}: Task {id}\n\n- **Depends on:** {after}\n{declared}- **Acceptance:**\n{boxes}{fields}{fence}\n"
+
+
+def write(path: str, content: str, **more: Any) -> dict[str, Any]:
+    return {"tool": "write_file", "intent": f"write {path}", "arguments": {"path": path, "content": content}, **more}
+
+
+def edit(path: str, find: str, replace: str) -> dict[str, Any]:
+    arguments = {"path": path, "find": find, "replace": replace}
+    return {"tool": "edit_file", "intent": f"edit {path}", "arguments": arguments}
+
+
+def delete(path: str) -> dict[str, Any]:
+    return {"tool": "delete_file", "intent": f"delete {path}", "arguments": {"path": path}}
+
+
+def shell(command: str) -> dict[str, Any]:
+    return {"tool": "run", "intent": "run a command", "arguments": {"command": command}}
+
+
+def making(id: str, path: str, content: str = "made\n", after: str = "none", **more: Any) -> str:
+    """A task that creates one file and checks that it is there."""
+    steps = more.pop("steps", (write(path, content),))
+    return task(id, files=f"create `{path}`", check=f"test -s {path}", after=after, steps=steps, **more)
+
+
+def create(repo: GitSandbox, *, files: Mapping[str, str | bytes] | None = None, commit: bool = True) -> Project:
+    """A project with idumb set up in it; with two commits unless `commit` is false."""
+    repo.write_all(files if files is not None else {"README.md": "# A project\n", ".gitignore": "*.log\n"})
+    project = Project(repo, repo.root)
+    if commit:
+        repo.commit("first")
+    assert project.idumb("init").code == 0
+    if commit:
+        project.commit_own()
+    return project
+
+
+def user_bytes(before: ByteLedger, after: ByteLedger) -> list[str]:
+    """Paths of the user that differ: idumb's own files are left out."""
+    return [path for path in before.changed_paths(after) if path.split("/")[0] not in (".idumb", ".planning")]
