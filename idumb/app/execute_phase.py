@@ -45,6 +45,7 @@ def execute(services: Services, request: Request) -> Result:
             refuse_verified(services, contract, force=request.force)
             start(services, journal, contract, request)
         else:
+            place.require_branch(services, state)
             journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
         return carry_out(services, journal, contract, request)
 

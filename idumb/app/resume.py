@@ -29,6 +29,7 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
     consent.ensure(services, contract, approve=request.approve, mode=request.mode)
     if state.state == COMPLETED and (state.verified or not request.verify):
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
+    place.require_branch(services, state)
     with session.owned(services, "resume") as owned:
         journal = owned.journal(state)
         journal.write(journal.event("run.resumed", reason="resume"))
@@ -60,6 +61,9 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
     known = state.tasks[task_id]
     if known.status in outcome.DONE or known.status == outcome.SKIPPED:
         raise Refusal("task.already-done", f"{task_id} is {known.status} already.", hint=f"idumb show {task_id}")
+    if kind == "task.accepted":
+        place.require_repository(services)
+        place.require_branch(services, state)
     with session.owned(services, kind.split(".")[1]) as owned:
         journal = owned.journal(state)
         commit = _commit(services, journal, contract, task_id, why) if kind == "task.accepted" else None

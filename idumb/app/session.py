@@ -28,7 +28,13 @@ class Owned:
     command: str
 
     def journal(self, state: RunState) -> Journal:
-        """A journal whose first entry is the operation itself."""
+        """A journal whose first entry is the operation itself. `state` may have been read before this owner wrote."""
+        if state.id and any(self.services.log.events(run=state.id, after=state.last_seq, limit=1)):
+            raise Refusal(
+                "run.moved-on",
+                f"Another idumb went on with phase {state.phase} while this command started.",
+                hint="idumb status shows where it is now",
+            )
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
@@ -85,7 +91,7 @@ def bench(
     max_attempts: int | None = None,
     workspace: str | None = None,
 ) -> Bench:
-    kind = workspace or services.settings.run.workspace
+    kind = workspace or journal.state.workspace
     place = services.open_workspace(kind, journal.state.id)
     return Bench(
         services,

@@ -87,6 +87,7 @@ class RunState:
     base_tree: str = ""
     base_snapshot: str | None = None
     branch: str | None = None
+    workspace: str = "here"
     state: str = ACTIVE
     reason: str = ""
     started_at: str = ""
@@ -154,6 +155,7 @@ def _run_started(state: RunState, event: Event) -> None:
     state.base_tree = p["base_tree"]
     state.base_snapshot = p.get("base_snapshot")
     state.branch = p.get("branch")
+    state.workspace = p.get("workspace", "here")
     state.started_at = event.at
     state.tasks = {task_id: TaskState(task_id, digest) for task_id, digest in p["tasks"]}
 
