@@ -59,7 +59,7 @@ def _task(root: Path, commit: Commit, task: str, before: str, style: Style) -> s
     text = write(task, title, before, claims, checks(commit.changes, style.compare))
     lines = [_json(step, style.ascii) for step in steps(root, commit, found)]
     fence = ["```yaml steps", *(f"- {line}" for line in lines), "```", ""]
-    return text + ("\n".join(["", *fence]) if lines else "")
+    return text + "\n".join(["", *fence])
 
 
 def _is_plain_title(title: str) -> bool:
@@ -108,6 +108,8 @@ def steps(root: Path, commit: Commit, found: Mapping[str, bytes]) -> Iterator[di
         if change.after in _MODES:
             written = _content(found[change.oid])
             yield _step("write_file", "write", path=change.path, **written, mode=_MODES[change.after])
+    if not commit.changes:
+        yield _step("run", "an empty commit changes nothing", command="true")
     links = [c for c in commit.changes if c.after == LINK]
     if links:
         yield _step("apply_patch", "set the links", patch="".join(_link_patch(root, commit, c, found) for c in links))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -67,14 +66,9 @@ class Rerun:
 
     def commits_by_task(self) -> dict[str, str]:
         """Task id to the newest commit on the branch that carries its trailer."""
-        out = commits.git(self.root, "log", "--format=%H%x00%B%x00%x00", f"{self.base}..HEAD").decode("utf-8", "replace")
-        found: dict[str, str] = {}
-        for entry in out.split("\0\0\n"):
-            oid, _, body = entry.partition("\0")
-            trailer = re.search(r"^Idumb-Task: (\S+)$", body, re.MULTILINE)
-            if trailer:
-                found.setdefault(trailer[1], oid.strip())
-        return found
+        shown = "--format=%H %(trailers:key=Idumb-Task,valueonly,separator=%x20)"
+        rows = commits.git(self.root, "log", "--reverse", shown, f"{self.base}..HEAD").decode().splitlines()
+        return {parts[1]: parts[0] for row in rows if len(parts := row.split()) == 2}
 
     def wrong_tasks(self) -> list[str]:
         """Tasks whose commit has another tree than the commit of the history."""

@@ -13,13 +13,14 @@ def is_plain(name: str) -> bool:
 
 
 def word(path: str) -> str:
-    """One shell word on one line; bytes that a line cannot hold as octal escapes of printf."""
+    """One shell word; bytes that are not UTF-8 as octal escapes of printf."""
     safe = f"./{path}" if path.startswith("-") else path
-    if is_plain(safe):
+    if not re.search("[\ud800-\udfff]", safe):
         return shlex.quote(safe)
-    spelled = "".join(chr(b) if chr(b).isascii() and chr(b).isalnum() else f"\\{b:03o}" for b in os.fsencode(safe))
     # A command substitution eats newlines at the end.
-    return f"\"$(printf '{spelled}')\"" if not safe.endswith("\n") else f"\"$(printf '{spelled}.' | sed '$s/.$//')\""
+    body = safe.rstrip("\n")
+    spelled = "".join(chr(b) if chr(b).isascii() and chr(b).isalnum() else f"\\{b:03o}" for b in os.fsencode(body))
+    return f"\"$(printf '{spelled}')\"" + (shlex.quote(safe[len(body) :]) if body != safe else "")
 
 
 def code(text: str) -> str:

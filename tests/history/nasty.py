@@ -1,0 +1,339 @@
+"""A repository with everything in its history that a file system and git can hold and programs stumble over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.gitrepo import GitSandbox
+
+ODD_NAMES = (
+    "two words.txt",
+    " leading and trailing ",
+    "it's.txt",
+    'say "hi".txt',
+    '"quoted"',
+    "`ticks`.txt",
+    "back``ticks",
+    "$(touch pwned)",
+    "a;b&c|d.txt",
+    "tab\there",
+    "line\nbreak.txt",
+    "ends in newline\n",
+    "carriage\rreturn",
+    "back\\slash",
+    "-rf",
+    "--help",
+    "#hash",
+    "# heading.md",
+    "[x] box",
+    "star*.txt",
+    "what?.txt",
+    "a[1].txt",
+    "{a,b}.txt",
+    "comma, separated.txt",
+    "semi;colon",
+    "colon: here",
+    "none",
+    "create",
+    "create modify.txt",
+    "<!-- comment -->",
+    "naïve.txt",
+    "nai\u0308ve.txt",
+    "日本語/ファイル.txt",
+    "emoji 😀.txt",
+    "zero\u200bwidth",
+    "line\u2028separator",
+    "next\u0085line",
+    "bom\ufeff.txt",
+    "\udcff\udcfe.bin",
+    "latin-\udce9.txt",
+    ".hidden/.deep/.file",
+    "...",
+    "%41%00",
+    "C:drive",
+    "long-" + "x" * 240,
+    "/".join(["d" * 60] * 12) + "/deep.txt",
+    "x" * 120 + "\udcf0" + "y" * 100,
+    ".github/workflows/ci.yml",
+    "CLAUDE.md",
+    ".env",
+    "~$document.docx",
+    "dir/~tilde",
+    "\x01\x02control",
+    "\x7fdelete",
+    "trailing.dot.",
+    "trailing space /x",
+    "=equals",
+    "!bang",
+    "@at",
+    "&amp;",
+    "null",
+    "true",
+    "0644",
+    "*",
+    "**",
+    "?",
+)
+
+BYTES = {
+    "all.bin": bytes(range(256)) * 3,
+    "nul.txt": b"a\0b\n",
+    "lone-cr.txt": b"one\rtwo\rthree",
+    "crlf.txt": b"one\r\ntwo\r\n",
+    "mixed.txt": b"one\r\ntwo\nthree\rfour",
+    "no-newline.txt": b"no newline",
+    "empty": b"",
+    "newline-only": b"\n",
+    "latin.txt": "é".encode("latin-1"),
+    "utf16.txt": "hé\n".encode("utf-16"),
+    "bom.txt": b"\xef\xbb\xbfhello\n",
+    "separators.txt": "a\u2028b\u0085c\u2029d\x0be\x0cf".encode(),
+    "fence.md": b"```yaml steps\n- x\n```\n<!-- open\n~~~~\n",
+    "frontmatter.md": b"---\ntype: plan\n---\n",
+    "template.txt": b"{{ x }} ${y} %(z)s `w` $(v)\n",
+    "ident.txt": b"$Id$ $Id: 12 $\n",
+    "conflict.txt": b"<<<<<<< a\n=======\n>>>>>>> b\n",
+    "surrogate.bin": b"\xed\xa0\x80 and \xed\xb3\xbf",
+    "idumb.txt": b"Idumb-Task: T1-01\n",
+}
+
+
+def history(place: Path) -> GitSandbox:
+    """Every chapter is one commit or a few; the first commit is the base."""
+    repo = GitSandbox.create(place, branch="main")
+    repo.write_all({"README.md": "# Nasty\n", "kept/file.txt": "kept\n", ".gitattributes": "*.bin -text\n"})
+    repo.commit("base")
+    for chapter in CHAPTERS:
+        chapter(repo)
+    return repo
+
+
+def _commit(repo: GitSandbox, message: str) -> None:
+    repo.git("add", "--all", "--force", "--", ".")
+    repo.git("commit", "--quiet", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "-m", message)
+
+
+def _bytes(repo: GitSandbox) -> None:
+    for name, data in BYTES.items():
+        repo.write(f"bytes/{name}", data)
+    _commit(repo, "bytes of every kind")
+    for name, data in BYTES.items():
+        repo.write(f"bytes/{name}", data[::-1] + b"\0\xff\r")
+    _commit(repo, "bytes turned around")
+    for name in BYTES:
+        repo.write(f"bytes/{name}", b"")
+    _commit(repo, "bytes all gone")
+
+
+def _names(repo: GitSandbox) -> None:
+    for name in ODD_NAMES:
+        repo.write(name, os.fsencode(name) + b"\n")
+    _commit(repo, "odd names")
+    for name in ODD_NAMES:
+        repo.write(name, os.fsencode(name) + b" again\n", mode=0o755)
+    _commit(repo, "odd names, changed and made programs")
+    for name in ODD_NAMES:
+        (repo.root / name).unlink()
+    _commit(repo, "odd names gone")
+
+
+def _names_one_by_one(repo: GitSandbox) -> None:
+    for name in ODD_NAMES[:24:3]:
+        repo.write(f"one/{name}", os.fsencode(name))
+        _commit(repo, f"add {name.splitlines()[0]}")
+
+
+def _modes(repo: GitSandbox) -> None:
+    repo.write("modes/tool.sh", "#!/bin/sh\n")
+    repo.write("modes/data", "data\n", mode=0o755)
+    _commit(repo, "two modes")
+    (repo.root / "modes/tool.sh").chmod(0o755)
+    (repo.root / "modes/data").chmod(0o644)
+    _commit(repo, "modes swapped, bytes unchanged")
+    repo.write("modes/tool.sh", "#!/bin/sh\necho\n", mode=0o644)
+    _commit(repo, "mode and bytes")
+
+
+def _swaps(repo: GitSandbox) -> None:
+    repo.write("swap", "a file\n")
+    _commit(repo, "a file")
+    repo.remove("swap")
+    repo.write_all({"swap/a": "1\n", "swap/b/c": "2\n", "swap/b/d/e": "3\n"})
+    _commit(repo, "the file is a folder")
+    repo.remove("swap")
+    repo.write("swap", "a file again\n")
+    _commit(repo, "the folder is a file")
+    repo.remove("swap")
+    repo.write("swap/a/b/c/d", "deep\n")
+    _commit(repo, "deep")
+    repo.remove("swap/a")
+    repo.write("swap/a", "up\n")
+    _commit(repo, "a file where a deep folder was")
+
+
+def _renames(repo: GitSandbox) -> None:
+    repo.write_all({f"move/{n}.txt": f"{n}\n" * 50 for n in range(5)})
+    _commit(repo, "to be moved")
+    (repo.root / "move").rename(repo.root / "moved")
+    _commit(repo, "folder renamed")
+    (repo.root / "moved/0.txt").rename(repo.root / "moved/tmp")
+    (repo.root / "moved/1.txt").rename(repo.root / "moved/0.txt")
+    (repo.root / "moved/tmp").rename(repo.root / "moved/1.txt")
+    (repo.root / "moved/2.txt").rename(repo.root / "moved/TWO.txt")
+    _commit(repo, "two swapped, one in capitals")
+
+
+def _links(repo: GitSandbox) -> None:
+    repo.link("links/to-file", "../README.md")
+    repo.link("links/to-folder", "../kept")
+    repo.link("links/dangling", "no/such/place")
+    repo.link("links/absolute", "/nonexistent/place")
+    repo.link("links/odd name", "tar get\nwith newline\udcff")
+    repo.link("links/itself", "itself")
+    _commit(repo, "links")
+    for name in ("to-file", "to-folder"):
+        repo.remove(f"links/{name}")
+    repo.write("links/to-file", "now a file\n")
+    repo.write("links/to-folder/file", "now a folder\n")
+    repo.remove("links/dangling")
+    repo.link("links/dangling", "elsewhere")
+    _commit(repo, "links become file and folder, one points elsewhere")
+    repo.remove("links/to-file")
+    repo.remove("links/to-folder")
+    repo.link("links/to-file", "../README.md")
+    repo.link("links/to-folder", "../kept")
+    _commit(repo, "file and folder become links")
+    repo.remove("links/to-file")
+    repo.write("links/to-file/below", "x\n")
+    repo.remove("kept")
+    repo.link("kept", "links")
+    _commit(repo, "a link becomes a folder, and a folder of the base a link")
+    repo.remove("links")
+    _commit(repo, "links gone")
+    repo.remove("kept")
+    repo.write("kept/file.txt", "kept\n")
+    _commit(repo, "folder back")
+
+
+def _ignored(repo: GitSandbox) -> None:
+    repo.write_all({".gitignore": "*.log\nbuild/\n/secret*\n", "build/out.txt": "out\n", "a.log": "log\n"})
+    _commit(repo, "ignored files that are tracked")
+    repo.write_all({"b.log": "new\n", "build/more/x.txt": "x\n", "secret[1]": "s\n", "a.log": "log 2\n"})
+    _commit(repo, "more of them, one with brackets")
+    repo.write(".gitignore", "*\n")
+    repo.write("everything-is-ignored.txt", "x\n")
+    _commit(repo, "everything is ignored")
+    repo.write("sub/.gitignore", "!*\n")
+    repo.write("sub/inside.txt", "x\n")
+    _commit(repo, "a nested .gitignore")
+    repo.remove(".gitignore")
+    repo.remove("b.log")
+    _commit(repo, "nothing is ignored")
+    repo.write(".gitignore/file", "x\n")
+    _commit(repo, ".gitignore is a folder")
+    repo.remove(".gitignore")
+    repo.link(".gitignore", "README.md")
+    _commit(repo, ".gitignore is a link")
+    repo.remove(".gitignore")
+    repo.write(".gitignore", ".*\n!.gitignore\n")
+    _commit(repo, "dot files ignored, idumb's own with them")
+    repo.remove(".gitignore")
+    _commit(repo, "and not")
+
+
+def _subjects(repo: GitSandbox) -> None:
+    for number, subject in enumerate(SUBJECTS):
+        repo.write("subject.txt", f"{number}\n")
+        _commit(repo, subject)
+
+
+SUBJECTS = (
+    "# a heading",
+    "## Tasks",
+    "#",
+    "[x] done",
+    "- [ ] a box",
+    "T1-01: looks like a task",
+    "### T1-02: looks like one",
+    "<!-- a comment opens",
+    "a `tick",
+    "```yaml steps",
+    "--amend",
+    "fixup! x",
+    ": colon first",
+    "ends in ##",
+    "Idumb-Task: T1-99",
+    "subject\n\nIdumb-Task: T1-98\nIdumb-Run: x",
+    "ünïcödé 日本語 😀",
+    "tabs\tand\x0bodd\x0cblanks",
+    "a\u2028b\u0085c",
+    "",
+    " ",
+    "x" * 3000,
+    "---",
+    "*bold* _it_ [link](x) &amp; \\",
+    "\ufeffbom",
+    "null",
+    "comment -- check: `true`",
+)
+
+
+def _empty(repo: GitSandbox) -> None:
+    _commit(repo, "nothing changed")
+    _commit(repo, "nothing changed again")
+
+
+def _large(repo: GitSandbox) -> None:
+    repo.write("large.bin", bytes(range(256)) * (12 << 10))
+    repo.write("large.txt", "a line of text that is written often\n" * 60_000)
+    repo.write("one-line.txt", "x" * 2_000_000)
+    _commit(repo, "large files")
+    repo.write("large.txt", "another line\n" * 60_000)
+    repo.remove("large.bin")
+    _commit(repo, "large files changed")
+
+
+def _many(repo: GitSandbox) -> None:
+    repo.write_all({f"many/{n % 40}/file-{n}.txt": f"{n}\n" for n in range(3000)})
+    _commit(repo, "thousands of files")
+    for n in range(0, 3000, 2):
+        repo.remove(f"many/{n % 40}/file-{n}.txt")
+    _commit(repo, "half of them gone")
+    repo.remove("many")
+    _commit(repo, "all of them gone")
+
+
+def _attributes(repo: GitSandbox) -> None:
+    repo.write("attr/crlf.txt", "a\r\nb\r\n")
+    _commit(repo, "CRLF in the repository")
+    repo.write("attr/.gitattributes", "*.txt text\n*.dat eol=crlf\n")
+    _commit(repo, "attributes come later")
+
+
+def _everything_goes(repo: GitSandbox) -> None:
+    for entry in sorted(repo.root.iterdir()):
+        if entry.name != ".git":
+            repo.remove(entry.name)
+    _commit(repo, "everything is deleted")
+    repo.write("README.md", "# Back\n")
+    _commit(repo, "and back")
+
+
+CHAPTERS: tuple[Callable[[GitSandbox], None], ...] = (
+    _bytes,
+    _names,
+    _names_one_by_one,
+    _modes,
+    _swaps,
+    _renames,
+    _links,
+    _ignored,
+    _subjects,
+    _empty,
+    _large,
+    _many,
+    _attributes,
+    _everything_goes,
+)
