@@ -47,7 +47,7 @@ class TaskState:
     """`attempts` counts those that count; `attempt` is the number of the last one started.
 
     `base` is the task base, `left` the tree the last attempt left, `touched` the paths it changed since the base.
-    `snapshot` is the commit taken before the last attempt. `carried_from` names an earlier run.
+    `snapshot` is the commit taken before the last attempt, `accepted_commit` the one a person's acceptance made. `carried_from` names an earlier run.
     """
 
     id: str
@@ -70,6 +70,7 @@ class TaskState:
     carried_from: str | None = None
     intended: Mapping[str, Any] | None = None
     seconds: float = 0.0
+    accepted_commit: str | None = None
 
 
 @dataclass(slots=True)
@@ -266,6 +267,11 @@ def _task_status(value: str) -> Callable[[RunState, Event], None]:
     return handler
 
 
+def _task_accepted(state: RunState, event: Event) -> None:
+    _task_status(outcome.ACCEPTED)(state, event)
+    state.update(_task(event), accepted_commit=event.payload.get("commit"))
+
+
 def _task_waiting(state: RunState, event: Event) -> None:
     p = event.payload
     state.update(
@@ -354,7 +360,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "task.completed": _task_status(outcome.COMPLETED),
     "task.failed": _task_status(outcome.FAILED),
     "task.waiting": _task_waiting,
-    "task.accepted": _task_status(outcome.ACCEPTED),
+    "task.accepted": _task_accepted,
     "task.skipped": _task_status(outcome.SKIPPED),
     "task.reset": _task_reset,
     "attempt.started": _attempt_started,

@@ -196,7 +196,8 @@ def _validator(facts: _Facts, task_id: str) -> str:
 
 def _own_commit(task: TaskState) -> str:
     kept = task.checkpoint
-    return f"`{amount.short(kept.commit)}`" if kept is not None and kept.commit else "none"
+    commit = task.accepted_commit or (kept.commit if kept is not None else None)
+    return f"`{amount.short(commit)}`" if commit else "none"
 
 
 def _failed(facts: _Facts) -> list[str]:

@@ -1,6 +1,6 @@
 """This repository's own history, made into a plan and executed: every task ends in the tree of its commit.
 
-R-GIT-1 R-ROLL-1: snapshots and checkpoints on real input, and the way back and forth between them.
+R-GIT-1 R-GIT-3: snapshots and checkpoints on real input, and the way back and forth between them.
 """
 
 from __future__ import annotations
