@@ -220,7 +220,7 @@ _ANSWERS = {
 
 
 def _raise(path: str, error: sqlite3.Error) -> NoReturn:
-    code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", None))
+    code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", _BACKUP))
     raise StoreError(code, f"{message}: {path}: {error}", hint=hint, details={"path": path}) from error
 
 

@@ -84,7 +84,7 @@ def test_a_token_is_found_wherever_it_stands_in_a_long_stream(kind: str) -> None
     secret, text = sample(kind)
     data = text.encode()
     for near in (LONGEST, 2 * LONGEST):
-        for offset in range(near - len(data) - 5, near + 5, 3):
+        for offset in range(near - len(data) - 5, near + 5, 7):
             stream = Redactor().stream()
             whole = b"." * (offset - 1) + b" " + data + b"." * 100
             whole += b"." * (2 * LONGEST - len(whole))
