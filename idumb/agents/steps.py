@@ -120,6 +120,7 @@ class _Call:
     ) -> None:
         self._files = files
         self._request = request
+        self._declared = frozenset(request.allowed_paths)
         self._apply_patch = apply_patch
         self._environment = environment
         self._deadline = deadline
@@ -159,7 +160,7 @@ class _Call:
         problem = paths.problem(path)
         if problem is not None:
             return problem
-        rule = paths.protecting_rule(path, self._request.protected, self._request.allowed_paths)
+        rule = paths.protecting_rule(path, self._request.protected, self._declared)
         if rule is not None:
             return f"is protected by {rule}"
         return f"is outside the step's scope {', '.join(scope)}" if scope and not _covers(scope, path) else None

@@ -10,7 +10,7 @@ from functools import cached_property
 from idumb.app import ports
 from idumb.app.journal import Journal
 from idumb.app.services import Services
-from idumb.domain import agent, contract, ledger, paths
+from idumb.domain import agent, contract, ledger
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import Plan, Task
@@ -83,7 +83,7 @@ class Attempt:
 
     @property
     def literal_paths(self) -> tuple[str, ...]:
-        return tuple(p for p in ledger.written_paths(self.task.files) if not paths.has_wildcard(p))
+        return ledger.named_paths(self.task.files)
 
     def ended(self, result: str, reason: str) -> Attempt:
         return dataclasses.replace(self, outcome=result, reason=reason)

@@ -95,12 +95,13 @@ def record_interruption(bench: Bench, task: Task) -> None:
     services = bench.services
     ref = attempt_ref(services, bench.run, task.id, known.attempt, "interrupted")
     declared = ledger.written_paths(task.files)
-    also = tuple(p for p in declared if not paths.has_wildcard(p))
-    kept = services.trees.snapshot(ref, f"{task.id}, attempt {known.attempt}, interrupted", also)
+    reason = f"{task.id}, attempt {known.attempt}, interrupted"
+    kept = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
     here = bench.workspace.kind == "here"
     changed = services.trees.changes(known.base, kept.tree) if here else ()
     touched = [c.path for c in changed if paths.matches_any(c.path, declared)]
-    others = [c.path for c in changed if c.path not in set(touched) and not paths.matches_any(c.path, paths.OWN_FILES)]
+    attributed = {*touched}
+    others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     bench.journal.write(
         bench.journal.event(
             "attempt.interrupted",

@@ -93,6 +93,14 @@ def written_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(claim.path for claim in written_claims(files or ())))
 
 
+def named_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
+    """The written paths that can be the name of one file, which counts even where git ignores it.
+
+    `pages/[id].tsx` is a glob and a name; a star is hardly ever part of a name.
+    """
+    return tuple(path for path in written_paths(files) if "*" not in path and not path.endswith("/"))
+
+
 def compare(
     files: Iterable[FileClaim] | None,
     changes: Sequence[Change],
