@@ -11,6 +11,8 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import pygit2
+
 from idumb.app.ports import CommitAttempt
 from idumb.git import durable, program, refs
 from idumb.git.discover import Repository
@@ -26,13 +28,20 @@ class _Index(NamedTuple):
 
 
 def make(
-    place: Repository, paths: Sequence[str], message: str, *, hooks: bool, allow_empty: bool, branch: str | None
+    place: Repository,
+    repository: pygit2.Repository,
+    paths: Sequence[str],
+    message: str,
+    *,
+    hooks: bool,
+    allow_empty: bool,
+    branch: str | None,
 ) -> CommitAttempt:
     """The commit, or git's words; then the index is as it was."""
     chosen = _committable(place.root, paths)
     if isinstance(chosen, str):
         return CommitAttempt(None, chosen)
-    index = _add_new(place, chosen)
+    index = _add_new(place, repository, chosen)
     if isinstance(index, str):
         return CommitAttempt(None, index)
     result = program.write(
@@ -42,8 +51,7 @@ def make(
         _take_back(place, index)
         return CommitAttempt(None, result.words or f"git commit ended with status {result.status}")
     _sync(place, branch)
-    made = program.output(place.root, ["rev-parse", "--verify", "HEAD"]).decode("ascii").strip()
-    return CommitAttempt(made, result.words)
+    return CommitAttempt(str(repository.head.target), result.words)
 
 
 def _arguments(paths: Sequence[str], message: str, *, allow_empty: bool) -> list[str]:
@@ -75,14 +83,14 @@ def _joined(paths: Iterable[str]) -> bytes:
     return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
 
 
-def _add_new(place: Repository, paths: Sequence[str]) -> _Index | str:
+def _add_new(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> _Index | str:
     """Announce files that the index lacks; git's words when that fails.
 
     Paths that are in neither work tree nor index nor HEAD are refused by git itself.
     """
     if not paths:
         return _Index(None, None)
-    known = _in_index(place.root, paths)
+    known = _in_index(place.root, repository, paths)
     new = [path for path in paths if path not in known and os.path.lexists(os.path.join(place.root, path))]
     before = _read_index(place)
     if not new:
@@ -93,11 +101,14 @@ def _add_new(place: Repository, paths: Sequence[str]) -> _Index | str:
     return _Index(before, _read_index(place))
 
 
-def _in_index(root: str, paths: Sequence[str]) -> frozenset[str]:
-    # Many paths do not fit on a command line; then the whole index is cheaper than many questions.
-    chosen = ["--", *paths] if len(paths) <= 200 else []
-    listed = program.output(root, ["ls-files", "-z", *chosen])
-    return frozenset(os.fsdecode(path) for path in listed.split(b"\0") if path)
+def _in_index(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> frozenset[str]:
+    """Those of the paths that the index knows. Libgit2 starts no process, but reads no split index."""
+    try:
+        repository.index.read()
+        return frozenset(path for path in paths if path in repository.index)
+    except (pygit2.GitError, OSError, UnicodeError):
+        listed = program.output(root, ["ls-files", "-z"])
+        return frozenset(os.fsdecode(path) for path in listed.split(b"\0") if path)
 
 
 def _read_index(place: Repository) -> bytes | None:

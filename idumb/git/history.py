@@ -69,7 +69,15 @@ class GitHistory:
         present = self._head_commit()
         if present != expected_head:
             return CommitAttempt(None, _moved(expected_head, present))
-        made = commit.make(self._place, paths, message, hooks=hooks, allow_empty=allow_empty, branch=self._branch_ref())
+        made = commit.make(
+            self._place,
+            self.repository,
+            paths,
+            message,
+            hooks=hooks,
+            allow_empty=allow_empty,
+            branch=self._branch_ref(),
+        )
         if made.commit is None:
             return made
         parents = [str(oid) for oid in self.repository[made.commit].peel(pygit2.Commit).parent_ids]

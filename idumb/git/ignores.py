@@ -11,35 +11,76 @@ from idumb.git.discover import Repository
 Signature = tuple[tuple[int, ...] | None, ...]
 
 
+# So many questions are answered by looking into the raw index; with more, parsing it is cheaper.
+_RAW_QUESTIONS = 64
+
+
 class Tracked:
-    """The paths of the index, read again only when asked for after the index file changed."""
+    """The paths of the index. Git lists them only when the raw bytes of the index cannot rule a path out."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._signature: Signature | None = None
-        self.paths: frozenset[str] = frozenset()
-        self.folders: frozenset[str] = frozenset()
-        self.submodules: dict[str, bytes] = {}
+        self._raw: bytes | None = None
+        self._asked = 0
+        self._paths: frozenset[str] = frozenset()
+        self._folders: frozenset[str] = frozenset()
+        self._submodules: dict[str, str] = {}
 
     def signature(self) -> Signature:
         return signature([os.path.join(self._repository.git_dir, "index")])
 
     def refresh(self) -> None:
+        """Look whether the index changed. To be called before questions are asked."""
         present = self.signature()
         if present != self._signature:
-            self._load()
+            self._raw = self._read()
+            self._asked = 0
+            if self._raw is None:
+                self._load()
             self._signature = present
 
     def holds(self, path: str) -> bool:
         """Whether a tracked file is at or below this path."""
-        return path in self.paths or path in self.folders
+        if self._ruled_out(path, b"\0", b"/"):
+            return False
+        return path in self._paths or path in self._folders
+
+    def holds_below(self, path: str) -> bool:
+        return not self._ruled_out(path, b"/") and path in self._folders
+
+    def submodule(self, path: str) -> str | None:
+        """The commit that the index records for a submodule at this path."""
+        return None if self._ruled_out(path, b"\0") else self._submodules.get(path)
+
+    def _ruled_out(self, path: str, *ends: bytes) -> bool:
+        if self._raw is None:
+            return False
+        self._asked += 1
+        name = os.fsencode(path)
+        if self._asked <= _RAW_QUESTIONS and not any(name + end in self._raw for end in ends):
+            return True
+        self._raw = None
+        self._load()
+        return False
+
+    def _read(self) -> bytes | None:
+        """The index, where it holds whole paths: versions 2 and 3, not split in two files."""
+        try:
+            with open(os.path.join(self._repository.git_dir, "index"), "rb") as stream:
+                data = stream.read()
+        except FileNotFoundError:
+            return b""
+        return data if data[4:8] in {b"\0\0\0\2", b"\0\0\0\3"} and b"link" not in data else None
 
     def _load(self) -> None:
         rows = program.output(self._repository.root, ["ls-files", "-s", "-z"]).split(b"\0")
         pairs = [row.partition(b"\t")[::2] for row in rows if row]
-        self.submodules = {os.fsdecode(path): meta[7:47] for meta, path in pairs if meta.startswith(b"160000")}
-        self.paths = frozenset(os.fsdecode(path) for _, path in pairs)
-        self.folders = frozenset(_folders(self.paths))
+        self._submodules = {
+            os.fsdecode(path): meta[7:47].decode("ascii") for meta, path in pairs if meta.startswith(b"160000")
+        }
+        self._paths = frozenset(os.fsdecode(path) for _, path in pairs)
+        self._folders = frozenset(_folders(self._paths))
 
 
 def _folders(paths: Iterable[str]) -> set[str]:

@@ -98,7 +98,7 @@ class Scanner:
     def _walk(self) -> bytes:
         walk = _Walk(self._place, self.top, self._base, self._forced)
         walk.known()
-        if walk.rules_changed:
+        if self._hash_rules(walk) or walk.rules_changed:
             self._reconsider()
             walk = _Walk(self._place, self.top, self._base, self._forced)
             walk.known()
@@ -110,6 +110,17 @@ class Scanner:
             return self._finish(self._walk_again())
         return self._finish(walk)
 
+    def _hash_rules(self, walk: _Walk) -> bool:
+        """Whether a known .gitignore holds other rules than before; a new stat alone is no reason to ask again."""
+        rules = [item for item in walk.changed if item[2] == ".gitignore"]
+        if not rules:
+            return False
+        before = [folder.files[name][5] for folder, _, name in rules]
+        now = self._filesystem_time()
+        for folder, prefix, name in rules:
+            self._hash(folder, prefix, name, now)
+        return before != [folder.files.get(name, _UNKNOWN)[5] for folder, _, name in rules]
+
     def _walk_again(self) -> _Walk:
         walk = _Walk(self._place, self.top, self._base, self._forced)
         walk.known()
@@ -118,7 +129,7 @@ class Scanner:
         return walk
 
     def _finish(self, walk: _Walk) -> bytes:
-        now = self._filesystem_time()
+        now = self._filesystem_time() if walk.changed else 0
         for folder, prefix, name in walk.changed:
             self._hash(folder, prefix, name, now)
         return self._write(walk.visited)
@@ -291,12 +302,6 @@ class _Walk:
 
     def _file_changed(self, folder: Folder, prefix: str, name: str) -> None:
         self.changed.append((folder, prefix, name))
-        self._note_rules(folder, name)
-
-    def _note_rules(self, folder: Folder, name: str) -> None:
-        # A racy file (-1) is hashed again although nothing changed; its rules are the same.
-        if name == ".gitignore" and folder.files.get(name, _UNKNOWN)[0] != -1:
-            self.rules_changed = True
 
     def _gone(self, folder: Folder, name: str) -> None:
         if name == ".gitignore":
@@ -352,13 +357,14 @@ class _Walk:
 
     def _nested(self, folder: Folder, prefix: str, name: str, tracked: ignores.Tracked) -> bool:
         path = prefix + name
-        if path not in tracked.submodules:
+        recorded = tracked.submodule(path)
+        if recorded is None:
             folder.links.pop(name, None)
-            if path in tracked.folders or not os.path.lexists(f"{self._base}{path}/.git"):
+            if not os.path.lexists(f"{self._base}{path}/.git") or tracked.holds_below(path):
                 return False
             folder.skipped[name] = "a repository of its own"
             return True
-        commit = checked_out(self._base + path) or os.fsdecode(tracked.submodules[path])
+        commit = checked_out(self._base + path) or recorded
         row = tree_objects.line(tree_objects.SUBMODULE, name, bytes.fromhex(commit))
         if folder.links.get(name) != row:
             folder.links[name] = row

@@ -26,6 +26,10 @@ class Writer:
         self._pending: set[str] = set()
 
     def blob(self, data: bytes) -> bytes:
+        oid = pygit2.hash(data)
+        if oid in self._odb and not os.path.exists(self._path(str(oid))):
+            # Packed: libgit2 would touch the whole pack file for every object that it finds there.
+            return oid.raw
         return self._note(self._repository.create_blob(data))
 
     def stream(self, source: IOBase) -> bytes:
@@ -43,10 +47,13 @@ class Writer:
     def flush(self) -> None:
         """Force all that was written. An object that was there before is forced too: its writer may not have."""
         names, self._pending = self._pending, set()
-        files = [path for name in names if os.path.exists(path := os.path.join(self._folder, name[:2], name[2:]))]
+        files = [path for name in names if os.path.exists(path := self._path(name))]
         folders = {os.path.dirname(path) for path in files}
         if files:
             durable.force([*files, *folders, self._folder])
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name[:2], name[2:])
 
     def _note(self, oid: pygit2.Oid) -> bytes:
         self._pending.add(str(oid))

@@ -241,3 +241,13 @@ def test_a_commit_in_a_linked_worktree_moves_its_own_branch(sandbox: GitSandbox,
     (tmp_path / "side/a").write_text("1")
     made = commit(GitHistory(discover.find(str(tmp_path / "side"))), ["a"])
     assert sandbox.refs("refs/heads/") == {"refs/heads/main": first, "refs/heads/side": made.commit}
+
+
+@pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
+def test_other_formats_of_the_index_work(sandbox: GitSandbox, history: GitHistory, options: tuple[str, ...]) -> None:
+    sandbox.write_all({"a": "1", "b": "1"})
+    sandbox.commit()
+    sandbox.git("update-index", *options)
+    sandbox.write_all({"a": "2", "b": "2", "na\udcff": "1"})
+    assert commit(history, ["a", "na\udcff"]).commit
+    assert sandbox.status() == [" M b"]

@@ -339,3 +339,15 @@ def test_scanning_in_sparse_checkouts_holds_what_is_there(sandbox: GitSandbox, t
     before = trees.scan()
     sandbox.write("in/a", "3")
     assert [change.path for change in trees.changes(before, trees.scan())] == ["in/a"]
+
+
+@pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
+def test_other_formats_of_the_index_are_understood(
+    sandbox: GitSandbox, trees: GitTrees, options: tuple[str, ...]
+) -> None:
+    sandbox.write_all({"build/kept": "k", "build/out": "o", "build/kept2": "k", ".gitignore": "build/\n"})
+    sandbox.git("add", "-f", "build/kept")
+    sandbox.git("update-index", *options)
+    assert names(sandbox, trees.scan()) == [".gitignore", "build/kept"]
+    sandbox.git("add", "-f", "build/kept2")
+    assert names(sandbox, trees.scan()) == [".gitignore", "build/kept", "build/kept2"]

@@ -255,6 +255,7 @@ def test_every_object_and_ref_of_a_snapshot_is_forced_to_disk(sandbox: GitSandbo
 
 
 def test_the_folder_of_idumb_is_private(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1")
     trees.scan()
     mode = (sandbox.git_dir / "idumb/worktrees/main").stat().st_mode
     assert stat.S_IMODE(mode) == 0o700
