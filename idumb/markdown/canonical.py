@@ -234,7 +234,7 @@ def _duration(text: str, nested: str, common: Shared, at: int, line: int) -> int
 
 
 def _name(text: str, nested: str, common: Shared, at: int, line: int) -> str:
-    if not _NAME.fullmatch(_inline(text)):
+    if not _NAME.fullmatch(_inline(text)) or text.casefold() in {"none", "-"}:
         raise _Unusual
     return text
 

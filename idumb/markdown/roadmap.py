@@ -9,6 +9,7 @@ from typing import Any
 
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
 _TEXT = re.compile(rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE)
+_BOX = re.compile(r"\[.\]\s*")
 _CELL = re.compile(rf"(?:Phase\s+)?({_NUMBER})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
 
 
@@ -35,15 +36,15 @@ def read(text: str) -> tuple[Phase, ...]:
     return tuple(found.values())
 
 
-def _named(blocks: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _named(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:
     for block in blocks:
         kind = block["type"]
-        if kind in {"heading", "block_text", "paragraph"}:
+        if kind == "heading" or (listed and kind in {"block_text", "paragraph"}):
             yield from _from_text(_headline(block), heading=kind == "heading")
         elif kind == "table_row":
             yield from _from_row([_words(cell).strip() for cell in block["children"]])
         elif kind in {"list", "list_item", "table", "table_body", "block_quote"}:
-            yield from _named(block["children"])
+            yield from _named(block["children"], listed=listed or kind == "list_item")
 
 
 def _from_text(text: str, *, heading: bool) -> Iterator[tuple[str, str]]:
@@ -64,8 +65,10 @@ def _title(text: str) -> str:
 
 
 def _headline(token: dict[str, Any]) -> str:
-    """The text of a block, or the part in bold where it begins so."""
+    """The text of a block, or the part in bold where it begins so, but for a box."""
     children = token.get("children") or []
+    if children and children[0]["type"] == "text" and _BOX.fullmatch(_words(children[0])):
+        children = children[1:]
     return _words(children[0] if children and children[0]["type"] == "strong" else token)
 
 

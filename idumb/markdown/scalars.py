@@ -83,6 +83,9 @@ def chosen(text: Text, label: str, choices: tuple[str, ...], problems: Problems)
 
 
 def name(value: Value, problems: Problems) -> str | None:
+    """The name of a role binding; `none` leaves the choice to the plan."""
+    if value.is_none:
+        return None
     text = single(value, problems, "a name")
     if text is None:
         return None

@@ -1,0 +1,88 @@
+"""Phases as folders, plans as files, and what a roadmap names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from idumb.markdown import phases, roadmap
+
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+
+
+@pytest.mark.parametrize(
+    ("phase", "folders"),
+    [
+        ("1", ["1"]),
+        ("1", ["01"]),
+        ("1", ["01-name"]),
+        ("01", ["1-name"]),
+        ("06.1", ["06.1-urgent"]),
+        ("6.1", ["06.1"]),
+        ("9b", ["09b-report"]),
+        ("0", ["00-ground"]),
+    ],
+)
+def test_a_phase_is_found_in_the_ways_people_name_its_folder(phase: str, folders: list[str]) -> None:
+    """R-PLAN-11."""
+    others = ["10", "11-x", "6", "1.1", "2-1", "README.md", "archive-1"]
+    assert phases.matching_folders([*others, *folders], phase) == folders
+
+
+def test_two_folders_of_one_phase_are_both_named() -> None:
+    assert phases.matching_folders(["01-name", "1", "2"], "1") == ["1", "01-name"]
+    assert phases.matching_folders(["2"], "1") == []
+
+
+def test_plan_files_come_in_natural_order() -> None:
+    names = ["10-PLAN.md", "2-PLAN.md", "01-02-PLAN.md", "PLAN.md", "01-SUMMARY.md", "plan.md", ".x-PLAN.md"]
+    assert phases.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
+
+
+ROADMAP = """# Roadmap
+
+## Phases
+
+- [x] **Phase 1: Ground** - what it rests on
+- [ ] Phase 2: Walls — and windows
+
+### Phase 06.1: Urgent repair
+
+Phase 9 is only mentioned.
+
+| Phase | State |
+|-------|-------|
+| 3. Roof | open |
+| 4 | Garden |
+
+## Phase 1: Ground
+
+```
+## Phase 8: an example
+```
+"""
+
+
+def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
+    """R-PLAN-11."""
+    assert [(p.number, p.title, p.line) for p in roadmap.read(ROADMAP)] == [
+        ("1", "Ground", 5),
+        ("2", "Walls", 6),
+        ("06.1", "Urgent repair", 8),
+        ("3", "Roof", 14),
+        ("4", "Garden", 15),
+    ]
+
+
+def test_a_roadmap_of_any_shape_is_no_error() -> None:
+    assert roadmap.read("") == ()
+    assert roadmap.read("nothing\n\n| a |\n") == ()
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}")
+def test_roadmaps_that_people_wrote_are_read() -> None:
+    files = sorted(p for p in CORPUS.rglob("*ROADMAP*.md") if p.is_file())
+    named = [bool(roadmap.read(p.read_text(encoding="utf-8", errors="replace"))) for p in files]
+    assert len(named) > 20
+    assert sum(named) > len(named) // 2

@@ -1,0 +1,105 @@
+"""mistune as the slow oracle: both must see the same headings, fences and top-level lists, on the same lines.
+
+Left out on purpose: documents with HTML comments, which plans read in their own way (a comment ends no list); a
+byte-order mark, which mistune takes for text; items of bare YAML lists, which are lists to mistune; documents that
+the scanner refuses (a fence that is never closed, nesting without end). And one difference where mistune is not
+CommonMark: a line with a lone tag that is no HTML element (`<verification>`) begins an HTML block that runs to the next
+blank line, and mistune reads the lines behind it as Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import mistune
+import pytest
+
+from idumb.markdown import blocks
+from idumb.markdown.nodes import Canonical, Fence, Heading, Items, YamlItem
+from idumb.markdown.problems import Problems
+from idumb.markdown.source import Source
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+_LONE_TAG = re.compile(r"^ {0,3}</?[A-Za-z][\w-]*>[ \t]*\n[ \t]*\S", re.MULTILINE)
+_FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+
+Seen = list[tuple[str, str, int]]
+
+
+class _Placed(mistune.BlockParser):
+    """Notes for every top-level block the line on which it begins."""
+
+    def parse_method(self, m: re.Match[str], state: mistune.BlockState) -> int | None:
+        before = len(state.tokens)
+        end = super().parse_method(m, state)
+        if state.parent is None:
+            line = state.src.count("\n", 0, m.start())
+            for token in state.tokens[before:]:
+                token.setdefault("line", line)
+        return end
+
+
+def mistune_sees(text: str) -> Seen:
+    state = mistune.BlockState()
+    state.process(text if text.endswith("\n") else text + "\n")
+    _Placed().parse(state)
+    seen: Seen = []
+    for token in state.tokens:
+        kind = token["type"]
+        if kind == "heading" and token.get("style") != "setext":
+            seen.append(("heading", str(token["attrs"]["level"]), token["line"]))
+        elif kind == "block_code" and token.get("style") == "fenced":
+            seen.append(("fence", str(token.get("attrs", {}).get("info", "")).strip(), token["line"]))
+        elif kind == "list":
+            seen.append(("list", f"{token['bullet']} {len(token['children'])}", token["line"]))
+    return seen
+
+
+def scanner_sees(text: str) -> Seen:
+    source = Source(text, "x")
+    seen: Seen = []
+    for block in blocks.scan(source, 0, Problems(source), quick=False):
+        assert not isinstance(block, Canonical)
+        if isinstance(block, Heading) and source.lines[block.line].lstrip(" ").startswith("#"):
+            seen.append(("heading", str(block.level), block.line))
+        elif isinstance(block, Fence):
+            seen.append(("fence", block.info, block.line))
+        elif isinstance(block, Items):
+            seen.append(("list", f"{block.marker} {len(block.children)}", block.line))
+    return seen
+
+
+def comparable(data: bytes) -> str | None:
+    """The text that both may be asked about, or None."""
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    text = _FRONTMATTER.sub("", text)
+    if "<!--" in text:
+        return None
+    source = Source(text, "x")
+    problems = Problems(source)
+    found = blocks.scan(source, 0, problems, quick=False)
+    return None if problems.findings or any(isinstance(b, YamlItem) for b in found) else text
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_scanner_and_mistune_agree_on_a_case(path: Path) -> None:
+    text = comparable(path.read_bytes())
+    if text is not None:
+        assert scanner_sees(text) == mistune_sees(text)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}: plans that people wrote are not compared")
+def test_scanner_and_mistune_agree_on_plans_that_people_wrote() -> None:
+    different: list[str] = []
+    compared = 0
+    for path in sorted(p for p in CORPUS.rglob("*.md") if p.is_file())[::4]:
+        text = comparable(path.read_bytes())
+        if text is None or _LONE_TAG.search(text):
+            continue
+        compared += 1
+        if scanner_sees(text) != mistune_sees(text):
+            different.append(str(path))
+    assert not different
+    assert compared > 100

@@ -1,0 +1,122 @@
+"""Nothing that can stand in a file makes the parser raise, and the quick way never differs from the general one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from idumb.domain.plan import Plan
+from idumb.markdown import plan_parser
+
+HEAD = """---
+type: plan
+phase: "1"
+plan: "01"
+title: T
+goal: G
+requirements: {REQ-1: One, REQ-2: Two}
+---
+
+## Tasks
+
+"""
+LINES = st.sampled_from(
+    [
+        *["### T1-01: A", "### T1-02: B", "#### Group", "## Notes", "Some text.", "", "", "", "- **Estimate:** 30m"],
+        *[
+            "- **Requirements:** REQ-1, REQ-2",
+            "- **Depends on:** none",
+            "- **Depends on:** T1-02, T1-03",
+            "- **Files:**",
+        ],
+        *["  - create `a.py`", "  - modify `b.py`, `c.py`", "- **Files:** read `d.py`", "- **Acceptance:**"],
+        *["  - [ ] it is so — check: `make`", "  - [ ] a — b — human", "  - [ ] plain", "  - [ ] `x -- y` — verify"],
+        *[
+            "  - [x] done",
+            "  - [ ] AC-2: two — human",
+            "- **Verify:** `make`",
+            "- **Verify:** `a`, `b`",
+            "- **Tests:**",
+        ],
+        *[
+            "  - `pytest` — fails before, passes after: it works",
+            "- **Priority:** high",
+            "- [ ] T1-04 Box",
+            "  wrapped",
+        ],
+        *["- id: T1-05", "  title: Listed", "```yaml steps", "- {tool: run, intent: i, arguments: {command: x}}"],
+        *["```", "<!-- c -->", "<!--", "-->", "> quote", "- bullet", "1. one", "\t- tab", "    code", "---", "<div>"],
+        *["- **Builder:** codex", "- **Change:** breaking", "- Timeout: 2h", "- **Estimate:** ", "  - [ ]  two", "\r"],
+    ]
+)
+
+
+@settings(max_examples=400)
+@given(st.lists(LINES, max_size=25))
+def test_quick_and_general_way_agree_on_plans_put_together_at_random(lines: list[str]) -> None:
+    data = (HEAD + "\n".join(lines) + "\n").encode()
+    assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", quick=False)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=300))
+def test_any_text_gives_a_plan_or_findings(text: str) -> None:
+    for whole in (text, HEAD + text, "---\n" + text + "\n---\n", HEAD + "```yaml task\n" + text + "\n```\n"):
+        parsed = plan_parser.parse(whole.encode("utf-8", "replace"), "p")
+        assert parsed.plan or parsed.findings
+
+
+@settings(max_examples=100)
+@given(st.binary(max_size=200))
+def test_any_bytes_give_findings(data: bytes) -> None:
+    parsed = plan_parser.parse(data, "p")
+    assert parsed.plan is None
+    assert parsed.findings
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "`" * 5000 + " " + "`` " * 5000,
+        "[" * 30000,
+        "- " * 20000,
+        "> " * 20000,
+        "<!-- " * 5000,
+        "```yaml task\n" + "[" * 20000 + "\n```",
+        "```json steps\n" + "[" * 20000 + "\n```",
+        "```yaml steps\n- " + '{"a":' * 20000 + "\n```",
+        "### T1-01: A\n\n- Acceptance:\n  - [ ] " + "— " * 20000,
+        "### T1-01: A\n\n- Files: " + "'" * 20000,
+        "### T1-01: A\n\n- Files: " + "`a`, " * 10000,
+        "### T1-01: A\n\n- " + "x" * 60000 + ": y",
+        "### " + "#" * 60000,
+        "* " + "* " * 30000 + "x",
+        "### T1-01: A\n\n" + "a\n" * 20000,
+    ],
+    ids=range(15),
+)
+def test_hostile_text_is_read_in_time(body: str) -> None:
+    """The time limit of the test is the assertion."""
+    parsed = plan_parser.parse((HEAD + body + "\n").encode(), "p")
+    assert parsed.findings
+
+
+def test_a_plan_of_more_than_32_mib_is_refused_unread() -> None:
+    parsed = plan_parser.parse(b"x" * (32 * 1024 * 1024 + 1), "p")
+    assert [f.code for f in parsed.findings] == ["plan.too-large"]
+
+
+def task(number: int) -> str:
+    return f"### T1-{number:02d}: A\n\n- **Acceptance:**\n  - [ ] a — human\n\n"
+
+
+def plan_with(count: int) -> Plan | None:
+    return plan_parser.parse((HEAD + "".join(map(task, range(1, count + 1)))).encode(), "p").plan
+
+
+def test_ten_thousand_tasks_are_read_and_one_more_is_refused() -> None:
+    plan = plan_with(10_000)
+    assert plan
+    assert len(plan.tasks) == 10_000
+    assert plan_with(10_001) is None

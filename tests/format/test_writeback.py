@@ -1,0 +1,126 @@
+"""Edits by span change what they name and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.domain.errors import InputError
+from idumb.domain.plan import Plan, Span
+from idumb.markdown import plan_parser, writeback
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+SHAPE = CASES[0].with_name("common-shape.md")
+
+
+def plan_of(data: bytes) -> tuple[Plan, str]:
+    parsed = plan_parser.parse(data, "case.md")
+    assert parsed.plan, parsed.findings
+    return parsed.plan, parsed.text
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_plan_is_written_back_byte_for_byte(path: Path) -> None:
+    """R-PLAN-1."""
+    data = path.read_bytes()
+    parsed = plan_parser.parse(data, "case.md")
+    if not any(f.code == "plan.not-utf-8" for f in parsed.findings):
+        assert writeback.encode(writeback.edit(parsed.text, [])) == data
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_every_span_lies_on_its_line_and_inside_its_task(path: Path) -> None:
+    parsed = plan_parser.parse(path.read_bytes(), "case.md")
+    for task in parsed.plan.tasks if parsed.plan else ():
+        assert task.span
+        for span in task.spans.values():
+            assert task.span.start <= span.start <= span.end
+            assert parsed.text[: span.start].count("\n") + 1 == span.line
+
+
+def test_one_field_is_replaced_and_every_other_byte_stays() -> None:
+    """R-PLAN-1."""
+    data = SHAPE.read_bytes()
+    plan, text = plan_of(data)
+    changed = writeback.replace_field(text, plan.tasks[0].spans, "estimate", "2h")
+    assert changed.encode() == data.replace(b"**Estimate:** 30m", b"**Estimate:** 2h")
+    assert plan_of(changed.encode())[0].tasks[0].estimate == 7200
+
+
+def test_a_nested_value_is_replaced_as_a_whole() -> None:
+    plan, text = plan_of(SHAPE.read_bytes())
+    changed = writeback.replace_field(text, plan.tasks[0].spans, "files", "- read `a.py`\n  - delete `b.py`")
+    claims = plan_of(changed.encode())[0].tasks[0].files
+    assert [(c.verb, c.path) for c in claims or ()] == [("read", "a.py"), ("delete", "b.py")]
+
+
+def test_new_text_takes_the_line_ends_of_the_plan() -> None:
+    plan, text = plan_of(SHAPE.read_bytes().replace(b"\n", b"\r\n"))
+    changed = writeback.replace_field(text, plan.tasks[0].spans, "files", "- read `a.py`\n  - read `b.py`")
+    assert changed.count("\n") == changed.count("\r\n")
+    assert plan_of(changed.encode())[0].tasks[0].files
+
+
+def test_a_byte_order_mark_is_kept() -> None:
+    data = b"\xef\xbb\xbf" + SHAPE.read_bytes()
+    plan, text = plan_of(data)
+    changed = writeback.replace_field(text, plan.spans, "title", "New")
+    assert changed.encode() == data.replace(b"title: T\n", b"title: New\n")
+
+
+def test_text_is_put_behind_a_span() -> None:
+    plan, text = plan_of(SHAPE.read_bytes())
+    span = plan.tasks[0].span
+    assert span
+    changed = writeback.insert_after(text, span, "\n- **Priority:** high")
+    assert plan_of(changed.encode())[0].tasks[0].priority == "high"
+
+
+def test_edits_that_overlap_or_lie_outside_are_refused() -> None:
+    with pytest.raises(InputError, match="overlap"):
+        writeback.edit("abcdef", [(Span(0, 3, 1), "x"), (Span(2, 4, 1), "y")])
+    with pytest.raises(InputError, match="inside"):
+        writeback.edit("abc", [(Span(2, 9, 1), "x")])
+
+
+@st.composite
+def texts_with_edits(draw: st.DrawFn) -> tuple[str, list[tuple[Span, str]]]:
+    text = draw(st.text(max_size=60))
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    pairs = zip(cuts[::2], cuts[1::2], strict=False)
+    return text, [(Span(a, b, 1), draw(st.text(max_size=5))) for a, b in pairs]
+
+
+@given(texts_with_edits())
+def test_what_lies_between_edits_stays(example: tuple[str, list[tuple[Span, str]]]) -> None:
+    text, edits = example
+    changed = writeback.edit(text, edits)
+    position = at = 0
+    for span, new in edits:
+        kept = text[position : span.start]
+        assert changed[at : at + len(kept)] == kept
+        at += len(kept)
+        assert changed[at : at + len(new)] == new
+        at += len(new)
+        position = span.end
+    assert changed[at:] == text[position:]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}: plans that people wrote are not read")
+def test_plans_that_people_wrote_are_read_without_raising_and_written_back() -> None:
+    """R-PLAN-1, R-PLAN-5: as they are, and every third with a frontmatter that makes it ours."""
+    head = b'---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
+    count = 0
+    for number, path in enumerate(sorted(p for p in CORPUS.rglob("*.md") if p.is_file())):
+        data = path.read_bytes()
+        for whole in (data, head + data) if number % 3 == 0 else (data,):
+            parsed = plan_parser.parse(whole, "case.md")
+            assert parsed.plan or parsed.findings
+            if not any(f.code == "plan.not-utf-8" for f in parsed.findings):
+                assert writeback.encode(writeback.edit(parsed.text, [])) == whole
+        count += 1
+    assert count > 1000
