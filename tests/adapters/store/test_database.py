@@ -322,8 +322,8 @@ KILLED = WRITER.replace('print("done")', "").replace(
 )
 
 
-def test_what_was_appended_before_a_kill_is_there_afterwards(opened: OpenedLog) -> None:
-    """R-LOG-6."""
+def appended_until_killed(opened: OpenedLog, number: int) -> int:
+    """Kill a writer while it is at event `number` of its own or later; how many events are known to be durable."""
     writer = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(opened.folder), "main", "0"],
         env={**os.environ, "PYTHONPATH": str(source.ROOT)},
@@ -332,11 +332,31 @@ def test_what_was_appended_before_a_kill_is_there_afterwards(opened: OpenedLog) 
     )
     assert writer.stdout is not None
     # The number is printed before the append, so the one before it is durable.
-    last = next(int(line) for line in writer.stdout if int(line) >= 40)
+    last = next(int(line) for line in writer.stdout if int(line) >= number)
     writer.kill()
     writer.communicate()
+    return last
+
+
+def test_what_was_appended_before_a_kill_is_there_afterwards(opened: OpenedLog) -> None:
+    """R-LOG-6."""
+    durable = appended_until_killed(opened, 40)
     found = opened.log.verify()
     assert found.broken_at is None
-    assert found.count >= last
+    assert found.count >= durable
     fence = opened.owner.acquire("next")
     opened.append(fence)
+
+
+@pytest.mark.torture
+def test_a_hundred_kills_lose_no_event_and_break_no_chain(opened: OpenedLog) -> None:
+    """R-LOG-6: each writer goes on with what the one before it left."""
+    chosen = random.Random(20260102)
+    count = 0
+    for _ in range(100):
+        count += appended_until_killed(opened, chosen.randrange(60))
+        found = opened.log.verify()
+        assert found.broken_at is None
+        assert found.count >= count
+        count = found.count
+        opened.close()
