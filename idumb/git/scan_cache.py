@@ -14,7 +14,8 @@ import pygit2
 from idumb.domain import errors
 from idumb.git import refs
 from idumb.git.discover import Repository
-from idumb.git.scanner import Folder, Scanner
+from idumb.git.folder import Folder
+from idumb.git.scanner import Scanner
 from idumb.git.writer import Writer
 
 # marshal reads only what the same Python wrote; another one starts anew.

@@ -19,7 +19,7 @@ from idumb.app.ports import Snapshot
 from idumb.domain import errors
 from idumb.git import comparing, ignores, refs, tree_objects
 from idumb.git.discover import Repository
-from idumb.git.scanner import Folder
+from idumb.git.folder import Folder
 from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
 from idumb.git.writer import Writer
 
