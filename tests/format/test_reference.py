@@ -1,0 +1,40 @@
+"""The reference page keeps up with the parser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from idumb.markdown import labels, plan_parser, steps
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "plan-format.md").read_text(encoding="utf-8")
+_KINDS = "plan|task|field|criterion|box|fence|comment|yaml|json|steps?|command|test|condition|interface|limits|rollback"
+_CODE = re.compile(rf'"((?:{_KINDS}|option|handoff|files)\.[a-z0-9-]+)"')
+
+
+def test_every_code_of_a_finding_is_on_the_page() -> None:
+    # The folder reader's own errors are no findings of a plan.
+    sources = [p for p in (ROOT / "idumb" / "markdown").glob("*.py") if p.stem not in {"plan_files", "configuration"}]
+    used = {code for path in sources for code in _CODE.findall(path.read_text(encoding="utf-8"))}
+    assert len(used) > 90
+    assert not {code for code in used if f"`{code}`" not in PAGE}
+
+
+def test_every_label_and_tool_is_on_the_page() -> None:
+    for spellings in labels.FIELDS.values():
+        for spelling in spellings:
+            assert spelling in PAGE
+    for tool, arguments in steps.TOOLS.items():
+        for word in (tool, *arguments):
+            assert f"`{word}`" in PAGE
+
+
+def test_the_example_on_the_page_is_a_plan() -> None:
+    example = re.search(r"^````markdown\n(.*?)^````$", PAGE, re.MULTILINE | re.DOTALL)
+    assert example
+    parsed = plan_parser.parse(example[1].encode(), "page.md")
+    assert parsed.findings == ()
+    assert parsed.plan
+    assert [t.id for t in parsed.plan.tasks] == ["T1-01", "T1-02"]
+    assert len(parsed.plan.tasks[1].steps) == 1
