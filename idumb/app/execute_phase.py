@@ -184,6 +184,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
     except Interrupted as interrupted:
         journal.write(journal.event("run.interrupted", reason=f"signal {interrupted.signal_number}"))
         publish.write_progress(services, contract, journal.state)
+        interrupted.hint = f"idumb resume {contract.phase}"
         raise
     except (Refusal, WorkFailed) as refusal:
         journal.write(journal.event("run.halted", reason=refusal.message))

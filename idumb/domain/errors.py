@@ -100,6 +100,6 @@ class Interrupted(IdumbError):
     """The user or the system asked the command to stop; `exit_code` is 130 or 143."""
 
     def __init__(self, signal_number: int) -> None:
-        super().__init__("run.interrupted", "interrupted", hint=None)
+        super().__init__("run.interrupted", "interrupted", hint="idumb status shows where you are")
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number

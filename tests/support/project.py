@@ -135,17 +135,27 @@ class Project:
         return answer
 
     @contextlib.contextmanager
-    def running(self, *arguments: str) -> Iterator[Running]:
-        """Start a command with `--events`; when the block ends, it has ended too."""
-        argv = [*IDUMB, *arguments, "--events"]
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that runs beside the test; when the block ends, it has ended too."""
         process = subprocess.Popen(
-            argv, cwd=self.start, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*IDUMB, *arguments],
+            cwd=self.start,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         with process:
             try:
-                yield Running(process)
+                yield process
             finally:
                 process.kill()
+
+    @contextlib.contextmanager
+    def running(self, *arguments: str) -> Iterator[Running]:
+        """The same with `--events`."""
+        with self.started(*arguments, "--events") as process:
+            yield Running(process)
 
     def approval(self, phase: str = "1") -> str:
         found = self.json("check-plan", phase)
@@ -208,8 +218,8 @@ class Project:
 
 def plan_text(tasks: Iterable[str], *, phase: str = "1", name: str = "01", head: str = "", tail: str = "") -> str:
     return (
-        f'---\ntype: plan\nphase: "{phase}"\nplan: "{name}"\ntitle: A plan of tests\ngoal: Files are there\n{head}---\n\n'
-        f"# Phase {phase}\n\n## Tasks\n\n" + "\n".join(tasks) + f"\n{tail}"
+        f'---\ntype: plan\nphase: "{phase}"\nplan: "{name}"\ntitle: A plan of tests\ngoal: Files are there\n{head}---\n'
+        f"\n# Phase {phase}\n\n## Tasks\n\n" + "\n".join(tasks) + f"\n{tail}"
     )
 
 

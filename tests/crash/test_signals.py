@@ -1,0 +1,117 @@
+"""Ctrl-C and TERM while a builder works: it stops, says what comes next, and leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.crash import harness
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task
+
+# The second try finds the note that the first one left outside the workspace.
+SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 600 & echo $! > {door}; sleep 600; }}"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
+    made = projects.create(sandbox)
+    os.mkfifo(tmp_path / "door")
+    step = shell(SLEEPER.format(note=tmp_path / "note", door=tmp_path / "door") + "; echo whole >> b.txt")
+    made.plan(
+        [
+            making("T1-01", "a.txt"),
+            task("T1-02", files="create `b.txt`", check="grep -q whole b.txt", after="T1-01", steps=[step]),
+            making("T1-03", "c.txt", after="T1-02"),
+        ]
+    )
+    return made
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_an_interrupted_run_records_it_and_can_be_resumed(
+    project: Project, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """R-RUN-9, R-GIT-2, F36: a snapshot on interruption, a next command, no process left, nothing lost."""
+    project.repo.write("mine.txt", "mine\n")
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        run.wait_for("attempt.started", "T1-02")
+        with open(tmp_path / "door", encoding="ascii") as door:
+            sleeper = int(door.readline())
+        os.kill(run.pid, number)
+        assert run.end() == code
+    assert "idumb resume 1" in run.err
+    assert not alive(sleeper)
+    assert harness.left_behind(project) == []
+    kinds = [event["kind"] for event in run.seen]
+    assert "run.interrupted" in kinds
+    cut = next(event for event in run.seen if event["kind"] == "attempt.interrupted")
+    assert cut["task"] == "T1-02"
+    assert project.repo.tree(cut["payload"]["snapshot"])
+    assert project.repo.git("show", f"{cut['payload']['left']}:b.txt") == "half"
+    assert project.read("b.txt") == "half\n"
+    assert project.json("status").data["next"]["command"] == "idumb resume 1"
+    assert project.resume().code == 0
+    assert project.read("b.txt") == "half\nwhole\n"
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
+    assert project.repo.status() == ["?? mine.txt"]
+    shown = project.json("show", "T1-02").data
+    assert [row["outcome"] for row in shown["attempts"]] == ["interrupted", "completed"]
+    assert shown["attempts"][-1]["attempt"] == 2
+    assert project.json("show", "T1-02").data["status"] == "completed"
+
+
+def test_an_interruption_is_said_in_json_too(project: Project, tmp_path: Path) -> None:
+    """One object on standard output, whatever happens."""
+    consent = project.approval()
+    with project.started("execute-phase", "1", "--approve", consent, "--json") as process:
+        with open(tmp_path / "door", encoding="ascii") as door:
+            door.readline()
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    answer = projects.Answer(process.returncode, out, err)
+    assert answer.code == 130
+    assert answer.error["code"] == "run.interrupted"
+    assert answer.error["hint"] == "idumb resume 1"
+
+
+def test_an_interrupted_attempt_does_not_count(project: Project, tmp_path: Path) -> None:
+    """A user's Ctrl-C is no failure of the task: with one attempt allowed the task still gets it."""
+    consent = project.approval()
+    with project.running("execute-phase", "1", "--approve", consent, "--max-attempts", "1") as run:
+        run.wait_for("attempt.started", "T1-02")
+        with open(tmp_path / "door", encoding="ascii") as door:
+            door.readline()
+        os.kill(run.pid, signal.SIGINT)
+        assert run.end() == 130
+    assert project.resume("--max-attempts", "1").code == 0
+
+
+def test_a_file_changed_between_interruption_and_resume_is_kept_and_named(project: Project, tmp_path: Path) -> None:
+    """R-GIT-6: what the attempt left is put back only where nobody changed it since."""
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        run.wait_for("attempt.started", "T1-02")
+        with open(tmp_path / "door", encoding="ascii") as door:
+            door.readline()
+        os.kill(run.pid, signal.SIGINT)
+        run.end()
+    project.repo.write("b.txt", "mine now\n")
+    answer = project.resume()
+    assert answer.code == 4
+    assert answer.error["code"] == "task.changed-since"
+    assert answer.error["details"]["paths"] == ["b.txt"]
+    assert project.read("b.txt") == "mine now\n"
+    project.repo.remove("b.txt")
+    assert project.resume().code == 0
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
