@@ -277,6 +277,12 @@ class PlanFiles(Protocol):
 
     def parse(self, data: bytes, path: str) -> ParsedPlan: ...
 
+    def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
+        """Frontmatter of the SUMMARY and VERIFICATION reports in a phase folder, by that word.
+
+        They may tell of runs that this machine did not witness. What cannot be read is left out.
+        """
+
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         """(number, title, line) of every phase that ROADMAP.md names."""
 

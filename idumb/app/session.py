@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.app import publish, schedule
@@ -14,18 +14,19 @@ from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.run import RunState, replay
 
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The right to write: an operation's id and a fencing token."""
+    """The right to write: an operation's id and a fencing token. `opened` are the journals that were asked for."""
 
     services: Services
     operation: str
     fence: int
     command: str
+    opened: list[Journal] = field(default_factory=list)
 
     def journal(self, state: RunState) -> Journal:
         """A journal whose first entry is the operation itself. `state` may have been read before this owner wrote."""
@@ -39,15 +40,27 @@ class Owned:
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
         journal.write(journal.event("operation.started", command=self.command))
+        self.opened.append(journal)
         return journal
+
+    def close(self, error: str | None) -> None:
+        """Say how the operation ended; one that could not begin has no end."""
+        for journal in self.opened:
+            journal.write(journal.event("operation.finished", command=self.command, error=error))
 
 
 @contextmanager
 def owned(services: Services, command: str) -> Iterator[Owned]:
     """Hold the work tree for the length of one command."""
     fence = services.owner.acquire(command)
+    holder = Owned(services, operation_id(services.log, command, services.clock.now()), fence, command)
     try:
-        yield Owned(services, operation_id(services.log, command, services.clock.now()), fence, command)
+        yield holder
+        holder.close(None)
+    except IdumbError as problem:
+        with suppress(IdumbError):  # the problem itself matters more than its record
+            holder.close(problem.code)
+        raise
     finally:
         services.owner.release()
 

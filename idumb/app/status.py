@@ -84,13 +84,15 @@ def _planned(services: Services, row: dict[str, Any], contract: Contract, state:
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
+    elsewhere = _elsewhere(services, row["folder"]) if state is None else {}
     unready = contracts.readiness(contract, services.settings) if state is None else ()
     return {
         **row,
         "phase": contract.phase,
         "title": row["title"] or contract.plans[0].title,
         "mode": contract.mode,
-        "state": _state_word(current, changed=changed),
+        "state": "recorded" if elsewhere else _state_word(current, changed=changed),
+        "elsewhere": elsewhere,
         "run": state.id if state else None,
         "reason": current.reason if current else "",
         "changed_since_run": changed,
@@ -101,6 +103,21 @@ def _planned(services: Services, row: dict[str, Any], contract: Contract, state:
         "decisions": session.pending(current) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
         "problems": [f"{f.place}: {f.message}" for f in finding.errors(unready)[:SHOWN]],
+    }
+
+
+def _elsewhere(services: Services, folder: str) -> dict[str, Any]:
+    """What committed reports say of runs on other machines; empty where there are none."""
+    found = services.plans.recorded(folder)
+    if not found:
+        return {}
+    summary, verification = found.get("SUMMARY", {}), found.get("VERIFICATION", {})
+    return {
+        "run": summary.get("run"),
+        "result": summary.get("result"),
+        "created": str(summary.get("created", "")),
+        "verification": verification.get("status"),
+        "counts": {k.removeprefix("tasks_"): v for k, v in summary.items() if str(k).startswith("tasks_")},
     }
 
 
@@ -144,7 +161,7 @@ def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
         return {"command": "idumb init", "why": "idumb is not set up here"}
     for row in phases:
         number, state = row["phase"], row["state"]
-        if state == "verified":
+        if state == "verified" or row.get("elsewhere", {}).get("verification") == "passed":
             continue
         return {"phase": number, **_for_phase(row, number, state)}
     if not phases:
@@ -153,21 +170,34 @@ def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
 
 
 def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
+    command, why = _in_the_way(row, number, state) or _onward(row, number, state)
+    return {"command": command, "why": why}
+
+
+def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
+    """What has to be done before the phase can go on."""
     if state == "not planned":
-        return {"command": None, "why": f"phase {number} has no plan; write .planning/phases/{number}/01-PLAN.md"}
+        return None, f"phase {number} has no plan; write .planning/phases/{number}/01-PLAN.md"
     if state == "invalid":
-        return {"command": f"idumb check-plan {number}", "why": row.get("problem", "its plan has errors")}
+        return f"idumb check-plan {number}", row.get("problem", "its plan has errors")
     if row.get("problems"):
-        return {"command": f"idumb check-plan {number}", "why": row["problems"][0]}
+        return f"idumb check-plan {number}", row["problems"][0]
     if row["decisions"]:
-        return {"command": "idumb decisions", "why": f"phase {number} waits for an answer"}
+        return "idumb decisions", f"phase {number} waits for an answer"
+    return None
+
+
+def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
+    """The command that takes the phase further."""
     if state == "completed":
-        return {"command": f"idumb verify-work {number}", "why": "every task is done, the phase is not verified"}
-    tasks = row["tasks"]
+        return f"idumb verify-work {number}", "every task is done, the phase is not verified"
+    if state == "recorded":
+        return f"idumb execute-phase {number}", "reports tell of a run elsewhere; none was made here"
     if state in ("ready", "changed"):
         word = "starts with" if state == "ready" else "goes on with the changed plan, at"
         first = row["next"][0]["id"] if row["next"] else "nothing that can run"
-        return {"command": f"idumb execute-phase {number}", "why": f"it {word} {first}"}
-    if tasks.get(outcome.FAILED):
-        return {"command": f"idumb resume {number} --retry-failed", "why": f"{tasks[outcome.FAILED]} failed"}
-    return {"command": f"idumb resume {number}", "why": row.get("reason") or "its run is not finished"}
+        return f"idumb execute-phase {number}", f"it {word} {first}"
+    failed = row["tasks"].get(outcome.FAILED)
+    if failed:
+        return f"idumb resume {number} --retry-failed", f"{failed} failed"
+    return f"idumb resume {number}", row.get("reason") or "its run is not finished"

@@ -47,7 +47,8 @@ class TaskState:
     """`attempts` counts those that count; `attempt` is the number of the last one started.
 
     `base` is the task base, `left` the tree the last attempt left, `touched` the paths it changed since the base.
-    `snapshot` is the commit taken before the last attempt, `accepted_commit` the one a person's acceptance made. `carried_from` names an earlier run.
+    `snapshot` is the commit taken before the last attempt, `accepted_commit` the one a person's acceptance made.
+    `carried_from` names an earlier run.
     """
 
     id: str

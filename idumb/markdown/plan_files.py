@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain.errors import InputError
@@ -47,6 +49,17 @@ class PlanningFolder:
         from idumb.markdown import plan_parser
 
         return plan_parser.parse(data, path)
+
+    def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
+        from idumb.markdown import reports
+
+        found = {}
+        for word in reports.WORDS:
+            name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
+            metadata = reports.metadata(self._read(f"{folder}/{name}"), word) if name else None
+            if metadata is not None:
+                found[word] = metadata
+        return found
 
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         try:

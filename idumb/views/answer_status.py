@@ -23,11 +23,24 @@ def status(view: Mapping[str, Any]) -> str:
 
 def _phase(row: Mapping[str, Any]) -> list[str]:
     lines = [f"Phase {row['phase']} {row['title']}".rstrip() + f": {_state(row)}"]
-    if row["tasks"]["total"]:
+    if row["tasks"]["total"] and not row.get("elsewhere"):
         lines.append(f"  {counts(row['tasks'])}")
+    lines += _told(row.get("elsewhere") or {})
     lines += [f"  {row[key]}" for key in ("reason", "problem") if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     return lines + [f"  waits for your answer: {d['id']}  {d['what']}" for d in row["decisions"]]
+
+
+def _told(elsewhere: Mapping[str, Any]) -> list[str]:
+    """What committed reports say; nobody here saw it happen."""
+    if not elsewhere:
+        return []
+    named = ", ".join(
+        f"{number} {status}" for status, number in elsewhere["counts"].items() if number and status != "total"
+    )
+    return [
+        f"  told by its reports, not witnessed here: {named}; verification {elsewhere['verification'] or 'unknown'}"
+    ]
 
 
 def _state(row: Mapping[str, Any]) -> str:

@@ -1,0 +1,31 @@
+"""Reports that came with a clone are told as history that was not witnessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.markdown import reports
+
+
+def test_the_frontmatter_of_a_report_is_read() -> None:
+    found = reports.metadata(b"---\ntype: summary\ntasks_completed: 5\n---\n\n# Text\n", "SUMMARY")
+    assert found == {"type": "summary", "tasks_completed": 5}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"# no frontmatter\n",
+        b"---\ntype: plan\n---\n",
+        b"---\n[" * 3000,
+        b"---\n- a\n---\n",
+        b"---\n&a [*a]\n---\n",
+        b"---\ntype: !!python/object:os.system x\n---\n",
+        b"---\n? ]\n---\n",
+        b"\xff\xfe---\n",
+        b"---\n" + b"x" * 200_000,
+    ],
+)
+def test_whatever_else_stands_there_says_nothing_and_breaks_nothing(data: bytes) -> None:
+    assert reports.metadata(data, "SUMMARY") is None
