@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from idumb.markdown import canonical
-from idumb.markdown.inline import cut_comments
+from idumb.markdown import canonical, comments, fences, html_blocks
 from idumb.markdown.nodes import (
     Block,
     Break,
@@ -38,22 +37,6 @@ _BREAK = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _MARKER = re.compile(r"([-+*]|\d{1,9}[.)])(?= |$)")
 _OPENING = re.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
 _YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
-_HTML_UNTIL = (
-    (re.compile(r"<(?:script|pre|style|textarea)(?:[\s>]|$)", re.IGNORECASE), r"</(?:script|pre|style|textarea)>"),
-    (re.compile(r"<\?"), r"\?>"),
-    (re.compile(r"<![A-Za-z]"), r">"),
-    (re.compile(r"<!\[CDATA\["), r"\]\]>"),
-)
-_HTML_BLOCK = re.compile(
-    r"</?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div"
-    r"|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link"
-    r"|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead"
-    r"|title|tr|track|ul)(?:\s|/?>|$)",
-    re.IGNORECASE,
-)
-_ATTRIBUTE = r"""\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:[^\s"'=<>`]+|'[^']*'|"[^"]*"))?"""
-_HTML_TAG = re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-Za-z][A-Za-z0-9-]*\s*>)\s*$")
-
 Leaf = Paragraph | Fence | Raw
 
 
@@ -169,7 +152,7 @@ class _Scanner:
             )
         self._close_leaf()
         for paragraph in self.commented:
-            self._cut(paragraph)
+            comments.cut(paragraph, self.source, self.problems)
 
     def _offset(self, idx: int) -> int:
         return self.source.starts[self.n] + max(idx - self.shift, 0)
@@ -253,14 +236,7 @@ class _Scanner:
 
     def _end_comment(self, raw: str, end: int, begin: int) -> None:
         self.comment = -1
-        if raw[end + 3 :].strip(" \t") and not _only_comments(raw[end + 3 :]):
-            self.problems.error(
-                "comment.text-after",
-                begin,
-                "text stands behind a comment that began its line; a reader of the page does not see it as Markdown",
-                found=raw[end + 3 :].strip(),
-                mend="put the text on a line of its own",
-            )
+        comments.check_end(raw[end + 3 :], begin, self.problems)
 
     def _comment_line(self) -> bool:
         """A line that begins with a comment is as if it were not there."""
@@ -277,28 +253,6 @@ class _Scanner:
         else:
             self._end_comment(rest, end, begin)
         return True
-
-    def _cut(self, paragraph: Paragraph) -> None:
-        ranges, unclosed = cut_comments(paragraph.pieces)
-        if unclosed is not None:
-            self.problems.error(
-                "comment.inside-line",
-                unclosed,
-                "a comment begins inside a line and does not end on it",
-                found="<!--",
-                accepted="a comment on one line, or one that begins its line",
-                mend="begin the comment on a line of its own",
-            )
-        for (offset, _), cuts in zip(paragraph.pieces, ranges, strict=True):
-            if cuts:
-                self._cut_line(offset, cuts)
-        paragraph.pieces[:] = [(o, _without(t, cuts)) for (o, t), cuts in zip(paragraph.pieces, ranges, strict=True)]
-
-    def _cut_line(self, offset: int, cuts: list[tuple[int, int]]) -> None:
-        n = self.source.line_of(offset)
-        column = offset - self.source.starts[n]
-        moved = [(a + column, b + column) for a, b in cuts]
-        self.source.cuts[n] = _without(self.source.lines[n], moved)
 
     # Opening blocks
 
@@ -382,7 +336,7 @@ class _Scanner:
     def _heading(self, level: int, pieces: list[Piece], start: int, *, indent: int = 0, line: int = -1) -> None:
         paragraph = Paragraph(line, self.n + 1, pieces)
         if any("<!--" in text for _, text in pieces):
-            self._cut(paragraph)
+            comments.cut(paragraph, self.source, self.problems)
         text = " ".join(t.strip(" \t") for _, t in paragraph.pieces).strip(" \t")
         first = self.n if line < 0 else line
         self._add(Heading(first, self.n + 1, start, level, text, pieces[0][0], indent))
@@ -422,11 +376,10 @@ class _Scanner:
         """A fence at the top level ends where its closing line is, without looking at the lines between."""
         lines = len(self.source.lines)
         if self.n + 1 < lines:
-            closing = re.compile(rf"^ {{0,3}}{fence.mark}{fence.mark[0]}*[ \t]*\r?$", re.MULTILINE)
-            found = closing.search(self.source.text, self.source.starts[self.n + 1])
-            if found:
+            closing = fences.closing(self.source.text, self.source.starts[self.n + 1], fence.mark)
+            if closing is not None:
                 fence.closed = True
-                fence.end_line = self.source.line_of(found.start()) + 1
+                fence.end_line = self.source.line_of(closing) + 1
                 return fence.end_line
         self._unclosed(fence)
         fence.end_line = lines
@@ -435,9 +388,8 @@ class _Scanner:
     def _html(self, rest: str, indent: int, *, opened: bool) -> int | None:
         if rest.startswith("<!--"):  # behind a list marker; at the beginning of a line it is read before
             return None
-        until = next((end for begin, end in _HTML_UNTIL if begin.match(rest)), "")
-        in_text = not opened and isinstance(self.leaf, Paragraph)
-        if not until and not _HTML_BLOCK.match(rest) and (in_text or not _HTML_TAG.match(rest)):
+        until = html_blocks.begins(rest, in_text=not opened and isinstance(self.leaf, Paragraph))
+        if until is None:
             return None
         raw = Raw(self.n, self.n + 1, "html", [(self._offset(self.idx + indent), rest)], until)
         self._add(raw)
@@ -559,13 +511,3 @@ class _Scanner:
         if "<!--" in text and paragraph not in self.commented[-1:]:
             self.commented.append(paragraph)
         return self.n + 1
-
-
-def _only_comments(text: str) -> bool:
-    return not re.sub(r"<!--.*?-->", "", text).strip(" \t")
-
-
-def _without(text: str, cuts: list[tuple[int, int]]) -> str:
-    for begin, end in reversed(cuts):
-        text = text[:begin] + text[end:]
-    return text

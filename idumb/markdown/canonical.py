@@ -14,7 +14,7 @@ from typing import Any
 
 from idumb.domain import plan
 from idumb.domain.plan import Criterion, FileClaim, Span, TestIntent
-from idumb.markdown import scalars
+from idumb.markdown import fences, scalars
 from idumb.markdown.nodes import Canonical, Fence
 from idumb.markdown.source import Source
 
@@ -24,7 +24,6 @@ _TASK = re.compile(
     r"((?:- \*\*[A-Z][a-z ]*:\*\*[^\n]*\n(?:  - [^\n]*\n)*)+)\n*"
 )
 _STEPS = re.compile(r"```((?:yaml|json) steps)\n")
-_CLOSING = re.compile(r"^ {0,3}```+[ \t]*$", re.MULTILINE)
 _NEXT = re.compile(r"\n*(?:#{1,3} |\Z)")
 _FIELD = re.compile(r"- \*\*([A-Z][a-z ]*):\*\*(?: ([^\n]*))?\n((?:  - [^\n]*\n)*)")
 
@@ -51,12 +50,12 @@ def find(source: Source, line: int) -> Canonical | None:
     fence = None
     steps = _STEPS.match(text, end)
     if steps:
-        closing = _CLOSING.search(text, steps.end())
+        closing = fences.closing(text, steps.end(), "```")
         if closing is None:
             return None
-        last = source.line_of(closing.start()) + 1
+        last = source.line_of(closing) + 1
         fence = Fence(lines, last, end, 0, "```", steps[1], top=True, closed=True)
-        lines, end = last, closing.end()
+        lines, end = last, source.end_of(last - 1)
     if not _NEXT.match(text, end) or text.find("<!--", m.start(), end) >= 0:
         return None
     return Canonical(line, lines, m, fence)

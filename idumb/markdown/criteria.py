@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from idumb.domain import plan
-from idumb.domain.finding import nearest
 from idumb.domain.plan import Criterion, Span
-from idumb.markdown import inline, scalars, yaml_nodes
-from idumb.markdown.entries import Bullet, yaml_text
+from idumb.markdown import inline, scalars
+from idumb.markdown.entries import Bullet
 from idumb.markdown.inline import Text
 from idumb.markdown.problems import Problems
 
@@ -19,7 +18,7 @@ BROKEN_BOX = re.compile(
     r"\[\](?![(\[:])|\[[ xX]{2,}\]|\[[ xX]\](?=[^\s(\[:])|\[[-~/>?!*+.oO✓✔✗✘\u3000\u00a0]\](?=\s|$)"
 )
 _MARKED_BOX = re.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its box, on the line of the label
-_ID = re.compile(r"AC-(\d+):(?:\s+|$)")
+ID = re.compile(r"AC-(\d+):(?:\s+|$)")
 _NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
 _PROOF = re.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
 _CHECK = re.compile(r"check:\s*")
@@ -27,7 +26,7 @@ _STRAY = re.compile(
     r"\(\s*(?:check\s*:|(?:verify|human|opinion)\s*\))|\bcheck\s*:\s*\x00|--(?:check:|(?:verify|human|opinion)\s*$)",
     re.IGNORECASE,
 )
-_MARKS = (plan.VERIFY, plan.HUMAN, plan.OPINION)
+MARKS = (plan.VERIFY, plan.HUMAN, plan.OPINION)
 PROOFS = "— check: `command`, — verify, — human or — opinion"
 
 
@@ -128,7 +127,7 @@ def from_text(text: Text, rules: Rules, problems: Problems, fences: Bullet | Non
 
 
 def _number(text: Text, rules: Rules, problems: Problems) -> tuple[str, Text]:
-    m = _ID.match(text.s)
+    m = ID.match(text.s)
     if m:
         return m[0].strip().removesuffix(":"), text.part(m.end())
     if _NEAR_ID.match(text.s):
@@ -153,7 +152,7 @@ def _proof(
     if check:
         draft.text, draft.proof = before, plan.CHECK
         draft.command = _check(tail.part(check.end()), rules, problems, fences)
-    elif tail.s in _MARKS:
+    elif tail.s in MARKS:
         draft.text, draft.proof = before, tail.s
         if tail.s == plan.VERIFY and not rules.task:
             _near_miss(tail, rules, problems)
@@ -206,7 +205,7 @@ def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
 
 
 def _is_proof(text: str) -> bool:
-    return bool(_CHECK.match(text)) or text in _MARKS
+    return bool(_CHECK.match(text)) or text in MARKS
 
 
 def _nested(draft: Draft, bullet: Bullet, rules: Rules, problems: Problems) -> None:
@@ -226,7 +225,7 @@ def _nested(draft: Draft, bullet: Bullet, rules: Rules, problems: Problems) -> N
 
 
 def _is_near_proof(text: str) -> bool:
-    return bool(_STRAY.match(inline.masked(text))) or text.casefold() in _MARKS
+    return bool(_STRAY.match(inline.masked(text))) or text.casefold() in MARKS
 
 
 def _nested_check(draft: Draft, child: Bullet, command: Text, rules: Rules, problems: Problems) -> None:
@@ -265,106 +264,6 @@ def _remarks(child: Bullet, rules: Rules, problems: Problems, depth: int = 0) ->
         else:
             notes += _remarks(grandchild, rules, problems, depth + 1)
     return notes
-
-
-# YAML
-
-
-_KEYS = ("id", "text", "check", "verify", "human", "opinion")
-
-
-def from_nodes(nodes: Iterable[yaml_nodes.Node], rules: Rules, problems: Problems) -> list[Draft]:
-    return [draft for node in nodes if (draft := _from_node(node, rules, problems))]
-
-
-def _from_node(node: yaml_nodes.Node, rules: Rules, problems: Problems) -> Draft | None:
-    if isinstance(node, yaml_nodes.Scalar) and not node.is_null:
-        text = yaml_text(node)
-        if BOX.match(text.s) or BROKEN_BOX.match(text.s):
-            _bad_node(node.start, "a criterion in YAML has no box", text.s, rules, problems, "criterion.box-in-yaml")
-            return None
-        return from_text(Text(text.s, text.marks), rules, problems)
-    if isinstance(node, yaml_nodes.Mapping):
-        return _from_mapping(node, rules, problems)
-    _bad_node(node.start, "a criterion is a text or a mapping", "", rules, problems, "criterion.not-text")
-    return None
-
-
-def _bad_node(at: int, message: str, found: str, rules: Rules, problems: Problems, code: str, mend: str = "") -> None:
-    accepted = "a text, or {id?, text, check | verify | human | opinion}"
-    problems.error(
-        code, at, message, field=rules.label, found=found, accepted=accepted, mend=mend or "write " + accepted
-    )
-
-
-def _from_mapping(node: yaml_nodes.Mapping, rules: Rules, problems: Problems) -> Draft | None:
-    pairs = {key.value: (key, value) for key, value in node.pairs}
-    for key, _ in pairs.values():
-        if key.value not in _KEYS:
-            near = nearest(key.value, _KEYS)
-            mend = f"did you mean {near}?" if near else ""
-            _bad_node(
-                key.start, f"unknown key `{key.value}`", key.value, rules, problems, "criterion.unknown-key", mend
-            )
-    text = pairs["text"][1] if "text" in pairs else None
-    if not isinstance(text, yaml_nodes.Scalar) or text.is_null:
-        _bad_node(node.start, "a criterion needs a text", "", rules, problems, "criterion.no-text")
-        return None
-    line = problems.source.place(node.start)[0]
-    draft = Draft(text.value.strip(), node.start, Span(node.start, node.end, line))
-    _mapping_id(draft, pairs, rules, problems)
-    _mapping_proof(draft, pairs, rules, problems)
-    return draft
-
-
-_Pairs = dict[str, tuple[yaml_nodes.Scalar, yaml_nodes.Node]]
-
-
-def _mapping_id(draft: Draft, pairs: _Pairs, rules: Rules, problems: Problems) -> None:
-    if "id" not in pairs:
-        return
-    key, node = pairs["id"]
-    if isinstance(node, yaml_nodes.Scalar) and _ID.fullmatch(node.value + ":"):
-        draft.number = node.value
-    else:
-        _bad_node(key.start, "the id of a criterion is AC- and a number", "", rules, problems, "criterion.bad-id")
-
-
-def _mapping_proof(draft: Draft, pairs: _Pairs, rules: Rules, problems: Problems) -> None:
-    given = [name for name in (plan.CHECK, *_MARKS) if name in pairs]
-    if len(given) > 1:
-        at = pairs[given[1]][0].start
-        _bad_node(at, "a criterion has two proofs", ", ".join(given), rules, problems, "criterion.two-proofs")
-    if not given:
-        return
-    key, node = pairs[given[0]]
-    draft.proof = given[0]
-    if draft.proof == plan.CHECK:
-        if isinstance(node, yaml_nodes.Scalar) and not node.is_null and node.value.strip():
-            draft.command = inline.code(node.value.strip()) or node.value.strip()
-        else:
-            _bad_node(key.start, "check holds a command", "", rules, problems, "command.empty")
-    elif draft.proof == plan.VERIFY and not rules.task:
-        _bad_node(key.start, "there is no Verify here", "verify", rules, problems, "criterion.bad-proof")
-    else:
-        _mapping_mark(draft, key, node, rules, problems)
-
-
-def _mapping_mark(
-    draft: Draft, key: yaml_nodes.Scalar, node: yaml_nodes.Node, rules: Rules, problems: Problems
-) -> None:
-    if isinstance(node, yaml_nodes.Scalar) and node.plain and node.value in {"true", "True", "TRUE"}:
-        return
-    entries = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
-    texts = [e.value.strip() for e in entries if isinstance(e, yaml_nodes.Scalar) and not e.is_null]
-    false = isinstance(node, yaml_nodes.Scalar) and node.plain and node.value.casefold() == "false"
-    if draft.proof == plan.HUMAN and texts and len(texts) == len(entries) and not false:
-        draft.notes = tuple(texts)
-        return
-    _bad_node(key.start, f"{draft.proof} is true, or absent", "", rules, problems, "criterion.bad-proof")
-
-
-# All criteria of a task together
 
 
 def settle(drafts: list[Draft], rules: Rules, problems: Problems) -> tuple[Criterion, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.domain.finding import nearest
 from idumb.domain.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
-from idumb.markdown import criteria, inline, structured, yaml_nodes
+from idumb.markdown import criteria, inline, structured, yaml_criteria, yaml_nodes
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 from idumb.markdown.yaml_nodes import Mapping, Node, Scalar, Sequence
@@ -233,7 +233,7 @@ class _Reader:
 
     def success_criteria(self, name: str, node: Node) -> None:
         rules = criteria.Rules("success_criteria", task=False, strict=self.found.strict)
-        self.found.criteria = criteria.from_nodes(self._list(name, node), rules, self.problems)
+        self.found.criteria = yaml_criteria.from_nodes(self._list(name, node), rules, self.problems)
 
     def texts(self, name: str, node: Node) -> tuple[str, ...]:
         return self._texts_of(name, node)

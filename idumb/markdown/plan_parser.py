@@ -12,7 +12,7 @@ from typing import Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain.plan import Criterion, Plan, Task
-from idumb.markdown import blocks, canonical, criteria, frontmatter, lookalikes, outline, tasks
+from idumb.markdown import blocks, canonical, criteria, frontmatter, lookalikes, outline, reading, tasks
 from idumb.markdown.entries import from_item
 from idumb.markdown.frontmatter import Frontmatter
 from idumb.markdown.nodes import Block, Canonical, Fence
@@ -96,7 +96,7 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
     values: dict[str, Any] = dict(head.values)
     phase = values.get("phase")
     drawn = outline.read(found, problems.source, phase, problems)
-    context = tasks.Context(
+    context = reading.Context(
         phase,
         head.strict,
         values.get("requirements", {}),

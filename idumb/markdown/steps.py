@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.domain.finding import nearest
 from idumb.domain.plan import Step
-from idumb.markdown import scalars, yaml_nodes
+from idumb.markdown import tools, yaml_nodes
 from idumb.markdown.nodes import Fence
 from idumb.markdown.problems import Problems
 
@@ -17,30 +17,6 @@ _KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
 _REQUIRED = ("tool", "intent", "arguments")
 _JSON_LINE = re.compile(r"^- \{.*\}[ \t]*$", re.MULTILINE)
 _FIRST = re.compile(r"\S")
-
-# Argument -> kind; a kind that ends in `?` is optional. What depends on other arguments is checked in `_together`.
-TOOLS: dict[str, dict[str, str]] = {
-    "write_file": {"path": "name", "content": "text?", "content_base64": "base64?", "mode": "mode?"},
-    "edit_file": {"path": "name", "find": "filled", "replace": "text", "count": "count?"},
-    "apply_patch": {"patch": "filled"},
-    "delete_file": {"path": "name"},
-    "move_file": {"from": "name", "to": "name"},
-    "make_directory": {"path": "name"},
-    "run": {"command": "name?", "argv": "argv?", "timeout": "seconds?", "expect_exit": "exit?"},
-}
-_ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
-_ACCEPTED = {
-    "name": "a text that is not empty",
-    "filled": "a text that is not empty",
-    "text": "a text",
-    "base64": "base64 text",
-    "mode": '"644" or "755"',
-    "count": "a whole number from 1",
-    "argv": "a list of texts",
-    "seconds": scalars.DURATIONS + ", or whole seconds",
-    "exit": "a whole number from 0 to 255",
-    "boolean": "true or false",
-}
 
 
 class _Bad(Exception):
@@ -227,48 +203,57 @@ def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
 
 
 def _step(index: int, entry: Any, at: int, line: int, problems: Problems) -> Step | None:
+    found: list[_Bad] = []
+    made = None
     try:
         fields, places = _mapping(entry, at, "a step")
+        found += _keys(fields, places, at)
+        tool = _tool(fields.get("tool"), places, found)
+        arguments = _arguments(tool, fields.get("arguments"), places("arguments"), found) if tool else {}
+        others = _others(fields, places, found)
+        if not found and tool:
+            made = Step(index, tool, arguments=arguments, line=line, **others)
     except _Bad as bad:
-        _report(bad, problems)
-        return None
-    found = [*_keys(fields, places, at), *_values(fields, places)]
+        found.append(bad)
     for one in found:
-        _report(one, problems)
-    return None if found else _made(index, fields, line)
+        problems.error(one.code, one.at, str(one), field="steps", found=one.found, accepted=one.accepted, mend=one.mend)
+    return made
 
 
-def _report(bad: _Bad, problems: Problems) -> None:
-    problems.error(bad.code, bad.at, str(bad), field="steps", found=bad.found, accepted=bad.accepted, mend=bad.mend)
-
-
-def _values(fields: dict[str, Any], places: Callable[[str], int]) -> Iterator[_Bad]:
-    tool = fields.get("tool")
-    if isinstance(tool, str) and tool in TOOLS:
-        if fields.get("arguments") is not None:
-            yield from _argument_problems(tool, fields["arguments"], places("arguments"))
-    elif tool is not None:
-        near = nearest(str(tool), TOOLS)
+def _tool(tool: Any, places: Callable[[str], int], found: list[_Bad]) -> str | None:
+    if isinstance(tool, str) and tool in tools.TOOLS:
+        return str(tool)
+    if tool is not None:
+        near = nearest(str(tool), tools.TOOLS)
         mend = f"did you mean {near}?" if near else "write a tool of the list"
-        accepted = ", ".join(TOOLS)
+        accepted = ", ".join(tools.TOOLS)
         message = f"there is no tool `{tool}`" if isinstance(tool, str) else "the tool is not a text"
-        yield _Bad("step.unknown-tool", message, places("tool"), found=str(tool)[:80], accepted=accepted, mend=mend)
-    for key, kind in _OTHERS.items():
-        if fields.get(key) is not None and (bad := _bad_value(key, kind, fields[key], places(key))) is not None:
-            yield bad
+        bad = _Bad("step.unknown-tool", message, places("tool"), found=str(tool)[:80], accepted=accepted, mend=mend)
+        found.append(bad)
+    return None
 
 
 _OTHERS = {"intent": "name", "scope": "argv", "timeout": "seconds", "continue_on_error": "boolean"}
 
 
-def _made(index: int, fields: dict[str, Any], line: int) -> Step:
-    given, _ = _mapping(fields["arguments"], 0, "arguments")
-    shape = TOOLS[fields["tool"]]
-    arguments = {key: _CHECKS[shape[key].rstrip("?")](value) for key, value in given.items()}
-    others = {key: _CHECKS[kind](fields[key]) for key, kind in _OTHERS.items() if fields.get(key) is not None}
-    if "scope" in others:
-        others["scope"] = tuple(others["scope"])
-    return Step(index, str(fields["tool"]), arguments=arguments, line=line, **others)
+def _others(fields: dict[str, Any], places: Callable[[str], int], found: list[_Bad]) -> dict[str, Any]:
+    given = {}
+    for key, kind in _OTHERS.items():
+        if (value := fields.get(key)) is not None:
+            given[key] = _checked(key, kind, value, places(key), found)
+    if given.get("scope") is not None:
+        given["scope"] = tuple(given["scope"])
+    return given
+
+
+def _checked(key: str, kind: str, value: Any, at: int, found: list[_Bad]) -> Any:
+    checked = tools.CHECKS[kind](value)
+    if checked is None:
+        accepted = tools.ACCEPTED[kind]
+        shown = str(value)[:80] if isinstance(value, str | int | float | None) else ""
+        message = f"{key} is not {accepted}"
+        found.append(_Bad("step.bad-value", message, at, found=shown, accepted=accepted, mend=f"write {accepted}"))
+    return checked
 
 
 def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[str], int]]:
@@ -288,16 +273,10 @@ def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[
 def _plain(node: yaml_nodes.Node) -> Any:
     """Texts stay texts; a mapping keeps its nodes, so that places are known."""
     if isinstance(node, yaml_nodes.Scalar):
-        return None if node.is_null else _Plain(node.value) if node.plain else node.value
+        return None if node.is_null else tools.Plain(node.value) if node.plain else node.value
     if isinstance(node, yaml_nodes.Sequence):
         return [_plain(item) for item in node.items]
     return node
-
-
-class _Plain(str):
-    """A plain YAML scalar: its source text, which may also stand for a number."""
-
-    __slots__ = ()
 
 
 def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iterator[_Bad]:
@@ -316,114 +295,28 @@ def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iter
             yield _Bad("step.missing-key", f"a step needs `{key}`", place, accepted=accepted, mend=f"add {key}")
 
 
-def _argument_problems(tool: str, given: Any, at: int) -> Iterator[_Bad]:
-    try:
-        fields, places = _mapping(given, at, "arguments")
-    except _Bad as bad:
-        yield bad
-        return
-    shape = TOOLS[tool]
+def _arguments(tool: str, given: Any, at: int, found: list[_Bad]) -> dict[str, Any]:
+    if given is None:
+        return {}
+    fields, places = _mapping(given, at, "arguments")
+    shape = tools.TOOLS[tool]
     accepted = ", ".join(shape)
+    checked = {}
     for key, value in fields.items():
-        if key not in shape:
-            near = nearest(key, shape)
-            mend = f"did you mean {near}?" if near else "remove it"
-            message = f"{tool} has no argument `{key}`"
-            yield _Bad("step.unknown-argument", message, places(key), found=key, accepted=accepted, mend=mend)
-        elif (wrong := _bad_value(key, shape[key].rstrip("?"), value, places(key))) is not None:
-            yield wrong
+        if key in shape:
+            checked[key] = _checked(key, shape[key].rstrip("?"), value, places(key), found)
+            continue
+        near = nearest(key, shape)
+        mend = f"did you mean {near}?" if near else "remove it"
+        message = f"{tool} has no argument `{key}`"
+        found.append(_Bad("step.unknown-argument", message, places(key), found=key, accepted=accepted, mend=mend))
     for key, kind in shape.items():
         if key not in fields and not kind.endswith("?"):
-            yield _Bad("step.missing-argument", f"{tool} needs `{key}`", at, accepted=accepted, mend=f"add {key}")
-    one_of = _ONE_OF.get(tool)
-    if one_of and len(set(one_of) & set(fields)) != 1:
+            message = f"{tool} needs `{key}`"
+            found.append(_Bad("step.missing-argument", message, at, accepted=accepted, mend=f"add {key}"))
+    one_of = tools.ONE_OF.get(tool)
+    if one_of and (one_of[0] in fields) == (one_of[1] in fields):
         message = f"{tool} needs exactly one of {one_of[0]} and {one_of[1]}"
-        yield _Bad("step.missing-argument", message, at, accepted=" or ".join(one_of), mend="write one of them")
-
-
-def _bad_value(key: str, kind: str, value: Any, at: int) -> _Bad | None:
-    if _CHECKS[kind](value) is not None:
-        return None
-    accepted = _ACCEPTED[kind]
-    found = str(value)[:80] if isinstance(value, str | int | float | None) else ""
-    return _Bad(
-        "step.bad-value", f"{key} is not {accepted}", at, found=found, accepted=accepted, mend=f"write {accepted}"
-    )
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, _Plain):
-        return str.__str__(value)
-    return value if isinstance(value, str) else None
-
-
-def _filled(value: Any) -> str | None:
-    return _text(value) or None
-
-
-def _name(value: Any) -> str | None:
-    text = _text(value)
-    return text if text and text.strip() and "\0" not in text else None
-
-
-def _base64(value: Any) -> str | None:
-    import base64
-    import binascii
-
-    text = _text(value)
-    try:
-        base64.b64decode("".join((text or "*").split()), validate=True)
-    except (binascii.Error, ValueError):
-        return "" if text == "" else None
-    return text
-
-
-def _mode(value: Any) -> str | None:
-    return _text(value) if value in {"644", "755"} else None
-
-
-def _integer(value: Any) -> int | None:
-    if isinstance(value, _Plain):
-        return int(value) if value.isascii() and value.isdecimal() else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _count(value: Any) -> int | None:
-    return number if (number := _integer(value)) and number > 0 else None
-
-
-def _seconds(value: Any) -> int | None:
-    text = _text(value)
-    return (scalars.seconds(text) if text else None) or _count(value)
-
-
-def _exit(value: Any) -> int | None:
-    number = _integer(value)
-    return number if number is not None and 0 <= number <= 255 else None
-
-
-def _boolean(value: Any) -> bool | None:
-    if isinstance(value, _Plain):
-        return {"true": True, "false": False}.get(value.lower())
-    return value if isinstance(value, bool) else None
-
-
-def _argv(value: Any) -> list[str] | None:
-    if not isinstance(value, list) or not value:
-        return None
-    texts = [_text(item) for item in value]
-    return [t for t in texts if t is not None] if None not in texts and texts[0] else None
-
-
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "name": _name,
-    "filled": _filled,
-    "text": _text,
-    "base64": _base64,
-    "mode": _mode,
-    "count": _count,
-    "argv": _argv,
-    "seconds": _seconds,
-    "exit": _exit,
-    "boolean": _boolean,
-}
+        mend = "write one of them"
+        found.append(_Bad("step.missing-argument", message, at, accepted=" or ".join(one_of), mend=mend))
+    return checked

@@ -1,0 +1,32 @@
+"""How HTML blocks begin and end, as in CommonMark; comments are read elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+_UNTIL = (
+    (re.compile(r"<(?:script|pre|style|textarea)(?:[\s>]|$)", re.IGNORECASE), r"</(?:script|pre|style|textarea)>"),
+    (re.compile(r"<\?"), r"\?>"),
+    (re.compile(r"<![A-Za-z]"), r">"),
+    (re.compile(r"<!\[CDATA\["), r"\]\]>"),
+)
+_ELEMENT = re.compile(
+    r"</?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div"
+    r"|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link"
+    r"|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead"
+    r"|title|tr|track|ul)(?:\s|/?>|$)",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = r"""\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:[^\s"'=<>`]+|'[^']*'|"[^"]*"))?"""
+_TAG = re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-Za-z][A-Za-z0-9-]*\s*>)\s*$")
+
+
+def begins(line: str, *, in_text: bool) -> str | None:
+    """The pattern that ends the block which `line` begins, "" where a blank line ends it, None where none begins.
+
+    `in_text`: the line would interrupt a paragraph, which a lone tag cannot.
+    """
+    until = next((end for begin, end in _UNTIL if begin.match(line)), "")
+    if until or _ELEMENT.match(line) or (not in_text and _TAG.match(line)):
+        return until
+    return None
