@@ -6,7 +6,7 @@ STAMP := $(VENV)/.made-from-pyproject
 
 export JOBS
 
-.PHONY: help setup check test demo bench torture wheel
+.PHONY: help setup check test demo bench bench-peers torture wheel
 
 help:
 	@echo 'make setup    make .venv and install idumb and its tools into it'
@@ -37,7 +37,12 @@ demo: setup
 	@$(VENV)/bin/python docs/demo/run.py
 
 bench: setup
-	@.ci/check bench
+	@.ci/check bench $(ARGS)
+
+# The peers are installed on request only: they are not what idumb is made of.
+bench-peers: setup
+	$(VENV)/bin/python -m pip install --quiet 'typer>=0.12'
+	@.ci/check bench --peers $(ARGS)
 
 torture: setup
 	@.ci/check torture

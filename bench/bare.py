@@ -1,0 +1,130 @@
+"""The engine alone: real contract, journal, SQLite, gates, documents and reports; git and processes stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from idumb import bootstrap
+from idumb.app import ports
+from idumb.domain import outcome
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.evidence import PASSED, Evidence
+from idumb.domain.ledger import Change, Entry
+from idumb.domain.plan import Condition
+
+_TREE, _COMMIT = "1" * 40, "2" * 40
+
+
+class StillTrees:
+    """A work tree in which nothing ever changes."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def scan(self, also: Iterable[str] = ()) -> str:
+        return _TREE
+
+    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> ports.Snapshot:
+        return ports.Snapshot(_COMMIT, _TREE, ref)
+
+    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> ports.Snapshot:
+        return ports.Snapshot(_COMMIT, tree, ref)
+
+    def changes(self, old: str, new: str) -> tuple[Change, ...]:
+        return ()
+
+    def entry(self, tree: str, path: str) -> Entry | None:
+        return None
+
+    def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
+        return tree
+
+    def read(self, oid: str) -> bytes:
+        return b""
+
+    def store(self, data: bytes) -> str:
+        return _TREE
+
+    def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
+        return _COMMIT
+
+    def kept_blobs(self, ref: str) -> Mapping[str, str]:
+        return {}
+
+    def restore(
+        self, target: str, expected: str, paths: Iterable[str], *, force: bool = False
+    ) -> tuple[ports.Conflict, ...]:
+        return ()
+
+    def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
+        return ""
+
+    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+        return {}
+
+    def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+        return False, "nothing is applied here"
+
+
+class StillWorkspace:
+    kind = "here"
+
+    def __init__(self, root: str) -> None:
+        self.trees: ports.Trees = StillTrees(root)
+
+    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[ports.Conflict, ...]]:
+        return candidate, ()
+
+    def close(self) -> None:
+        pass
+
+
+class Willing:
+    """A builder that is done at once, for every binding."""
+
+    name = "willing"
+    version = "1"
+    continues = False
+
+    def get(self, binding: str) -> ports.Agent:
+        return self
+
+    def describe(self) -> Sequence[str]:
+        return ()
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        return AgentResult(outcome.COMPLETED)
+
+
+class Passing:
+    """Every command passes without being run."""
+
+    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+        return Evidence(subject, text, PASSED, command, ("/bin/sh", "-c", command), 0, tree=tree)
+
+    def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
+        return Evidence(subject, condition.subject, PASSED, tree=tree)
+
+    def end_processes(self) -> tuple[int, ...]:
+        return ()
+
+
+class BareServices(bootstrap.Wired):
+    """What `bootstrap` wires, without git and processes, for one run."""
+
+    @cached_property
+    def trees(self) -> ports.Trees:  # type: ignore[override]
+        return StillTrees(self.root)
+
+    def open_workspace(self, kind: str, run: str) -> ports.Workspace:
+        return StillWorkspace(self.root)
+
+    def open_agents(self, workspace: ports.Workspace) -> ports.Agents:
+        return Willing()
+
+    def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:
+        return Passing()
+
+    def close(self) -> None:
+        pass

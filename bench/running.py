@@ -1,0 +1,219 @@
+"""Goals 9 to 12: what a task costs beside the agent, and what it costs to go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+from bench import floors, material, measure
+from bench.material import Place
+from bench.measure import Effort, Figure
+from bench.starting import idumb
+
+_TASKS = 24
+
+
+def watched(place: Place, *arguments: str, stop_after: str | None = None) -> list[tuple[str, float]]:
+    """(kind, moment) of every event of a command, stamped when it arrives; interrupted after the kind `stop_after`."""
+    with subprocess.Popen(
+        [*material.IDUMB, *arguments, "--events"], cwd=place.root, env=place.env, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        seen = []
+        for line in process.stdout:
+            seen.append((str(json.loads(line)["kind"]), time.perf_counter()))
+            if seen[-1][0] == stop_after:
+                process.send_signal(signal.SIGINT)
+                stop_after = None
+        words = process.stderr.read()
+    if process.returncode not in {0, 128 + signal.SIGINT}:
+        raise RuntimeError(f"idumb {' '.join(arguments)} ended with {process.returncode}: {words}")
+    return seen
+
+
+def per_task(seen: list[tuple[str, float]]) -> float:
+    """Seconds from one checkpoint to the next, over a whole run; its beginning and end do not count."""
+    moments = [moment for kind, moment in seen if kind == "checkpoint.recorded"]
+    return (moments[-1] - moments[0]) / (len(moments) - 1)
+
+
+def whole_task(effort: Effort) -> Iterator[Figure]:
+    """Goal 9: each task starts a process that edits a file and a process that checks, in every way alike."""
+    for files in (100, 2000) if effort.quick else (100, 2000, 20_000):
+        for policy in ("none", "task"):
+            yield from _whole_task(effort, files, policy)
+
+
+def _whole_task(effort: Effort, files: int, policy: str) -> Iterator[Figure]:
+    rounds = effort.rounds
+    folder = f"{effort.folder}/task{files}{policy}"
+    place = material.project(folder, files, _TASKS, material.editing, policy, phases=rounds + 1)
+    phases = iter(range(1, rounds + 2))
+
+    def ours() -> float:
+        phase = str(next(phases))
+        return per_task(watched(place, "execute-phase", phase, "--approve", place.approval(phase), "--no-verify"))
+
+    loops = {"ALL-STATUS": floors.all_status, "ALL-CLI": floors.all_cli, "SAME-SAFETY": floors.same_safety}
+    cases: dict[str, measure.Case] = {"ours": ours}
+    for name, loop in loops.items():
+        journal = "TRUNCATE" if name == "SAME-SAFETY" else "WAL"
+        cases[name] = _looped(place, loop, f"{folder}.{name}.db", journal)
+    times = measure.turns(cases, rounds, before=place.settle)
+    status = 1.5 if files == 100 else 1.2
+    for name, goal in (("ALL-STATUS", status), ("ALL-CLI", None if files == 100 else 0.8), ("SAME-SAFETY", None)):
+        what = f"whole task, {files:,} files, commit policy {policy}"
+        yield Figure(9, what, name, measure.ratio(times, "ours", name), goal, rounds)
+    yield Figure(9, f"whole task, {files:,} files, commit policy {policy}", "", measure.median(times, "ours") * 1e3,
+                 None, rounds, "ms")  # fmt: skip
+    shutil.rmtree(folder)
+
+
+def _looped(
+    place: Place, loop: Callable[[Place, floors.Database], floors.Loop], path: str, journal: str
+) -> measure.Case:
+    def case() -> float:
+        database = floors.Database(path, journal)
+        task = loop(place, database)
+        task(0)
+        start = time.perf_counter()
+        for number in range(1, _TASKS):
+            task(number)
+        took = (time.perf_counter() - start) / (_TASKS - 1)
+        database.close()
+        return took
+
+    return case
+
+
+def orchestration(effort: Effort) -> Iterator[Figure]:
+    """Goal 10: the engine with git and processes standing still, against the same transactions in raw SQLite."""
+    from bench.bare import BareServices
+    from idumb.app import execute_phase
+    from idumb.cli import reporters
+    from idumb.views import ask
+
+    tasks = 200
+    place = material.project(f"{effort.folder}/bare", 20, tasks, material.noop, "none", phases=effort.rounds + 1)
+    phases = iter(range(1, effort.rounds + 2))
+    payloads: list[list[str]] = []
+
+    class Seen(reporters.Silent):
+        def __init__(self) -> None:
+            self.moments: list[float] = []
+
+        def event(self, event: object) -> None:
+            if getattr(event, "kind", "") == "checkpoint.recorded":
+                self.moments.append(time.perf_counter())
+
+    def ours() -> float:
+        phase, seen = str(next(phases)), Seen()
+        services = BareServices(place.root, ask.Nobody, lambda: seen)
+        request = execute_phase.Request(phase, approve=place.approval(phase), verify=False)
+        execute_phase.execute(services, request)
+        if not payloads:
+            payloads.extend(_transactions(services))
+        services.log.database.close()
+        return (seen.moments[-1] - seen.moments[0]) / (len(seen.moments) - 1)
+
+    def raw() -> float:
+        database = floors.Database(f"{effort.folder}/raw.db", "TRUNCATE")
+        start = time.perf_counter()
+        for number in range(tasks):
+            for payload in payloads:
+                database.write(f"T{number}", payload)
+        took = (time.perf_counter() - start) / tasks
+        database.close()
+        return took
+
+    times = measure.turns({"ours": ours, "raw": raw}, effort.rounds)
+    value = measure.ratio(times, "ours", "raw")
+    yield Figure(10, "orchestration of a task, git and processes still", "its raw SQLite transactions", value, 2.0,
+                 effort.rounds)  # fmt: skip
+    yield Figure(10, "transactions a task", "", float(len(payloads)), None, 0, "")
+    for peer, goal in (("LangGraph", 0.4), ("DBOS", 0.15)):
+        yield Figure(10, "orchestration of a task", peer, None, goal, 0, note="an optional peer, not measured here")
+
+
+def _transactions(services: object) -> list[list[str]]:
+    """What one task in the middle of the newest run wrote, as texts, a list for each transaction."""
+    log = services.log  # type: ignore[attr-defined]
+    last = list(log.events(kind="checkpoint.recorded"))[-2]
+    found: dict[str, list[str]] = {}
+    for event in log.events(run=last.run, task=last.task):
+        found.setdefault(event.at, []).append(json.dumps(dict(event.payload)))
+    return list(found.values())
+
+
+def long_runs(effort: Effort) -> Iterator[Figure]:
+    """Goal 11: no-op tasks in a 100-file repository, commit policy none."""
+    costs = {}
+    for tasks in (100, 300) if effort.quick else (100, 1000, 10_000):
+        rounds = {100: 5, 1000: 2}.get(tasks, 1)
+        found = []
+        for number in range(rounds):
+            place = material.project(f"{effort.folder}/long{tasks}-{number}", 100, tasks, material.noop)
+            seen = watched(place, "execute-phase", "1", "--approve", place.approval(), "--no-verify")
+            found.append(per_task(seen))
+            shutil.rmtree(place.root)
+        costs[tasks] = statistics.median(found)
+        what = f"run of {tasks:,} no-op tasks, 100 files: cost a task"
+        yield Figure(11, what, "", costs[tasks] * 1e3, None, rounds, "ms")
+        if tasks > 100:
+            yield Figure(11, what, "the same at 100 tasks", costs[tasks] / costs[100], 1.1, rounds)
+    peer = shutil.which("specify")
+    note = "measured by hand" if peer else "specify is not installed"
+    yield Figure(11, "run of 1,000 no-op tasks", "specify workflow run", None, 0.3, 0, note=note)
+
+
+def resuming(effort: Effort) -> Iterator[Figure]:
+    """Goal 12: from the start of `idumb resume` to the first attempt it makes, half of the tasks done."""
+    tasks = 100 if effort.quick else 1000
+    place = material.project(f"{effort.folder}/resume", 100, tasks, material.noop)
+    _stop_in_the_middle(place, tasks // 2)
+    place.idumb("status")
+
+    def resume() -> float:
+        start = time.perf_counter()
+        seen = watched(place, "resume", "1", stop_after="attempt.started")
+        return next(moment for kind, moment in seen if kind == "attempt.started") - start
+
+    status = measure.program((*idumb(), "status"), place.root, place.env)
+
+    def stale() -> None:
+        view = os.path.join(place.root, ".git", "idumb")
+        for at, _, names in os.walk(view):
+            for name in names:
+                if name == "status.json":
+                    os.unlink(os.path.join(at, name))
+        status()
+
+    status()
+    times = measure.turns({"resume": resume, "fresh": stale, "warm": status}, effort.rounds, warm=1)
+    what = f"resume to its first attempt, {tasks // 2:,} of {tasks:,} tasks done"
+    for beside, name, goal in (
+        ("idumb status, kept view", "warm", None),
+        ("idumb status, view made anew", "fresh", 1.3),
+    ):
+        yield Figure(12, what, beside, measure.ratio(times, "resume", name), goal, effort.rounds)
+
+
+def _stop_in_the_middle(place: Place, done: int) -> None:
+    argv = [*material.IDUMB, "execute-phase", "1", "--approve", place.approval(), "--no-verify", "--events"]
+    null = subprocess.DEVNULL
+    with subprocess.Popen(
+        argv, cwd=place.root, env=place.env, stdin=null, stdout=subprocess.PIPE, stderr=null, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            done -= json.loads(line)["kind"] == "task.completed"
+            if done == 0:
+                process.send_signal(signal.SIGINT)
