@@ -135,6 +135,11 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     changes = _task_changes(bench, attempt, attempt.candidate)
     protected = bench.protected(attempt.plan)
     found = ledger.compare(attempt.task.files, changes, protected, attempt.accepted_paths)
+    uncovered = {p for p in found.paths(ledger.UNDECLARED, ledger.PROTECTED) if bench.work.uncovered(p)}
+    if uncovered:
+        # A task that changes what git ignores did not make the files that come to light.
+        changes = tuple(c for c in changes if c.path not in uncovered)
+        found = ledger.compare(attempt.task.files, changes, protected, attempt.accepted_paths)
     attempt = dataclasses.replace(attempt, changes=changes, ledger=found)
     strays = found.paths(ledger.UNDECLARED)
     if strays and _accepts(bench, attempt, strays):

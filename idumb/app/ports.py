@@ -88,6 +88,9 @@ class Trees(Protocol):
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """`scan`, with index, HEAD and modes kept beside, as a commit under `ref`, read back before it returns."""
 
+    def uncovered(self, path: str) -> bool:
+        """Whether a file was there, as it is, and ignored at the last snapshot: the ignore rules changed, not it."""
+
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         """A commit under `ref` for a tree that was scanned before."""
 

@@ -35,6 +35,20 @@ class Scanner:
         self._fresh = top is None
         self._first = True
         self.counted = 0
+        self._uncovered: set[str] = set()
+        self._marked = 0
+
+    def mark(self) -> None:
+        """From here on `uncovered` tells what was there, and ignored, before."""
+        self._uncovered.clear()
+        self._marked = self._filesystem_time()
+
+    def uncovered(self, path: str) -> bool:
+        """Whether a file is as it was at the mark, and is seen only because other rules hold since."""
+        above = path
+        while above and above not in self._uncovered:
+            above = above.rpartition("/")[0]
+        return bool(above) and os.lstat(self._base + path).st_ctime_ns < self._marked
 
     def scan(self, also: Iterable[str] = ()) -> bytes:
         """The raw id of the tree of all bytes. Raises Refusal `git.unreadable-file` for what may not be read."""
@@ -120,7 +134,8 @@ class Scanner:
             self.top = Folder()
             self._fresh = True
             return
-        for _, folder in self.top.below():
+        for prefix, folder in self.top.below():
+            self._uncovered.update(prefix + name for name in folder.ignored)
             folder.ignored.clear()
             folder.rules = None
 

@@ -68,6 +68,7 @@ class GitTrees:
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         tree = self.scans.scan(also).hex()
+        self.scans.mark()
         try:
             return self.snapshots.take(ref, tree, reason, self.scans.top)
         except errors.Refusal as refusal:
@@ -77,6 +78,12 @@ class GitTrees:
         self._scanner = scanner.Scanner(self._place, self.writer)
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.top)
+
+    def uncovered(self, path: str) -> bool:
+        try:
+            return self.scans.uncovered(path)
+        except OSError:
+            return False
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)
