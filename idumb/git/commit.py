@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pygit2
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import durable, program, refs
+from idumb.git import comparing, durable, program, refs
 from idumb.git.discover import Repository
 
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
@@ -38,15 +38,23 @@ def make(
     branch: str | None,
 ) -> CommitAttempt:
     """The commit, or git's words; then the index is as it was."""
-    chosen = _committable(place.root, paths)
-    if isinstance(chosen, str):
-        return CommitAttempt(None, chosen)
-    index = _add_new(place, repository, chosen)
+    wanted = _committable(place.root, paths)
+    if isinstance(wanted, str):
+        return CommitAttempt(None, wanted)
+    indexed = _in_index(place.root, repository, wanted)
+    chosen = [path for path in wanted if path in indexed or _exists(place.root, path) or _in_head(repository, path)]
+    if not chosen and not allow_empty:
+        return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
+    new = [path for path in chosen if path not in indexed and _exists(place.root, path)]
+    index = _announce(place, new)
     if isinstance(index, str):
         return CommitAttempt(None, index)
-    result = program.write(
-        place.root, _arguments(chosen, message, allow_empty=allow_empty), _joined(chosen), hooks=hooks
-    )
+    arguments = _arguments(chosen, message, allow_empty=allow_empty)
+    try:
+        result = program.write(place.root, arguments, _joined(chosen), hooks=hooks)
+    except BaseException:
+        _take_back(place, index)
+        raise
     if result.status != 0:
         _take_back(place, index)
         return CommitAttempt(None, result.words or f"git commit ended with status {result.status}")
@@ -64,7 +72,7 @@ def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
     """Without paths that are folders now: a folder's name would mean everything in it."""
     wanted = sorted(set(paths))
     folders = {path for path in wanted if _is_folder(os.path.join(root, path))}
-    present = [path for path in wanted if path not in folders and os.path.lexists(os.path.join(root, path))]
+    present = [path for path in wanted if path not in folders and _exists(root, path)]
     for folder in folders:
         if not any(path.startswith(folder + "/") for path in present):
             return f"{folder} is a folder now, and none of its files is to be committed"
@@ -83,22 +91,13 @@ def _joined(paths: Iterable[str]) -> bytes:
     return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
 
 
-def _add_new(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> _Index | str:
-    """Announce files that the index lacks; git's words when that fails.
-
-    Paths that are in neither work tree nor index nor HEAD are refused by git itself.
-    """
-    if not paths:
-        return _Index(None, None)
-    known = _in_index(place.root, repository, paths)
-    new = [path for path in paths if path not in known and os.path.lexists(os.path.join(place.root, path))]
+def _announce(place: Repository, new: Sequence[str]) -> _Index | str:
+    """Tell the index of new files, without their bytes; git's words when that fails."""
     before = _read_index(place)
     if not new:
         return _Index(before, before)
     result = program.write(place.root, ["add", "--intent-to-add", "--force", *_FROM_STDIN], _joined(new))
-    if result.status != 0:
-        return result.words
-    return _Index(before, _read_index(place))
+    return _Index(before, _read_index(place)) if result.status == 0 else result.words
 
 
 def _in_index(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> frozenset[str]:
@@ -109,6 +108,16 @@ def _in_index(root: str, repository: pygit2.Repository, paths: Sequence[str]) ->
     except (pygit2.GitError, OSError, UnicodeError):
         listed = program.output(root, ["ls-files", "-z"])
         return frozenset(os.fsdecode(path) for path in listed.split(b"\0") if path)
+
+
+def _in_head(repository: pygit2.Repository, path: str) -> bool:
+    if repository.head_is_unborn:
+        return False
+    return comparing.entry(repository, str(repository.head.peel(pygit2.Tree).id), path) is not None
+
+
+def _exists(root: str, path: str) -> bool:
+    return os.path.lexists(os.path.join(root, path))
 
 
 def _read_index(place: Repository) -> bytes | None:

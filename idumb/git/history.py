@@ -11,11 +11,9 @@ from pygit2.enums import SortMode
 
 from idumb.app.ports import CommitAttempt, Head
 from idumb.domain import errors
-from idumb.domain import paths as path_rules
-from idumb.git import commit, obstacles, opened, program, refs
+from idumb.git import commit, obstacles, opened, program, refs, tree_objects, uncommitted
 from idumb.git.discover import Repository
 
-_ON_A_LINE = 200
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
@@ -55,13 +53,8 @@ class GitHistory:
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """As git sees it, filters applied, so a CRLF checkout is no change."""
-        if not paths:
-            return ()
-        # Our globs are not git's: they are matched here, on the status of everything.
-        literal = [] if any(map(path_rules.has_wildcard, paths)) or len(paths) > _ON_A_LINE else ["--", *paths]
-        arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", *literal]
-        changed = _status_paths(program.output(self._place.root, arguments))
-        return tuple(sorted(path for path in changed if path_rules.matches_any(path, paths)))
+        head_tree = self.head_tree() or tree_objects.EMPTY_TREE
+        return uncommitted.find(self._place, self.repository, head_tree, paths)
 
     def commit(
         self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
@@ -125,17 +118,6 @@ class GitHistory:
 
 def _moved(expected: str | None, present: str | None) -> str:
     return f"HEAD is {present or 'without a commit'}, not {expected or 'without a commit'}: somebody committed since"
-
-
-def _status_paths(output: bytes) -> set[str]:
-    """Rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, `? path`."""
-    fields = {b"1": 8, b"u": 10, b"?": 1}
-    found: set[str] = set()
-    for row in output.split(b"\0"):
-        kind = row[:1]
-        if kind in fields:
-            found.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
-    return found
 
 
 def _trailers(one: pygit2.Commit) -> Mapping[str, str]:

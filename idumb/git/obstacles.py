@@ -23,7 +23,7 @@ _IN_PROGRESS = (
 
 def find(place: Repository) -> tuple[str, str] | None:
     """(code, message) of the first obstacle."""
-    return _format(place) or _in_progress(place) or _ownership(place) or _index(place)
+    return _format(place) or _in_progress(place) or _index(place)
 
 
 def _in_progress(place: Repository) -> tuple[str, str] | None:
@@ -46,22 +46,15 @@ def _format(place: Repository) -> tuple[str, str] | None:
     return None
 
 
-def _ownership(place: Repository) -> tuple[str, str] | None:
-    """Git's own opinion counts: it may refuse what libgit2 opens."""
-    result = program.read(place.root, ["rev-parse", "--is-inside-work-tree"])
-    if result.status == 0:
-        return None
-    refusal = program.failure(["rev-parse"], result)
-    return refusal.code, refusal.message
-
-
 def _index(place: Repository) -> tuple[str, str] | None:
     lock = os.path.join(place.git_dir, "index.lock")
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
     result = program.read(place.root, ["ls-files", "--unmerged", "-z"])
     if result.status != 0:
-        return "git.index-unreadable", f"the index cannot be read: {result.words.splitlines()[0]}"
+        # Git's own opinion counts: it may refuse what libgit2 opens, for its owner or a damaged index.
+        refusal = program.failure(["ls-files"], result)
+        return refusal.code, refusal.message
     if result.out:
         path = os.fsdecode(result.out.split(b"\0")[0].partition(b"\t")[2])
         return "git.unmerged", f"{path} is unmerged in the index; settle it first (git status lists all)"

@@ -108,7 +108,20 @@ def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
 
 
 def _run(root: str, arguments: Sequence[str], given: bytes, surroundings: Mapping[str, str]) -> Result:
-    done = subprocess.run(
-        [path(), *arguments], cwd=root, env=surroundings, input=given, capture_output=True, check=False
+    process = subprocess.Popen(
+        [path(), *arguments],
+        cwd=root,
+        env=surroundings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
-    return Result(done.returncode, done.stdout, done.stderr)
+    with process:
+        try:
+            out, err = process.communicate(given)
+        except BaseException:
+            # Unlike a kill, this lets git take its locks away before the interruption goes on.
+            process.terminate()
+            raise
+    return Result(process.returncode, out, err)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from idumb.app.ports import CommitAttempt
+from idumb.git import commit as commit_module
 from idumb.git.history import GitHistory
 from tests.support.gitrepo import GitSandbox
 
@@ -251,3 +255,67 @@ def test_other_formats_of_the_index_work(sandbox: GitSandbox, history: GitHistor
     sandbox.write_all({"a": "2", "b": "2", "na\udcff": "1"})
     assert commit(history, ["a", "na\udcff"]).commit
     assert sandbox.status() == [" M b"]
+
+
+def test_an_untracked_file_that_is_gone_is_nothing_to_commit(sandbox: GitSandbox, history: GitHistory) -> None:
+    sandbox.write("a", "1")
+    assert commit(history, ["a", "was/untracked"]).commit
+    assert list(sandbox.tree()) == ["a"]
+    assert commit(history, ["was/untracked"]).commit is None
+    assert commit(history, ["was/untracked"], allow_empty=True).commit
+
+
+def test_a_deletion_that_is_staged_already_is_committed(sandbox: GitSandbox, history: GitHistory) -> None:
+    sandbox.write_all({"a": "1", "b": "1"})
+    sandbox.commit()
+    sandbox.git("rm", "-q", "a", "b")
+    assert commit(history, ["a"]).commit
+    assert changed(sandbox) == ["D a"]
+    assert sandbox.status() == ["D  b"]
+
+
+def test_a_head_that_moves_while_committing_is_told(
+    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F24: nothing is lost, and the run learns that it is not alone."""
+    sandbox.commit()
+    sandbox.write("a", "1")
+    add = commit_module._announce
+
+    def late(*arguments: Any) -> Any:
+        sandbox.git("commit", "-q", "--allow-empty", "-m", "the user's")
+        return add(*arguments)
+
+    monkeypatch.setattr(commit_module, "_announce", late)
+    made = commit(history, ["a"])
+    assert made.commit == sandbox.head()
+    assert "HEAD moved" in made.words
+
+
+def test_an_interrupted_commit_leaves_neither_lock_nor_entry(
+    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M10: git is asked to end, so that it removes its own lock."""
+    head = sandbox.commit()
+    sandbox.write("a", "1")
+    started = sandbox.root / "started"
+    os.mkfifo(started)
+    sandbox.write(".git/hooks/pre-commit", f"#!/bin/sh\necho > {started}\nexec sleep 30\n", mode=0o755)
+    communicate = subprocess.Popen.communicate
+
+    def interrupted(process: subprocess.Popen[bytes], given: bytes) -> Any:
+        if "commit" not in str(process.args):
+            return communicate(process, given)
+        assert process.stdin is not None
+        process.stdin.write(given)
+        process.stdin.close()
+        started.read_bytes()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        commit(history, ["a"])
+    monkeypatch.undo()
+    assert sandbox.head() == head
+    assert sandbox.status() == ["?? a", "?? started"] or sandbox.status() == ["?? a"]
+    assert not (sandbox.git_dir / "index.lock").exists()

@@ -10,7 +10,7 @@ import pytest
 
 from idumb.app.ports import Head
 from idumb.domain import errors
-from idumb.git import discover
+from idumb.git import discover, program
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
@@ -233,3 +233,37 @@ def test_variables_that_redirect_git_are_ignored(
     monkeypatch.undo()
     assert sandbox.head()
     assert not other.head()
+
+
+def test_equal_bytes_are_known_to_be_committed_without_asking_git(
+    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({"a": "1", "d/b": "1"})
+    sandbox.link("link", "a")
+    sandbox.write("run", "1", mode=0o755)
+    sandbox.commit()
+    monkeypatch.setattr(program, "read", None)
+    assert history.uncommitted(["a", "d/b", "link", "run", "absent", "no/folder/x"]) == ()
+
+
+@pytest.mark.parametrize("case", ["mode", "staged", "replaced", "deleted", "new", "unstaged"])
+def test_what_differs_in_any_way_is_uncommitted(sandbox: GitSandbox, history: GitHistory, case: str) -> None:
+    place = sandbox.write("a", "1", mode=0o644)
+    sandbox.commit()
+    if case == "mode":
+        place.chmod(0o755)
+    elif case == "staged":
+        sandbox.write("a", "2")
+        sandbox.git("add", "a")
+        sandbox.write("a", "1")
+    elif case == "unstaged":
+        sandbox.git("rm", "-q", "--cached", "a")
+    elif case == "new":
+        sandbox.git("rm", "-q", "a")
+        sandbox.git("commit", "-qm", "gone")
+        sandbox.write("a", "1")
+    else:
+        sandbox.remove("a")
+        if case == "replaced":
+            sandbox.link("a", "1")
+    assert history.uncommitted(["a"]) == ("a",)

@@ -262,3 +262,13 @@ def test_restoring_many_paths_leaves_git_content(sandbox: GitSandbox, trees: Git
     after = trees.scan()
     assert trees.restore(base, after, [c.path for c in trees.changes(base, after)]) == ()
     assert sandbox.status() == []
+
+
+def test_a_folder_that_the_target_has_is_kept_even_when_it_is_empty_now(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("d/old", "1")
+    base = trees.scan()
+    sandbox.write("d/new", "1")
+    after = trees.scan()
+    sandbox.remove("d/old")
+    assert trees.restore(base, after, ["d/new"]) == ()
+    assert os.listdir(sandbox.root / "d") == []

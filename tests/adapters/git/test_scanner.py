@@ -11,6 +11,7 @@ import pytest
 
 from idumb.domain import errors
 from idumb.git import discover
+from idumb.git.scanner import Scanner
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
@@ -351,3 +352,25 @@ def test_other_formats_of_the_index_are_understood(
     assert names(sandbox, trees.scan()) == [".gitignore", "build/kept"]
     sandbox.git("add", "-f", "build/kept2")
     assert names(sandbox, trees.scan()) == [".gitignore", "build/kept", "build/kept2"]
+
+
+def test_tracked_files_below_a_nested_repository_are_included(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F12: `git init` in a folder must not hide what the outer repository tracks."""
+    sandbox.write_all({"sub/inner": "1"})
+    sandbox.commit()
+    GitSandbox.create(sandbox.root / "sub")
+    assert names(sandbox, trees.scan()) == ["sub/inner"]
+
+
+def test_a_file_stamped_in_the_tick_of_its_scan_is_hashed_again(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sandbox.write("a", "1")
+    monkeypatch.setattr(Scanner, "_filesystem_time", lambda _: place.stat().st_ctime_ns)
+    trees.scan()
+    trees.scan()
+    assert trees.scans.counted == 2
+    monkeypatch.setattr(Scanner, "_filesystem_time", lambda _: place.stat().st_ctime_ns + 1)
+    trees.scan()
+    trees.scan()
+    assert trees.scans.counted == 3

@@ -138,3 +138,11 @@ def test_a_clone_is_used_again_and_removed_at_the_end(sandbox: GitSandbox, trees
     assert not Path(second.trees.root).exists()
     third = Clone(place, trees, "r1", sandbox.head())
     assert third.trees.scan() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+def test_rules_of_the_repository_alone_hold_in_the_workspace(sandbox: GitSandbox, make: Maker) -> None:
+    sandbox.write(".git/info/exclude", "*.secret\n")
+    workspace = make()
+    write(workspace, "x.secret", "s")
+    write(workspace, "y", "y")
+    assert sorted(sandbox.tree(workspace.trees.scan())) == ["y"]

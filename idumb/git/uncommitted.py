@@ -1,0 +1,84 @@
+"""Which paths differ from HEAD, as git sees it; git is asked only about those whose raw bytes differ."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+
+import pygit2
+
+from idumb.domain import paths as path_rules
+from idumb.git import blobs, comparing, program
+from idumb.git.discover import Repository
+
+_ON_A_LINE = 200
+
+
+def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Changed paths that one of `paths` covers, sorted. `head_tree` is the empty tree before the first commit."""
+    index = _index(repository)
+    unsure = [path for path in paths if not _surely_clean(place.root, repository, index, head_tree, path)]
+    if not unsure:
+        return ()
+    # Our globs are not git's: they are matched here, on the status of everything.
+    literal = len(unsure) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, unsure))
+    arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]
+    changed = _parse(program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
+    return tuple(sorted(path for path in changed if path_rules.matches_any(path, unsure)))
+
+
+def _index(repository: pygit2.Repository) -> pygit2.Index | None:
+    """None for formats that libgit2 does not read; then git is asked about every path."""
+    try:
+        index: pygit2.Index = repository.index
+        index.read()
+    except (pygit2.GitError, OSError):
+        return None
+    return index
+
+
+def _surely_clean(
+    root: str, repository: pygit2.Repository, index: pygit2.Index | None, head_tree: str, path: str
+) -> bool:
+    """Whether HEAD, index and work tree hold the same raw bytes, or nothing at all."""
+    if index is None or path_rules.has_wildcard(path):
+        return False
+    head = comparing.entry(repository, head_tree, path)
+    committed = None if head is None else (head.mode, head.oid)
+    return _staged(index, path) == committed == _present(root, path)
+
+
+def _staged(index: pygit2.Index, path: str) -> tuple[int, str] | None:
+    if path not in index:
+        return None
+    found = index[path]
+    return int(found.mode), str(found.id)
+
+
+def _present(root: str, path: str) -> tuple[int, str] | str | None:
+    folder, _, name = os.path.join(root, path).rpartition("/")
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        status = os.lstat(name, dir_fd=opened)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            return "something else"
+        return blobs.git_mode(status.st_mode), blobs.hash_at(opened, name, status).hex()
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(opened)
+
+
+def _parse(output: bytes) -> set[str]:
+    """Rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, `? path`."""
+    fields = {b"1": 8, b"u": 10, b"?": 1}
+    found: set[str] = set()
+    for row in output.split(b"\0"):
+        kind = row[:1]
+        if kind in fields:
+            found.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
+    return found
