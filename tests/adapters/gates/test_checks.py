@@ -81,6 +81,7 @@ def test_checks_see_the_allowed_variables_and_the_run(tmp_path: Path, monkeypatc
     found = command(tmp_path, f"exec {sys.executable} -I -c 'import os; print(*sorted(os.environ))'")
     assert set(found.output.split()) - {"LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"} == {
         "HOME",
+        "IDUMB_PLACE",
         "IDUMB_PROCESS",
         "IDUMB_RUN",
         "PATH",
@@ -218,12 +219,25 @@ def test_source_that_is_no_python_defines_nothing(source: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
 def test_processes_that_a_killed_executor_left_behind_are_ended(tmp_path: Path) -> None:
-    environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": "run-9"}
+    name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
+    environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": name, "IDUMB_PLACE": f"{name}@{tmp_path}"}
     with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as left:
         while not process_tree.variable(left.pid, b"PATH"):
             pass  # a program that has only just been executed shows no environment for a moment
-        found = checks(tmp_path, "run-9")
+        found = checks(tmp_path, name)
         assert found.end_processes() == (left.pid,)
         left.wait()
         assert not process_tree.is_alive(left.pid)
     assert found.end_processes() == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
+def test_the_same_run_in_another_clone_keeps_its_processes(tmp_path: Path) -> None:
+    name = f"run-{os.urandom(8).hex()}"
+    environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": name, "IDUMB_PLACE": f"{name}@{tmp_path / 'other'}"}
+    with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as theirs:
+        while not process_tree.variable(theirs.pid, b"PATH"):
+            pass
+        assert checks(tmp_path, name).end_processes() == ()
+        assert process_tree.is_alive(theirs.pid)
+        theirs.kill()

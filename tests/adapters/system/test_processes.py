@@ -259,17 +259,16 @@ def in_thread(work: Callable[[], processes.Finished]) -> Callable[[], processes.
 
 
 def test_processes_that_run_side_by_side_leave_each_other_alone(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "began")
-    os.mkfifo(tmp_path / "go")
-    # The reader is an orphan of the first process, in a session of its own, when the others end.
-    script = "(setsid sh -c 'echo > began; cat go > got; echo > finished' &); while [ ! -s finished ]; do :; done"
-    result = in_thread(lambda: run(script, tmp_path))
-    (tmp_path / "began").read_bytes()
-    for _ in range(20):
-        assert run("true", tmp_path).leftovers == ()
-    (tmp_path / "go").write_text("on", encoding="ascii")
-    assert result().exit_code == 0
-    assert (tmp_path / "got").read_text(encoding="ascii") == "on"
+    for name in ("gate", "adopted", "go", "go.first"):
+        os.mkfifo(tmp_path / name)
+    # The first leaves an orphan in a session of its own; the second begins before and ends while that orphan lives.
+    orphan = "setsid sh -c 'echo > adopted; cat go > got; echo > finished'"
+    first = in_thread(lambda: run(f"cat gate; ({orphan} &); cat go.first", tmp_path, timeout=30))
+    second = run("echo > gate; cat adopted", tmp_path, timeout=30)
+    assert (second.exit_code, second.leftovers) == (0, ())
+    run("echo on > go; while [ ! -s finished ]; do :; done; echo > go.first", tmp_path, timeout=30)
+    assert first().exit_code == 0
+    assert (tmp_path / "got").read_text(encoding="ascii") == "on\n"
 
 
 def wait_for_environment(*pids: int) -> None:
@@ -280,14 +279,15 @@ def wait_for_environment(*pids: int) -> None:
 
 @LINUX_ONLY
 def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
-    marked = {**ENVIRONMENT, processes.RUN_COOKIE: "run-1"}
-    other = {**ENVIRONMENT, processes.RUN_COOKIE: "run-10"}
+    name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
+    marked = {**ENVIRONMENT, processes.RUN_COOKIE: name}
+    other = {**ENVIRONMENT, processes.RUN_COOKIE: f"{name}0"}
     with (
         subprocess.Popen(["sleep", "1000"], env=marked, start_new_session=True) as left,
         subprocess.Popen(["sleep", "1000"], env=other, start_new_session=True) as spared,
     ):
         wait_for_environment(left.pid, spared.pid)
-        assert processes.end_all(processes.RUN_COOKIE, "run-1") == (left.pid,)
+        assert processes.end_all(processes.RUN_COOKIE, name) == (left.pid,)
         assert left.wait() == -signal.SIGTERM
         assert spared.poll() is None
         spared.kill()
@@ -295,9 +295,10 @@ def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
 
 @LINUX_ONLY
 def test_ending_the_processes_of_a_run_spares_who_asks_and_its_parents() -> None:
-    program = "from idumb.system import processes; print(processes.end_all('IDUMB_RUN', 'run-2'))"
+    name = f"run-{os.urandom(8).hex()}"
+    program = f"from idumb.system import processes; print(processes.end_all('IDUMB_RUN', '{name}'))"
     root = str(Path(__file__).parents[3])
-    environment = {**ENVIRONMENT, "PYTHONPATH": root, processes.RUN_COOKIE: "run-2", "PROGRAM": program}
+    environment = {**ENVIRONMENT, "PYTHONPATH": root, processes.RUN_COOKIE: name, "PROGRAM": program}
     done = subprocess.run(
         ["/bin/sh", "-c", f'{sys.executable} -c "$PROGRAM"; echo parent lives'],
         env=environment,
