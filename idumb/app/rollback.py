@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from idumb.app import loading, place, publish, session
@@ -282,12 +282,14 @@ def _put_back(
     after = services.trees.scan(target.paths)
     commit = None
     if state.policy == "task":
-        commit = _commit(services, state, target.paths, subject, trailer)
+        commit = _commit(services, state, target.paths, after, subject, trailer)
     return before, after, commit
 
 
-def _commit(services: Services, state: RunState, paths: Sequence[str], subject: str, trailer: str) -> str | None:
-    changed = services.history.uncommitted(paths)
+def _commit(
+    services: Services, state: RunState, paths: Sequence[str], tree: str, subject: str, trailer: str
+) -> str | None:
+    changed = tuple(dict.fromkeys((*services.history.uncommitted(paths), *_new(services, paths, tree))))
     if not changed:
         return None
     message = f"{subject}\n\nIdumb-Run: {state.id}\n{trailer}\n"
@@ -305,6 +307,14 @@ def _commit(services: Services, state: RunState, paths: Sequence[str], subject: 
             hint="Mend what git names and say it again",
         )
     return made.commit
+
+
+def _new(services: Services, paths: Sequence[str], tree: str) -> Iterator[str]:
+    """Files that HEAD lacks: git does not call them uncommitted where its ignore rules cover them."""
+    head = services.history.head_tree()
+    for path in paths:
+        if services.trees.entry(tree, path) is not None and (head is None or services.trees.entry(head, path) is None):
+            yield path
 
 
 def _publish(services: Services, contract: Contract, state: RunState, tasks: Sequence[str]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Mapping
 
 import pygit2
 
@@ -21,6 +22,12 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
     if oid.hex() == tree_objects.EMPTY_TREE:
         return {}
     return tree_objects.parse(repository[pygit2.Oid(oid)].read_raw())
+
+
+@functools.lru_cache(maxsize=32)
+def shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
+    """`rows`, not to be changed: thousands of paths of one folder are looked up one after the other."""
+    return rows(repository, oid)
 
 
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
@@ -69,7 +76,7 @@ def entry(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
     for part in tree_objects.split(path):
         if found is None or found.mode != FOLDER:
             return None
-        found = rows(repository, found.oid).get(part)
+        found = shared_rows(repository, found.oid).get(part)
     return None if found is None or found.mode == FOLDER else _entry(found)
 
 

@@ -6,6 +6,7 @@ Every path is walked from the root by folder descriptors that follow no link, so
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from idumb.app.ports import Conflict
 from idumb.domain import paths as path_rules
 from idumb.domain.ledger import Entry
-from idumb.git import blobs, comparing, tree_objects
+from idumb.git import blobs, comparing, durable, tree_objects
 
 if TYPE_CHECKING:
     import pygit2
@@ -67,8 +68,8 @@ def restore(
                 conflicts.append(Conflict(step.path, why))
         if conflicts:
             return tuple(conflicts)
-        todo = [step for step in steps if step.present.entry != step.want]
-        return _apply(repository, top, todo, _Keeps(repository, target))
+        _force_done(root, steps)
+        return _apply(repository, top, steps, _Keeps(repository, target))
     finally:
         os.close(top)
 
@@ -216,17 +217,27 @@ class _Keeps:
     def folder(self, path: str) -> bool:
         item = tree_objects.Item(tree_objects.FOLDER, bytes.fromhex(self._tree))
         for part in path.split("/"):
-            found = comparing.rows(self._repository, item.oid).get(part)
+            found = comparing.shared_rows(self._repository, item.oid).get(part)
             if found is None or found.mode != tree_objects.FOLDER:
                 return False
             item = found
         return True
 
 
+def _force_done(root: str, steps: list[Step]) -> None:
+    """What is as wanted already may be so by a restore that was killed before it forced it to disk."""
+    done = [step for step in steps if step.want is not None and step.present.entry == step.want]
+    places = [os.path.join(root, step.path) for step in done]
+    files = [
+        place for place, step in zip(places, done, strict=True) if step.want and step.want.mode != tree_objects.LINK
+    ]
+    durable.force([*files, *{os.path.dirname(place) for place in places}])
+
+
 def _apply(repository: pygit2.Repository, top: int, steps: list[Step], keeps: _Keeps) -> tuple[Conflict, ...]:
     """Deletions first, deepest first, so that files and folders can change places."""
     deletions = [step for step in steps if step.want is None]
-    writes = [step for step in steps if step.want is not None]
+    writes = [step for step in steps if step.want is not None and step.present.entry != step.want]
     done = ""
     try:
         for step in reversed(deletions):
@@ -258,22 +269,29 @@ def _key(status: os.stat_result | None) -> tuple[int, ...]:
 
 
 def _delete(top: int, step: Step, keeps: _Keeps) -> None:
-    if step.present.entry is None:
+    if step.present.in_the_way is not None:
         return
     parts = step.path.split("/")
-    with _parent(top, parts) as folder:
-        _recheck(folder, parts[-1], step.present)
-        os.unlink(parts[-1], dir_fd=folder)
-        os.fsync(folder)
-    for count in range(len(parts) - 1, 0, -1):
-        if keeps.folder("/".join(parts[:count])):
-            return
-        with _parent(top, parts[:count]) as folder:
-            try:
-                os.rmdir(parts[count - 1], dir_fd=folder)
-            except OSError:
-                return
+    if step.present.entry is not None:
+        with _parent(top, parts) as folder:
+            _recheck(folder, parts[-1], step.present)
+            os.unlink(parts[-1], dir_fd=folder)
             os.fsync(folder)
+    # Also where the file is gone already: a restore that was killed may have left its folders.
+    for count in range(len(parts) - 1, 0, -1):
+        if keeps.folder("/".join(parts[:count])) or not _remove_if_empty(top, parts[:count]):
+            return
+
+
+def _remove_if_empty(top: int, parts: list[str]) -> bool:
+    """Whether the folder is gone now."""
+    try:
+        with _parent(top, parts) as folder:
+            os.rmdir(parts[-1], dir_fd=folder)
+            os.fsync(folder)
+    except OSError as problem:
+        return problem.errno == errno.ENOENT
+    return True
 
 
 def _write(repository: pygit2.Repository, top: int, step: Step) -> None:
