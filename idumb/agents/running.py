@@ -34,7 +34,7 @@ def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[
         "IDUMB_TASK": request.task.id,
         "IDUMB_ATTEMPT": str(request.attempt),
         "IDUMB_ROLE": request.role,
-        processes.RUN_COOKIE: request.run_id,
+        **processes.run_cookies(request.run_id, request.workspace),
     }
 
 

@@ -10,7 +10,7 @@ from idumb.app.services import attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
-from idumb.domain.plan import Task
+from idumb.domain.plan import STRICT, Task
 from idumb.domain.run import ANSWERED, TaskState
 
 
@@ -39,7 +39,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     if f"{task.id}.work" in known.decisions:
         bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
         return
-    asked = proofs.questions(task, known.attempt, ())
+    asked = (*proofs.questions(task, known.attempt, ()), proofs.validator_question(task, known.attempt, ()))
     given = [
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
         for a in (state.answers[d] for d in known.decisions)
@@ -59,6 +59,8 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     attempt = recording.record_checkpoint(bench, attempt)
     if attempt.commit_refused is not None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
+    if failed and not _tries_again(bench, task):
+        _fail(bench, task)
 
 
 def _after_failure(bench: Bench, task: Task, choice: str) -> None:
@@ -79,11 +81,26 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
             record_interruption(bench, task)
     elif known.running:
         record_interruption(bench, task)
-    elif known.attempts >= bench.max_attempts:
-        bench.journal.write(
-            bench.journal.event("task.failed", task.id, known.attempt, reason=known.reason, attempts=known.attempts)
-        )
+    elif not _tries_again(bench, task):
+        _fail(bench, task)
     # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.
+
+
+def _tries_again(bench: Bench, task: Task) -> bool:
+    """What the runner would have said of the recorded failure."""
+    known = bench.journal.state.tasks[task.id]
+    if bench.plans[task.id].mode == STRICT or known.deviations or known.outcome == outcome.REFUSED or task.is_human:
+        return False
+    if known.outcome == outcome.TIMED_OUT and task.on_timeout != "retry":
+        return False
+    return task.on_failure not in {"block", "ask"} and known.attempts < bench.max_attempts
+
+
+def _fail(bench: Bench, task: Task) -> None:
+    known = bench.journal.state.tasks[task.id]
+    bench.journal.write(
+        bench.journal.event("task.failed", task.id, known.attempt, reason=known.reason, attempts=known.attempts)
+    )
 
 
 def record_interruption(bench: Bench, task: Task) -> None:

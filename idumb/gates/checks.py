@@ -19,8 +19,9 @@ class ShellChecks:
     def __init__(self, root: str, allowed: Sequence[str], redact: Callable[[str], str], run_id: str) -> None:
         self._root = root
         self._redact = redact
-        self._run_id = run_id
-        self._environment = processes.environment(allowed, {processes.RUN_COOKIE: run_id})
+        cookies = processes.run_cookies(run_id, root)
+        self._cookie = cookies[processes.PLACE_COOKIE]
+        self._environment = processes.environment(allowed, cookies)
         self._searched = False
 
     def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
@@ -52,4 +53,4 @@ class ShellChecks:
         if self._searched:
             ended = processes.end_strays()
         self._searched = True
-        return processes.end_all(processes.RUN_COOKIE, self._run_id) if ended is None else ended
+        return processes.end_all(processes.PLACE_COOKIE, self._cookie) if ended is None else ended

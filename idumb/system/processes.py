@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import subprocess
 
 RUN_COOKIE = "IDUMB_RUN"
+PLACE_COOKIE = "IDUMB_PLACE"
 PROCESS_COOKIE = "IDUMB_PROCESS"
 HEAD = 8 * 1024
 TAIL = 24 * 1024
@@ -144,6 +145,12 @@ def run(
         seconds,
         leftovers,
     )
+
+
+def run_cookies(run: str, root: str) -> dict[str, str]:
+    """What every process of a run carries. The id of a run says what is done, so two clones of a repository can have
+    the same; with the folder it is one run's alone."""
+    return {RUN_COOKIE: run, PLACE_COOKIE: f"{run}@{root}"}
 
 
 def end_all(name: str, value: str, grace: float = GRACE) -> tuple[int, ...]:

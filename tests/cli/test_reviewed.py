@@ -1,0 +1,365 @@
+"""What a reviewer found by putting features together: each test was a fault once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, edit, making, shell, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
+    """A task that writes a file in which its check does not find what it wants."""
+    return task(id, files=f"create `{path}`", check=f"grep -q good {path}", steps=[write(path, content)], **more)
+
+
+def straying(id: str, *, path: str = "a.txt", stray: str = "notes.txt", **more: str) -> str:
+    """A task whose builder is beside a change of somebody else's, made while it works."""
+    return task(
+        id,
+        files=f"create `{path}`",
+        check=f"test -s {path}",
+        steps=[write(path, "a\n"), shell(f"grep -q mine {stray} || echo mine >> {stray}")],
+        **more,
+    )
+
+
+# -- changes that nobody can attribute --------------------------------------------------------------------------------
+
+
+def test_a_retry_never_takes_back_an_undeclared_change(project: Project) -> None:
+    """R-GIT-6: the change may be the user's; it is named, kept, and still there after every retry."""
+    project.repo.write("notes.txt", "first\n")
+    project.repo.commit("notes", "notes.txt")
+    project.plan([straying("T1-01")])
+    assert project.execute().code == 1
+    again = project.resume("--retry-failed")
+    assert again.code == 1
+    assert project.read("notes.txt") == "first\nmine\n"
+    assert "notes.txt" in again.error["message"]
+
+
+def test_an_undeclared_change_that_the_user_committed_is_settled(project: Project) -> None:
+    """R-GIT-6: the way out that the refusal names works, and the commit is not taken back in the work tree."""
+    project.repo.write("notes.txt", "first\n")
+    project.repo.commit("notes", "notes.txt")
+    project.plan([straying("T1-01")])
+    assert project.execute().code == 1
+    project.repo.commit("mine", "notes.txt")
+    again = project.resume("--retry-failed")
+    assert again.code == 0, again.out
+    assert project.read("notes.txt") == "first\nmine\n"
+    assert project.repo.status() == []
+
+
+def test_an_accepted_deviation_is_committed_with_its_task(project: Project) -> None:
+    project.plan([straying("T1-01")])
+    assert project.execute().code == 1
+    again = project.resume("--on-deviation", "accept")
+    assert again.code == 0, again.out
+    assert sorted(again.data["tasks"][0]["files"]) == ["a.txt", "notes.txt"]
+
+
+def test_what_a_test_before_the_work_leaves_behind_is_not_the_builders(project: Project) -> None:
+    """R-GATE-3, R-GIT-5: a check that runs before the builder leaves residue, never a deviation."""
+    tests = "- **Tests:**\n  - `touch cache.bin && test -e a.txt` — fails before, passes after: a is there\n"
+    project.plan([making("T1-01", "a.txt", fields=tests)])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert answer.data["tasks"][0]["files"] == ["a.txt"]
+
+
+# -- failures that a person mends -----------------------------------------------------------------------------------------
+
+
+def test_a_failed_file_that_the_user_mended_and_committed_does_not_stop_the_retry(project: Project) -> None:
+    """R-RUN-5: the hint says commit, and then it goes on; the user's bytes stay."""
+    project.plan([task("T1-01", files="modify `README.md`", check="grep -q good README.md",
+                       steps=[shell("grep -q good README.md || echo bad >> README.md")])])  # fmt: skip
+    assert project.execute().code == 1
+    project.repo.write("README.md", "good\n")
+    refused = project.resume("--retry-failed")
+    assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
+    project.repo.commit("mended", "README.md")
+    again = project.resume("--retry-failed")
+    assert again.error is None or again.error["code"] != "task.changed-since"
+    assert project.read("README.md") == "good\n"
+
+
+def test_an_accepted_task_that_the_user_mended_can_be_rolled_back(project: Project) -> None:
+    """R-GIT-3: what was accepted is what the task left."""
+    project.plan([failing("T1-01", "a.txt")])
+    assert project.execute().code == 1
+    project.repo.write("a.txt", "good, by hand\n")
+    assert project.json("accept", "T1-01", "--why", "mended by hand").code == 0
+    back = project.json("rollback", "1", "--to", "start", "--yes")
+    assert back.code == 0, back.out
+    assert not project.exists("a.txt")
+    assert project.json("undo", "--yes").code == 0
+    assert project.read("a.txt") == "good, by hand\n"
+
+
+def test_a_plan_that_is_mended_after_a_failure_can_be_run(project: Project) -> None:
+    """R-RUN-12: what the failed attempt of the run before left is not taken for the user's."""
+    project.plan([making("T1-01", "b.txt"), failing("T1-02", "a.txt")])
+    assert project.execute().code == 1
+    project.plan([making("T1-01", "b.txt"), failing("T1-02", "a.txt", "good\n")])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert project.read("a.txt") == "good\n"
+
+
+def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project: Project) -> None:
+    project.plan([
+        task("T1-01", files="modify `README.md`", check="false", steps=[edit("README.md", "project", "broken")]),
+        task("T1-02", files="modify `README.md`", check="grep -q more README.md", steps=[shell("echo more >> README.md")]),
+    ])  # fmt: skip
+    answer = project.execute()
+    assert "broken" not in project.repo.git("show", "HEAD:README.md"), answer.out
+
+
+def test_a_task_can_be_added_to_a_verified_phase(project: Project) -> None:
+    """R-RUN-1, R-RUN-12: only the same contract is refused."""
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
+
+
+def test_undo_of_a_run_leaves_what_earlier_runs_did(project: Project) -> None:
+    """R-GIT-3: a run undone is the newest run alone."""
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute("--no-verify").code == 0
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute("--no-verify").code == 0
+    answer = project.json("undo", "--yes")
+    assert answer.code == 0, answer.out
+    assert answer.data["tasks"] == ["T1-02"]
+    assert project.exists("a.txt")
+    assert not project.exists("b.txt")
+
+
+def test_after_a_rollback_uncommitted_changes_of_the_user_are_refused_again(project: Project) -> None:
+    """R-GIT-6: the user's edit does not go into the task's commit."""
+    project.plan([task("T1-01", files="modify `README.md`", steps=[shell("echo more >> README.md")], check="true")])
+    assert project.execute().code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    project.repo.write("README.md", "# A project\nof mine\n")
+    answer = project.resume()
+    assert (answer.code, (answer.error or {}).get("code")) == (4, "task.dirty-path")
+
+
+def test_tests_that_must_fail_before_the_work_are_made_to_after_a_rollback(project: Project) -> None:
+    """R-GATE-3."""
+    tests = "- **Tests:**\n  - `test -e a.txt -o -e done.log` — fails before, passes after: a is there\n"
+    project.plan([making("T1-01", "a.txt", fields=tests)])
+    assert project.execute().code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    project.repo.write("done.log", "")
+    answer = project.resume()
+    assert answer.code == 1
+    assert "must fail before" in answer.data["tasks"][0]["reason"]
+
+
+# -- people --------------------------------------------------------------------------------------------------------------
+
+
+HUMAN = "### {id}: A person does it\n\n- **Kind:** {kind}\n{fields}\n"
+
+
+def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
+    """R-PLAN-12, R-GIT-3: an answer about work that was taken back does not count for the new one."""
+    project.plan([making("T1-01", "a.txt"), HUMAN.format(id="T1-02", kind="human-verify", fields="- **Depends on:** T1-01\n")])
+    assert project.execute().code == 5
+    assert project.json("decide", "T1-02.work", "yes").code == 0
+    assert project.resume().code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    answer = project.resume()
+    assert answer.code == 5, answer.out
+    assert project.statuses()["T1-02"] == "waiting"
+
+
+def test_a_file_that_a_person_was_asked_to_make_counts(project: Project) -> None:
+    """R-PLAN-12: between the question and the answer the person works."""
+    fields = "- **Files:** create `key.txt`\n- **Acceptance:**\n  - [ ] it is there — check: `test -s key.txt`\n"
+    project.plan([HUMAN.format(id="T1-01", kind="human-action", fields=fields)])
+    assert project.execute().code == 5
+    project.repo.write("key.txt", "k\n")
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    answer = project.resume()
+    assert answer.code == 0, answer.out
+
+
+@pytest.mark.parametrize("policy", ["- **On failure:** block\n", ""])
+def test_no_from_a_person_ends_a_task_that_has_no_attempt_left(project: Project, policy: str) -> None:
+    """R-RUN-5: a refused criterion is a failed validation like any other."""
+    criteria = "  - [ ] it reads well — human\n  - [ ] there — check: `test -e a.txt`\n"
+    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")], criteria=criteria, fields=policy)])
+    assert project.execute("--max-attempts", "1").code == 5
+    assert project.json("decide", "T1-01.AC-1.1", "no").code == 0
+    answer = project.resume("--max-attempts", "1")
+    assert answer.code == 1, answer.out
+    assert project.statuses() == {"T1-01": "failed"}
+
+
+def test_each_plan_of_a_phase_asks_for_its_own_success_criteria(project: Project) -> None:
+    """R-ADAPT-5: one answer never counts for two criteria."""
+    for name, path in (("01", "a.txt"), ("02", "b.txt")):
+        project.plan([making(f"T1-{name}", path)], name=name,
+                     tail=f"\n## Success criteria\n\n- [ ] {path} reads well — human\n")  # fmt: skip
+    assert project.execute().code == 5
+    asked = project.json("decisions").data["decisions"]
+    assert len(asked) == 2
+    assert project.json("decide", asked[0]["id"], "yes").code == 0
+    assert project.json("verify-work", "1").code == 5
+
+
+def test_a_person_who_said_no_to_a_success_criterion_is_asked_again(project: Project) -> None:
+    """R-ADAPT-5: after the mend the old answer is about something else."""
+    project.plan([making("T1-01", "a.txt")], tail="\n## Success criteria\n\n- [ ] it reads well — human\n")
+    assert project.execute().code == 5
+    question = project.json("decisions").data["decisions"][0]["id"]
+    assert project.json("decide", question, "no").code == 0
+    assert project.json("verify-work", "1").code == 1
+    assert project.json("verify-work", "1").code == 5
+    question = project.json("decisions").data["decisions"][0]["id"]
+    assert project.json("decide", question, "yes").code == 0
+    assert project.json("verify-work", "1").code == 0
+
+
+def test_a_skipped_task_has_a_way_back(project: Project) -> None:
+    """R-RUN-5: what a person left out is named as the obstacle, and the commands that are offered take it away."""
+    project.plan([failing("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute().code == 1
+    assert project.json("skip", "T1-01", "--why", "later").code == 0
+    answer = project.resume()
+    assert answer.code == 1
+    assert any("T1-01" in c or "T1-02" in c for c in answer.data["next"]), answer.data["next"]
+    project.repo.write("a.txt", "good\n")
+    project.repo.commit("by hand", "a.txt")
+    assert project.json("accept", "T1-01", "--why", "done by hand").code == 0
+    assert project.resume().code == 0
+
+
+# -- builders that take liberties ----------------------------------------------------------------------------------------
+
+
+def test_a_builder_that_switches_the_branch_does_not_get_its_work_committed_there(project: Project) -> None:
+    """R-GIT-6: the run stops where it stands; nothing is completed on another branch."""
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git checkout -q -b other")])])
+    answer = project.execute()
+    assert answer.code == 4, answer.out
+    assert answer.error["code"] == "git.other-branch"
+    assert project.trailers("Idumb-Task") == []
+    project.repo.git("checkout", "-q", "main")
+    assert project.resume().error is not None
+
+
+def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None:
+    """R-GIT-6, F24: a user's commit that fell off the branch is no base for a task's commit."""
+    project.repo.write("mine.txt", "mine\n")
+    mine = project.repo.commit("mine", "mine.txt")
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git reset -q --soft HEAD~2")])])
+    answer = project.execute()
+    assert answer.code != 0, answer.out
+    assert project.trailers("Idumb-Task") == []
+    assert mine in answer.out or "HEAD" in answer.error["message"]
+
+
+def test_a_hook_that_a_builder_planted_does_not_run(project: Project) -> None:
+    """R-LOCK-5, F53: `.git` is never written by a task."""
+    plant = "printf '#!/bin/sh\\ntouch planted\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("mkdir -p .git/hooks; " + plant)])])
+    answer = project.execute()
+    assert not project.exists("planted")
+    assert answer.code != 0
+    assert ".git/hooks/pre-commit" in answer.error["message"]
+
+
+def test_a_setting_of_git_that_a_builder_changed_stops_the_run(project: Project) -> None:
+    """R-LOCK-5, F53."""
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git config user.name Mallory")])])
+    answer = project.execute()
+    assert answer.code != 0
+    assert ".git/config" in answer.error["message"]
+
+
+def test_a_builder_may_commit_by_itself(project: Project) -> None:
+    project.plan([
+        making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git add a.txt && git commit -q -m own -- a.txt")])
+    ])  # fmt: skip
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert project.repo.status() == []
+
+
+# -- hooks, policies, places ------------------------------------------------------------------------------------------------
+
+
+def hook(project: Project, text: str) -> None:
+    folder = project.repo.git_dir / "hooks"
+    folder.mkdir(exist_ok=True)
+    (folder / "pre-commit").write_text("#!/bin/sh\n" + text)
+    (folder / "pre-commit").chmod(0o755)
+
+
+def test_a_hook_that_changes_what_was_proven_is_told(project: Project) -> None:
+    """R-RUN-3: bytes that no check has seen are not `done` without a word."""
+    hook(project, "[ -e a.txt ] && echo formatted >> a.txt && git add a.txt\nexit 0\n")
+    project.plan([making("T1-01", "a.txt", check="! grep -q formatted a.txt")])
+    answer = project.execute()
+    assert answer.code != 0, answer.out
+
+
+def test_a_run_in_a_clone_is_verified_and_rolled_back(project: Project) -> None:
+    """R-GIT-3."""
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    answer = project.execute("--workspace", "clone")
+    assert answer.code == 0, answer.out
+    back = project.json("rollback", "1", "--to", "T1-01", "--yes")
+    assert back.code == 0, back.out
+    assert project.exists("a.txt")
+    assert not project.exists("b.txt")
+
+
+def test_a_changed_plan_goes_on_where_nothing_is_committed(project: Project) -> None:
+    """R-RUN-12: with policy `none` the work of carried tasks is uncommitted, and it is idumb's."""
+    project.configure("git: {commit: none}\n")
+    first = making("T1-01", "a.txt", "good\n")
+    project.plan([first])
+    assert project.execute("--no-verify").code == 0
+    more = task("T1-02", files="modify `a.txt`", check="grep -q more a.txt", after="T1-01", steps=[shell("echo more >> a.txt")])
+    project.plan([first, more])
+    answer = project.execute("--no-verify")
+    assert answer.code == 0, answer.out
+
+
+def test_a_phase_with_an_unmet_requirement_is_not_verified_in_silence(project: Project) -> None:
+    """R-RUN-13: a skipped task leaves its requirement open."""
+    head = "requirements:\n  REQ-1: A\n  REQ-2: B\n"
+    project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n"),
+                  failing("T1-02", "b.txt", fields="- **Requirements:** REQ-2\n")], head=head)  # fmt: skip
+    assert project.execute().code == 1
+    assert project.json("skip", "T1-02", "--why", "later").code == 0
+    answer = project.resume()
+    assert "REQ-2" in json.dumps([answer.data["reason"], answer.error, answer.object["warnings"]])
+
+
+def test_work_that_timed_out_and_was_skipped_does_not_stay_in_the_tree(project: Project) -> None:
+    """R-PLAN-3: `On timeout: skip` leaves the task out, half of its work included."""
+    slow = task("T1-01", files="create `half.txt`", steps=[write("half.txt", "h\n"), shell("exec sleep 30")],
+                fields="- **Timeout:** 1s\n- **On timeout:** skip\n")  # fmt: skip
+    project.plan([slow, making("T1-02", "b.txt")])
+    answer = project.execute()
+    assert project.statuses() == {"T1-01": "skipped", "T1-02": "completed"}
+    assert not project.exists("half.txt") or "half.txt" in json.dumps(answer.object)
