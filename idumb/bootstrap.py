@@ -144,12 +144,11 @@ class Wired:
     @cached_property
     def redactor(self) -> Redactor:
         """Knows the values of every variable that a binding hands to a program."""
+        from idumb.agents import registry
         from idumb.store import consent
-        from idumb.system import processes
         from idumb.system.redaction import Redactor
 
-        names = {name for binding in self.settings.bindings.values() for name in binding.environment}
-        secrets = processes.environment(sorted(names))
+        secrets = registry.secret_variables(self.settings)
         return Redactor(secrets, key=consent.repository_id(self.place.common_dir).encode("ascii"))
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace:
@@ -161,11 +160,17 @@ class Wired:
 
         return Here(self.trees)
 
-    def open_agents(self, workspace: ports.Workspace) -> ports.Agents:
+    def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents:
         from idumb.agents import registry
 
         return registry.build(
-            self.settings, workspace.trees.root, workspace.trees.apply_patch, self.redactor.text, asker=self.asker
+            self.settings,
+            self.root,
+            workspace.trees.apply_patch,
+            self.redactor.text,
+            asker=self.asker,
+            transcripts=os.path.join(self.place.state_dir, "transcripts", run),
+            stream=self.redactor.stream,
         )
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:

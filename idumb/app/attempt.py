@@ -18,6 +18,8 @@ from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 
+HUMAN_VALIDATOR = "human"
+
 Stage = Callable[[Bench, Attempt], Attempt]
 
 
@@ -197,7 +199,7 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
 
 def _validator(bench: Bench, attempt: Attempt, found: tuple[Evidence, ...]) -> tuple[tuple[Evidence, ...], bool]:
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
-    if name is None:
+    if name is None or name == HUMAN_VALIDATOR:
         return (), False
     validator = bench.agents.get(name)
     request = asking.request(bench, attempt, agent.VALIDATOR, validator, found)
@@ -214,7 +216,7 @@ def _ask_criteria(bench: Bench, attempt: Attempt) -> Attempt:
     ):
         return attempt
     asked, answers = [], []
-    for question in proofs.questions(attempt.task, attempt.number, attempt.changes):
+    for question in _questions(bench, attempt):
         answer = _known_answer(bench, question) or bench.services.asker.ask(question)
         asked.append(question)
         if answer is not None:
@@ -226,6 +228,14 @@ def _ask_criteria(bench: Bench, attempt: Attempt) -> Attempt:
         answers=(*attempt.answers, *answers),
         evidence=(*attempt.evidence, *judged),
     )
+
+
+def _questions(bench: Bench, attempt: Attempt) -> tuple[Decision, ...]:
+    """Each criterion that a person proves, and the task as a whole where a person is its validator."""
+    by_criterion = proofs.questions(attempt.task, attempt.number, attempt.changes)
+    if contract.validator_of(attempt.plan, attempt.task, bench.services.settings) != HUMAN_VALIDATOR:
+        return by_criterion
+    return (*by_criterion, proofs.validator_question(attempt.task, attempt.number, attempt.changes))
 
 
 def _known_answer(bench: Bench, question: Decision) -> Answer | None:

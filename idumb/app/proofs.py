@@ -132,6 +132,22 @@ def questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tup
     )
 
 
+def validator_question(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> Decision:
+    """Asked where the validator is a person."""
+    return Decision(
+        id=f"{task.id}.validator.{attempt}",
+        kind="criterion",
+        task=task.id,
+        what=f"{task.id}: {task.title}",
+        why="The plan says that a person validates this task.",
+        evidence=(*(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
+        choices=(
+            Choice(YES, "it is good", "the task counts as validated by you"),
+            Choice(NO, "it is not", "the attempt fails"),
+        ),
+    )
+
+
 def work_question(task: Task) -> Decision:
     """The question that a task for a person is."""
     if task.kind == "decision" and task.options:

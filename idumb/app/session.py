@@ -111,7 +111,7 @@ def bench(
         journal,
         contract,
         place,
-        services.open_agents(place),
+        services.open_agents(place, journal.state.id),
         services.open_checks(place, journal.state.id),
         journal.state.policy,
         on_deviation,
