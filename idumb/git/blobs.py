@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import pygit2
 
+from idumb.domain import errors
 from idumb.git import tree_objects
 from idumb.git.writer import Writer
 
 LARGE = 32 << 20
+TOO_LARGE = 2 << 30
 _TRIES = 3
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -64,11 +66,21 @@ def _put_once(writer: Writer, path: str) -> Stored | None:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
             return None
+        if before.st_size > TOO_LARGE:
+            raise _too_large(path, before.st_size)
         oid = _put_open(writer, descriptor, before.st_size)
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
     return Stored(git_mode(before.st_mode), oid, before, steady=_same(before, after))
+
+
+def _too_large(path: str, size: int) -> errors.Refusal:
+    return errors.Refusal(
+        "git.file-too-large",
+        f"{path} has {size >> 20} MiB; idumb saves files of up to {TOO_LARGE >> 20} MiB before it runs a task",
+        hint="let git ignore it, or move it out of the work tree",
+    )
 
 
 def _put_open(writer: Writer, descriptor: int, size: int) -> bytes:

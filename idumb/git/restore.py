@@ -152,8 +152,8 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
     if tree_objects.SUBMODULE in {entry.mode for entry in (want, before) if entry is not None}:
         return "is a submodule, which idumb does not write"
     if present.in_the_way is not None:
-        # What is neither wanted nor expected is not there; and what this restore removes may stand in the way.
-        if present.in_the_way in gone or want is before is None:
+        # Below a file or link there is nothing to remove; and what this restore removes may stand in the way.
+        if present.in_the_way in gone or want is None:
             return None
         return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
     if present.entry == want and not _odd(present):

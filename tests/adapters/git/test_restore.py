@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -272,3 +274,47 @@ def test_a_folder_that_the_target_has_is_kept_even_when_it_is_empty_now(sandbox:
     sandbox.remove("d/old")
     assert trees.restore(base, after, ["d/new"]) == ()
     assert os.listdir(sandbox.root / "d") == []
+
+
+_STEPS = ("rename", "unlink", "rmdir", "mkdir", "fsync", "symlink")
+
+
+def test_a_restore_killed_at_any_step_is_finished_by_the_next(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """Killed before each call that changes the disk, in turn; the same restore then ends as if nothing had been."""
+    sandbox.write_all({"a": "file", "b/c/inner": "x", "mod": "1", "gone/deep": "1"})
+    sandbox.link("link", "a")
+    before, base = work_tree(sandbox.root), trees.scan()
+    for step in range(1000):
+        for path in ("a", "b", "link", "gone"):
+            sandbox.remove(path)
+        sandbox.write_all({"a/x": "y", "b": "file", "mod": "2", "new/file": "1", "link": "file"})
+        after = trees.scan()
+        paths = [change.path for change in trees.changes(base, after)]
+        finished = _killed_at(step, trees, base, after, paths)
+        assert trees.restore(base, after, paths) == ()
+        assert work_tree(sandbox.root) == before
+        if finished:
+            return
+    pytest.fail("the restore has no end")
+
+
+def _killed_at(step: int, trees: GitTrees, base: str, after: str, paths: list[str]) -> bool:
+    """Whether the restore came to its end before the step was reached."""
+    calls = iter(range(1000))
+
+    def killing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            if next(calls) == step:
+                raise KeyboardInterrupt
+            return call(*arguments, **options)
+
+        return counted
+
+    with pytest.MonkeyPatch.context() as patching:
+        for name in _STEPS:
+            patching.setattr(os, name, killing(getattr(os, name)))
+        try:
+            trees.restore(base, after, paths)
+        except KeyboardInterrupt:
+            return False
+    return True

@@ -374,3 +374,13 @@ def test_a_file_stamped_in_the_tick_of_its_scan_is_hashed_again(
     trees.scan()
     trees.scan()
     assert trees.scans.counted == 3
+
+
+def test_a_huge_file_is_refused_by_name_before_it_is_read(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F21."""
+    os.truncate(sandbox.write("disk.img"), 5 << 30)
+    with pytest.raises(errors.Refusal, match=r"disk\.img has 5120 MiB") as caught:
+        trees.scan()
+    assert caught.value.code == "git.file-too-large"
+    sandbox.write(".gitignore", "*.img\n")
+    assert names(sandbox, trees.scan()) == [".gitignore"]
