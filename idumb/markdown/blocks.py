@@ -50,7 +50,7 @@ def scan(source: Source, first: int, problems: Problems, *, quick: bool = True) 
     lines = source.lines
     total = len(lines)
     while line < total:
-        if quick and lines[line].startswith("### T") and scanner.comment < 0:
+        if quick and lines[line].startswith("###") and scanner.comment < 0:
             task = canonical.find(source, line)
             if task is not None and scanner.takes(task):
                 line = task.end_line

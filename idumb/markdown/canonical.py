@@ -19,23 +19,23 @@ from idumb.markdown.nodes import Canonical, Fence
 from idumb.markdown.source import Source
 
 _TASK = re.compile(
-    r"### (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<][^\n#<]*)\n\n*"
+    r"(#{3,6}) (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<](?:[^\n#<]*[^\s#<])?)\n\n*"
     r"((?:[^\W\d_][^\n]*\n|\n)*)"  # paragraphs whose lines begin with a letter are nothing but text
-    r"((?:- \*\*[A-Z][a-z ]*:\*\*[^\n]*\n(?:  - [^\n]*\n)*)+)\n*"
+    r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)\n*"
 )
 _STEPS = re.compile(r"```((?:yaml|json) steps)\n")
-_NEXT = re.compile(r"\n*(?:#{1,3} |\Z)")
-_FIELD = re.compile(r"- \*\*([A-Z][a-z ]*):\*\*(?: ([^\n]*))?\n((?:  - [^\n]*\n)*)")
+_NEXT = re.compile(r"\n*(?:(#{1,6}) |\Z)")
+_FIELD = re.compile(r"- (?:\*\*)?([A-Za-z][a-z_ ]*):(?:\*\*)?(?: (\S[^\n]*))?\n((?:  - [^\n]*\n)*)")
 
-_CODE = r"`[^`\n ][^`\n]*`"
+_CODE = r"`[^`\s][^`\n]*`"
 _WORDS = rf"(?:[^`\n—–<\\-]++|(?<=\w)-(?=\w)|{_CODE})++"
 _CRITERION = re.compile(rf"  - \[ \] ({_WORDS})(?:— (?:check: ({_CODE})|(verify|human|opinion)))?\n")
 _PROOF_WORDS = re.compile(r"check|verify|human|opinion", re.IGNORECASE)
 _NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
-_FILE_LINES = re.compile(r"^  - (create|modify|delete|read) `([^`\n ][^`\n]*)`$", re.MULTILINE)
+_FILE_LINES = re.compile(r"^  - (create|modify|delete|read) `([^`\s][^`\n]*)`$", re.MULTILINE)
 _FILE = re.compile(rf"(create|modify|delete|read) ({_CODE}(?:, {_CODE})*)")
 _COMMANDS = re.compile(rf"{_CODE}(?:, {_CODE})*")
-_TEST = re.compile(rf"({_CODE}) — (fails before, passes after|passes before and after): ([^\n]*\S)")
+_TEST = re.compile(rf"({_CODE}) — (fails before, passes after|passes before and after): (\S(?:[^\n]*\S)?)")
 _NAME = re.compile(r"[\w.:/@+-]+")
 
 
@@ -56,7 +56,8 @@ def find(source: Source, line: int) -> Canonical | None:
         last = source.line_of(closing) + 1
         fence = Fence(lines, last, end, 0, "```", steps[1], top=True, closed=True)
         lines, end = last, source.end_of(last - 1)
-    if not _NEXT.match(text, end) or text.find("<!--", m.start(), end) >= 0:
+    following = _NEXT.match(text, end)
+    if not following or len(following[1] or "") > len(m[1]) or text.find("<!--", m.start(), end) >= 0:
         return None
     return Canonical(line, lines, m, fence)
 
@@ -85,14 +86,16 @@ Ranges = dict[str, tuple[int, int]]
 def read(block: Canonical, common: Shared) -> tuple[Given, Ranges] | None:
     """The fields of the task and their places, or None when one of them needs the general way."""
     m = block.match
-    given: Given = {"description": m[3].strip("\n")}
-    ranges: Ranges = {"title": m.span(2)}
-    line = block.line + 1 + m.string.count("\n", m.start(), m.start(4))
+    given: Given = {"description": m[4].strip("\n")}
+    ranges: Ranges = {"title": m.span(3)}
+    line = block.line + 1 + m.string.count("\n", m.start(), m.start(5))
+    position = m.start(5)
     try:
-        for field in _FIELD.finditer(m.string, m.start(4), m.end(4)):
+        for field in _FIELD.finditer(m.string, position, m.end(5)):
             entry = _READERS.get(field[1])
-            if entry is None or entry[0] in given:
+            if entry is None or entry[0] in given or field.start() != position:
                 return None
+            position = field.end()
             name, reader = entry
             inline, nested = field[2], field[3]
             if nested:
@@ -103,11 +106,13 @@ def read(block: Canonical, common: Shared) -> tuple[Given, Ranges] | None:
                 given[name] = reader("", nested, common, start, line + 1)
                 line += 1 + nested.count("\n")
             else:
-                if not inline or inline[0] == " " or inline[-1] == " ":
+                if not inline or inline[-1] == " ":
                     return None
                 ranges[name] = field.span(2)
                 given[name] = reader(inline, "", common, field.start(2), line)
                 line += 1
+        if position != m.end(5):
+            return None
         _settle(given)
     except _Unusual:
         return None
@@ -247,7 +252,7 @@ def _choice(*choices: str) -> Callable[[str, str, Shared, int, int], str]:
     return read_one
 
 
-_READERS: dict[str, tuple[str, Callable[[str, str, Shared, int, int], Any]]] = {
+_LABELS: dict[str, tuple[str, Callable[[str, str, Shared, int, int], Any]]] = {
     "Requirements": ("requirements", _requirements),
     "Depends on": ("depends_on", _dependencies),
     "Files": ("files", _files),
@@ -263,3 +268,4 @@ _READERS: dict[str, tuple[str, Callable[[str, str, Shared, int, int], Any]]] = {
     "On timeout": ("on_timeout", _choice("fail", "skip", "retry")),
     "Priority": ("priority", _choice("critical", "high", "normal", "low")),
 }
+_READERS = _LABELS | {name: (name, reader) for name, reader in _LABELS.values()}

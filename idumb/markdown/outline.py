@@ -112,12 +112,13 @@ class _Outliner:
 
     def _canonical(self, block: Canonical) -> None:
         m = block.match
-        if not self._valid(m[1]) or (self.has_tasks and self.section != "tasks"):
+        if not self._valid(m[2]) or (self.has_tasks and self.section != "tasks"):
             for part in blocks.expand(self.source, block, self.problems):
                 self._block(part)
             return
-        draft = Draft(HEADING, m[1], m[2].rstrip(), m.start(), block.line, block.line + 1, level=3, canonical=block)
-        draft.title_at = m.start(2)
+        level = len(m[1])
+        draft = Draft(HEADING, m[2], m[3].rstrip(), m.start(), block.line, block.line + 1, level=level, canonical=block)
+        draft.title_at = m.start(3)
         self._begin(draft)
 
     def _keep(self, block: Block) -> None:

@@ -47,7 +47,20 @@ LINES = st.sampled_from(
         ],
         *["- id: T1-05", "  title: Listed", "```yaml steps", "- {tool: run, intent: i, arguments: {command: x}}"],
         *["```", "<!-- c -->", "<!--", "-->", "> quote", "- bullet", "1. one", "\t- tab", "    code", "---", "<div>"],
-        *["- **Builder:** codex", "- **Change:** breaking", "- Timeout: 2h", "- **Estimate:** ", "  - [ ]  two", "\r"],
+        *[
+            "#### T1-06: Deeper",
+            "- depends_on: T1-02",
+            "- Acceptance:",
+            "- Files: create `x`",
+            "- estimate: 1h",
+            "- Note well: x",
+            "- **Builder:** codex",
+            "- **Change:** breaking",
+            "- Timeout: 2h",
+            "- **Estimate:** ",
+            "  - [ ]  two",
+            "\r",
+        ],
     ]
 )
 
@@ -55,6 +68,39 @@ LINES = st.sampled_from(
 @settings(max_examples=400)
 @given(st.lists(LINES, max_size=25))
 def test_quick_and_general_way_agree_on_plans_put_together_at_random(lines: list[str]) -> None:
+    data = (HEAD + "\n".join(lines) + "\n").encode()
+    assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", quick=False)
+
+
+USUAL = [
+    *["### T1-01: A b c", "", "Text here.", "", "- **Requirements:** REQ-1", "- **Depends on:** none", "- **Files:**"],
+    *["  - create `a.py`", "- **Acceptance:**", "  - [ ] x — check: `make`", "- **Verify:** `x`", "- **Tests:**"],
+    *["  - `p` — fails before, passes after: z", "- estimate: 30m", ""],
+]
+SIGNS = st.sampled_from(
+    [*' `—-,()*:#x[é\\"\t\u2028\xa0', "", "  ", " — ", "--", "check", "<!--", "-->", "AC-1: ", "none", "verify", "`a`"]
+)
+
+
+@st.composite
+def damaged_plans(draw: st.DrawFn) -> list[str]:
+    lines: list[str] = []
+    for _ in range(draw(st.integers(1, 2))):
+        task = list(USUAL)
+        for _ in range(draw(st.integers(1, 2))):
+            at = draw(st.integers(0, len(task) - 1))
+            if draw(st.booleans()):
+                task.insert(at, draw(LINES))
+            else:
+                cut = draw(st.integers(0, len(task[at])))
+                task[at] = task[at][:cut] + draw(SIGNS) + task[at][cut + draw(st.integers(0, 1)) :]
+        lines += task
+    return lines
+
+
+@settings(max_examples=600)
+@given(damaged_plans())
+def test_quick_and_general_way_agree_on_usual_tasks_with_a_flaw(lines: list[str]) -> None:
     data = (HEAD + "\n".join(lines) + "\n").encode()
     assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", quick=False)
 
