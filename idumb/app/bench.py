@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from idumb.app import ports
@@ -18,9 +18,10 @@ from idumb.domain.plan import Plan, Task
 
 @dataclass(slots=True)
 class Pace:
-    """When progress was last written, in monotonic seconds: projections of a long run are written now and then."""
+    """Projections of a long run are written now and then: when they last were, in monotonic seconds, and what waits."""
 
     written: float = float("-inf")
+    waiting: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

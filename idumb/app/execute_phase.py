@@ -75,8 +75,8 @@ def unfinished(services: Services, contract: Contract) -> RunState | None:
 
 def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
     state = session.latest_run(services, contract.phase)
-    if state is None or force:
-        return
+    if state is None or force or state.contract_hash != contract.hash:
+        return  # a changed plan is a new run, which keeps what is done and unchanged
     if state.verified:
         raise Refusal(
             "phase.verified",
@@ -191,6 +191,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
         publish.write_progress(services, contract, journal.state)
         raise
     finally:
+        publish.waiting_checkpoints(bench)
         bench.workspace.close()
     return conclude(services, journal, contract, request, ending)
 
@@ -210,6 +211,21 @@ def conclude(
         publish.ending(services, contract, journal.state)
     warnings = _commit_reports(services, journal, reports)
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
+
+
+def finish_reports(services: Services, owned: session.Owned, contract: Contract, state: RunState) -> None:
+    """Write and commit the reports of a completed run that was ended before it came to that."""
+    written = services.log.events(run=state.id, kind="reports.committed", newest_first=True, limit=1)
+    judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True, limit=1)
+    if max((e.seq for e in written), default=0) > max((e.seq for e in judged), default=0):
+        return
+    paths = [publish.report_path(contract.folder, what) for what in ("SUMMARY", "VERIFICATION")]
+    if all(services.reports.exists(path) for path in paths) and not services.history.uncommitted(paths):
+        return
+    reports = publish.ending(services, contract, state)
+    if state.verification is not None:
+        reports = (*reports, verify_work.write_report(services, contract, state.verification))
+    _commit_reports(services, owned.journal(state), reports)
 
 
 def _commit_reports(services: Services, journal: Journal, reports: tuple[str, ...]) -> tuple[str, ...]:

@@ -33,13 +33,14 @@ def report_path(folder: str, what: str) -> str:
 
 
 def checkpoint(bench: Bench, attempt: Attempt) -> None:
+    """The document of a checkpoint. Written with the next progress: each new file costs the next scan a question."""
     state = bench.journal.state
     if state.tasks[attempt.task.id].checkpoint is None:
         return
     text = bench.services.documents.checkpoint(
         state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
     )
-    bench.services.reports.write(checkpoint_path(state.phase, attempt.task.id), text)
+    bench.pace.waiting[checkpoint_path(state.phase, attempt.task.id)] = text
 
 
 def checkpoint_again(services: Services, state: RunState, task: Task) -> None:
@@ -57,13 +58,20 @@ def checkpoint_again(services: Services, state: RunState, task: Task) -> None:
     )
 
 
-def progress(bench: Bench, *, now: bool = False) -> None:
-    """progress.json, at most every two seconds while a run goes on, so that long runs stay linear."""
+def progress(bench: Bench) -> None:
+    """Checkpoints and progress.json, at most every two seconds while a run goes on, so that long runs stay linear."""
     moment = bench.services.clock.monotonic()
-    if not now and moment - bench.pace.written < EVERY_SECONDS:
+    if moment - bench.pace.written < EVERY_SECONDS:
         return
     bench.pace.written = moment
+    waiting_checkpoints(bench)
     write_progress(bench.services, bench.contract, bench.journal.state)
+
+
+def waiting_checkpoints(bench: Bench) -> None:
+    while bench.pace.waiting:
+        path, text = bench.pace.waiting.popitem()
+        bench.services.reports.write(path, text)
 
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:
@@ -73,6 +81,7 @@ def write_progress(services: Services, contract: Contract, state: RunState) -> N
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Everything that is written at the end of a run; the Markdown files, which may be committed."""
+    _missing_checkpoints(services, contract, state)
     shown = schedule.statuses(contract, state)
     write_progress(services, contract, state)
     now = services.clock.now()
@@ -100,6 +109,14 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     )
     checkpoints = [checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].checkpoint is not None]
     return (summary, *(c for c in checkpoints if services.reports.exists(c)))
+
+
+def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:
+    """A run that was killed did not write its last ones."""
+    for task in state.attempted:
+        known = task in contract.tasks and state.tasks[task].checkpoint is not None
+        if known and not services.reports.exists(checkpoint_path(state.phase, task)):
+            checkpoint_again(services, state, contract.tasks[task])
 
 
 def result(shown: Mapping[str, str]) -> str:
