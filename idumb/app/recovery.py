@@ -116,7 +116,8 @@ def record_interruption(bench: Bench, task: Task) -> None:
     kept = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
     here = bench.workspace.kind == "here"
     changed = services.trees.changes(known.base, kept.tree) if here else ()
-    touched = [c.path for c in changed if paths.matches_any(c.path, declared)]
+    covers = paths.cover(declared)
+    touched = [c.path for c in changed if covers(c.path)]
     attributed = {*touched}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     bench.journal.write(

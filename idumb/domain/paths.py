@@ -161,6 +161,13 @@ def matches_any(path: str, globs: Iterable[str]) -> bool:
     return any(matches(path, glob) for glob in globs)
 
 
+def cover(globs: Iterable[str]) -> Callable[[str], bool]:
+    """`matches_any` for many paths and many globs: names are looked up, and only globs with wildcards are tried."""
+    names = frozenset(globs)
+    wide = tuple(glob for glob in names if has_wildcard(glob))
+    return lambda path: path in names or matches_any(path, wide)
+
+
 def _folded(path: str) -> str:
     if path.isascii():
         return path.lower()

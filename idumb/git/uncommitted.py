@@ -25,7 +25,7 @@ def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths
     literal = len(unsure) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, unsure))
     arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]
     changed = _parse(program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
-    return tuple(sorted(path for path in changed if path_rules.matches_any(path, unsure)))
+    return tuple(sorted(filter(path_rules.cover(unsure), changed)))
 
 
 def _index(repository: pygit2.Repository) -> pygit2.Index | None:
