@@ -17,8 +17,7 @@ def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
 
     try:
         found = frontmatter.loads(data[:LIMIT].decode("utf-8", "replace")).metadata
-    except (
-        Exception
-    ):  # YAML from elsewhere makes this library raise almost anything; a report is only told, not trusted
+    # A report is only told, never trusted, and YAML from elsewhere makes this library raise almost anything.
+    except Exception:  # noqa: BLE001
         return None
-    return found if isinstance(found, dict) and found.get("type") == kind.lower() else None
+    return found if found.get("type") == kind.lower() else None
