@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from idumb.app import ports
+    from idumb.app.execute_phase import Request
     from idumb.bootstrap import Wired
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +43,25 @@ def running(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def request(command: str, phase: str, flags: Mapping[str, Any], *, force: bool = False) -> Request:
+    """What a command that runs tasks asks of its use case."""
+    from idumb.app.execute_phase import Request
+
+    if flags["events"] and flags["as_json"]:
+        raise click.UsageError("--events and --json both want standard output; choose one")
+    return Request(
+        phase,
+        approve=flags["approve"],
+        mode=flags["mode"],
+        max_attempts=flags["max_attempts"],
+        on_deviation=flags["on_deviation"],
+        verify=not flags["no_verify"],
+        force=force,
+        workspace=flags["workspace"],
+        command=command,
+    )
 
 
 @contextlib.contextmanager
