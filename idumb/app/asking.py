@@ -54,6 +54,13 @@ def _deadline(bench: Bench, attempt: Attempt) -> float | None:
 
 
 def envelope_of(bench: Bench, binding: str) -> dict[str, Any]:
+    """The same for every attempt under a binding, because configuration, contract and tools are locked for the run."""
+    if binding not in bench.envelopes:
+        bench.envelopes[binding] = _envelope_of(bench, binding)
+    return bench.envelopes[binding]
+
+
+def _envelope_of(bench: Bench, binding: str) -> dict[str, Any]:
     services = bench.services
     builder = bench.agents.get(binding)
     known = envelope.Envelope(

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from idumb.app import ports
 from idumb.app.journal import Journal
@@ -38,10 +39,16 @@ class Bench:
     on_deviation: str | None
     max_attempts: int
     pace: Pace
+    begun: set[str] = field(default_factory=set)
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
         return self.contract.plan_by_task()
+
+    @cached_property
+    def envelopes(self) -> dict[str, dict[str, Any]]:
+        """Filled as bindings are used."""
+        return {}
 
     @property
     def work(self) -> ports.Trees:

@@ -47,14 +47,15 @@ class Snapshots:
 
     def take(self, ref: str, tree: str, reason: str, top: Folder) -> Snapshot:
         """A snapshot of what was just scanned into `tree`."""
-        items = self._items(tree, {"reason": reason, **self._head(), **described(top)})
+        items = self._items(tree, {**self._head(), **described(top)})
         index = self._index_item()
         if index is not None:
             items[INDEX] = index
         return self._commit(ref, tree, reason, items, self._head_commit())
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None) -> Snapshot:
-        return self._commit(ref, tree, reason, self._items(tree, {"reason": reason}), parent)
+        """A commit of a tree alone. Why it was made is in its message, so that an unchanged tree costs one object."""
+        return self._commit(ref, tree, reason, {WORKTREE: Item(FOLDER, bytes.fromhex(tree))}, parent)
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
         items = {name: Item(FILE, bytes.fromhex(oid)) for name, oid in blobs.items()}

@@ -52,10 +52,10 @@ def test_a_snapshot_holds_worktree_index_and_meta(sandbox: GitSandbox, trees: Gi
     index = sandbox.root / "index-copy"
     index.write_bytes(sandbox.try_git("cat-file", "blob", f"{found.commit}:index").stdout)
     assert index.read_bytes() == (sandbox.git_dir / "index").read_bytes()
-    assert meta(sandbox, found.commit) == {
-        "reason": "before T1", "head": head, "branch": "refs/heads/main", "in_progress": [],
-    }  # fmt: skip
-    assert sandbox.git("log", "-1", "--format=%an <%ae>", found.commit) == "idumb <idumb@localhost>"
+    assert meta(sandbox, found.commit) == {"head": head, "branch": "refs/heads/main", "in_progress": []}
+    assert sandbox.git("log", "-1", "--format=%s, %an <%ae>", found.commit) == (
+        "idumb: before T1, idumb <idumb@localhost>"
+    )
 
 
 def test_meta_says_what_a_tree_cannot_hold(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -204,9 +204,9 @@ def test_refs_are_listed_and_deleted_by_expected_value(
 
 def test_an_unchanged_tree_writes_no_blob_and_no_tree_again(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({f"d{n}/f": str(n) for n in range(5)})
-    trees.snapshot(REF, "r")
+    trees.snapshot(REF, "before T1")
     before = int(sandbox.git("count-objects").split()[0])
-    trees.snapshot(REF + "2", "r")
+    trees.snapshot(REF + "2", "before T2")
     # one commit; the outer tree and meta.json are those of the first
     assert int(sandbox.git("count-objects").split()[0]) <= before + 1
 

@@ -1,0 +1,49 @@
+"""Forcing many files to disk: all of them, or an error. R-GIT-1."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from idumb.git import durable
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 20])
+def test_every_path_is_forced_once(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / str(n) for n in range(count)]
+    for path in paths:
+        path.write_text("x")
+    forced: list[int] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        forced.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    durable.force([*map(str, paths), str(paths[0])])
+    assert sorted(forced) == sorted(path.stat().st_ino for path in paths)
+
+
+@pytest.mark.parametrize("missing", [0, 1, 5])
+def test_one_path_that_cannot_be_forced_is_an_error(tmp_path: Path, missing: int) -> None:
+    paths = [tmp_path / str(n) for n in range(6)]
+    for number, path in enumerate(paths):
+        if number != missing:
+            path.write_text("x")
+    with pytest.raises(FileNotFoundError):
+        durable.force(map(str, paths))
+
+
+def test_a_forked_child_can_force_too(tmp_path: Path) -> None:
+    paths = [str(tmp_path / str(n)) for n in range(6)]
+    for path in paths:
+        Path(path).write_text("x")
+    durable.force(paths)
+    child = os.fork()
+    if child == 0:
+        durable.force(paths)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
