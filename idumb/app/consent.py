@@ -10,7 +10,7 @@ from idumb.domain import ledger
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.plan import STRICT, Task
+from idumb.domain.plan import BUILD, STRICT, Task
 
 SHOWN_PATHS = 8
 
@@ -90,6 +90,8 @@ def _task_lines(task: Task) -> Iterable[str]:
         yield f"  writes {', '.join(written[:SHOWN_PATHS])}{more}"
     for command in commands(task):
         yield f"  runs   {command}"
+    if task.kind != BUILD:
+        yield f"  asks   a person ({task.kind})"
 
 
 def _agents(services: Services, contract: Contract) -> tuple[str, ...]:

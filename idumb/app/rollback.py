@@ -101,7 +101,8 @@ def undo(services: Services, *, yes: bool) -> Result:
         target = Target(tuple(p["paths"]), p["before_tree"], p["after_tree"], tuple(p["tasks"]), words)
         _confirm(services, target, yes=yes, command="idumb undo --yes")
         journal = owned.journal(state)
-        before, after, commit = _put_back(services, journal, target, f"Undo: {words}", f"Idumb-Undo: {event.operation}")
+        subject = f"Undo: {words.removeprefix('undo of ')}"
+        before, after, commit = _put_back(services, journal, target, subject, f"Idumb-Undo: {event.operation}")
         journal.write(
             journal.event(
                 "undo.completed",
@@ -124,7 +125,7 @@ def undo(services: Services, *, yes: bool) -> Result:
             "tasks": list(target.tasks),
             "commit": commit,
             "kept": before.ref,
-            "next": ["idumb undo", f"idumb resume {state.phase}"],
+            "next": ["idumb next", "idumb undo"],
         }
     )
 
@@ -133,9 +134,9 @@ def _undo_run(services: Services, state: RunState, event: Event, *, yes: bool) -
     """Undoing a run is a rollback of the tasks that its operation tried first."""
     first = next(iter(services.log.events(run=state.id, operation=event.operation, kind="attempt.started", limit=1)))
     done_before = [
-        (k.checkpoint.seq, t)
-        for t, k in state.tasks.items()
-        if k.checkpoint and k.checkpoint.seq < first.seq and t in state.attempted and k.status == "completed"
+        (k.checkpoint.seq, k.id)
+        for _, k in _attempts(services, state, {})
+        if k.checkpoint and k.checkpoint.seq < first.seq and state.tasks[k.id].status == "completed"
     ]
     return rollback(services, state.phase, max(done_before)[1] if done_before else START, yes=yes)
 

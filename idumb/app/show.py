@@ -10,7 +10,9 @@ from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import InputError, Refusal, UsageError
+from idumb.domain.event import KINDS
+from idumb.domain.finding import nearest
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState, TaskState, replay
 
@@ -37,13 +39,23 @@ def show(services: Services, task: str) -> Result:
     if state is not None and task_id in state.tasks:
         shown = schedule.statuses(contract, state)
         data |= session.task_row(state, contract, task_id, shown)
+        seen = _witness(services, state, task_id)
         data |= {
-            "run": state.id,
-            "attempts": _attempts(services, state, task_id),
-            "decisions": [d for d in state.decisions.values() if d.get("task") == task_id],
-            "answers": [a for i, a in state.answers.items() if state.decisions.get(i, {}).get("task") == task_id],
+            "run": seen.id,
+            "attempts": _attempts(services, seen, task_id),
+            "decisions": [d for d in seen.decisions.values() if d.get("task") == task_id],
+            "answers": [a for i, a in seen.answers.items() if seen.decisions.get(i, {}).get("task") == task_id],
         }
     return Result(data)
+
+
+def _witness(services: Services, state: RunState, task: str) -> RunState:
+    """The run that saw the attempts of a task: an earlier one where the task is carried."""
+    known = state.tasks.get(task)
+    while known is not None and known.carried_from is not None and task not in state.attempted:
+        state = replay(services.log.events(run=known.carried_from))
+        known = state.tasks.get(task)
+    return state
 
 
 def _plain(task: Task) -> dict[str, Any]:
@@ -131,6 +143,13 @@ def log(
     limit: int,
 ) -> Result:
     """The newest events that fit, oldest first."""
+    if kind is not None and kind not in KINDS:
+        near = nearest(kind, KINDS)
+        raise UsageError(
+            "log.unknown-kind",
+            f"There is no kind of event {kind!r}." + (f" Did you mean {near}?" if near else ""),
+            hint="docs/events.md lists the kinds",
+        )
     if run is None and phase is not None:
         run = services.runs.latest(phase)
         if run is None:

@@ -46,13 +46,13 @@ def verify(services: Services, phase: str) -> Result:
         journal = owned.journal(state)
         record = judge(services, journal, contract)
         report = write_report(services, contract, record)
+        reports = (report, *publish.ending(services, contract, journal.state))
         warnings: tuple[str, ...] = ()
         if services.settings.git.commit_reports and state.policy == "task":
-            commit, words = publish.commit_reports(services, state, (report,))
+            commit, words = publish.commit_reports(services, state, reports)
             if commit is not None:
-                journal.write(journal.event("reports.committed", commit=commit, paths=[report]))
-            warnings = (f"git refused the commit of the report: {words}",) if words else ()
-        publish.ending(services, contract, journal.state)
+                journal.write(journal.event("reports.committed", commit=commit, paths=list(reports)))
+            warnings = (f"git refused the commit of the reports: {words}",) if words else ()
     data = {"phase": contract.phase, "run": state.id, "report": report, **record}
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
@@ -151,7 +151,7 @@ def _ask(
     services: Services, contract: Contract, criterion: Criterion, subject: str, tree: str, journal: Journal
 ) -> Evidence:
     question = Decision(
-        id=f"{contract.phase}.{criterion.id}.{journal.state.number}",
+        id=f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
         kind="criterion",
         what=f"Phase {contract.phase}, {criterion.id}: {criterion.text}",
         why="The plan says that a person judges this success criterion.",
@@ -226,7 +226,9 @@ def _status(found: list[Evidence], spoiled: list[str], mismatches: list[str]) ->
         return "failed", "; ".join(mismatches[:5])
     waiting = [e for e in found if e.result == evidence.WAITING]
     if waiting:
-        return "waiting", f"{len(waiting)} criteria wait for a person"
+        return "waiting", f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
+    if not found:
+        return "passed", "the phase declares no check of its own; every task is done"
     return "passed", "every check passed"
 
 

@@ -75,7 +75,7 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line; the exit code. Nothing but an exit code leaves this function."""
     name = next((a for a in argv if not a.startswith("-")), "idumb")
     try:
-        code = group.main(args=list(argv), prog_name="idumb", standalone_mode=False)
+        code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
     except BrokenPipeError:

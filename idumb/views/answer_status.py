@@ -14,9 +14,7 @@ _WORDS = {"completed": "done, not verified"}
 def status(view: Mapping[str, Any]) -> str:
     """Each phase with its counts, what it asks, and the next command."""
     lines = [line for row in view["phases"] for line in _phase(row)]
-    if not view["initialised"]:
-        lines.append("idumb is not set up here.")
-    elif not lines:
+    if not lines and view["initialised"]:
         lines.append("No phase is planned yet.")
     return _ended([*lines, *_closing(view)])
 
@@ -26,7 +24,9 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
     if row["tasks"]["total"] and not row.get("elsewhere"):
         lines.append(f"  {counts(row['tasks'])}")
     lines += _told(row.get("elsewhere") or {})
-    lines += [f"  {row[key]}" for key in ("reason", "problem") if row.get(key)]
+    # A question that waits says more than the reason "waiting for a person".
+    told = ("problem",) if row["decisions"] else ("reason", "problem")
+    lines += [f"  {row[key]}" for key in told if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     return lines + [f"  waits for your answer: {d['id']}  {d['what']}" for d in row["decisions"]]
 

@@ -60,7 +60,9 @@ def render(event: Event, known: Knowledge) -> str | None:
 
 def _run(event: Event, known: Knowledge) -> str:
     phase = f"Phase {known.text(event.payload['phase'])}: " if event.payload.get("phase") else ""
-    return f"{phase}run {event.run or ''} {event.kind.removeprefix('run.')}{known.because(event.payload)}"
+    # The reason of a resumed run is the command that the user has just typed.
+    because = "" if event.kind == "run.resumed" else known.because(event.payload)
+    return f"{phase}run {event.run or ''} {event.kind.removeprefix('run.')}{because}"
 
 
 def _attempt_started(event: Event, known: Knowledge) -> str:
@@ -72,9 +74,9 @@ def _attempt_interrupted(event: Event, known: Knowledge) -> str:
 
 
 def _attempt_finished(event: Event, known: Knowledge) -> str | None:
-    """Only an attempt that did not end well; a good one is told by the task's completion."""
+    """Only an attempt that did not end well; the task's own line tells of a good or a waiting one."""
     ended = str(event.payload["outcome"])
-    if ended == outcome.COMPLETED:
+    if ended in (outcome.COMPLETED, outcome.WAITING):
         return None
     return f"    attempt {event.attempt or 1} {ended.replace('_', ' ')}{known.because(event.payload)}"
 
@@ -101,6 +103,10 @@ def _ended(event: Event, known: Knowledge) -> str:
     return f"    {event.kind.removeprefix('task.')}{known.because(event.payload)}"
 
 
+def _waiting(event: Event, known: Knowledge) -> str:
+    return f"    {known.text(event.payload.get('reason') or 'waiting')}"
+
+
 def _settled(event: Event, known: Knowledge) -> str:
     return f"{known.named(event)}: {event.kind.removeprefix('task.')}{known.because(event.payload)}"
 
@@ -123,7 +129,7 @@ _LINES: Mapping[str, Callable[[Event, Knowledge], str | None]] = {
     "decision.asked": _decision,
     "task.completed": _completed,
     "task.failed": _ended,
-    "task.waiting": _ended,
+    "task.waiting": _waiting,
     "task.accepted": _settled,
     "task.skipped": _settled,
     "task.carried": _carried,

@@ -157,7 +157,7 @@ def test_roadmap_has_a_line_for_each_phase() -> None:
 
 def test_status_before_init_and_without_phases_says_what_to_do() -> None:
     empty = {"schema": 1, "initialised": False, "phases": [], "next": {"command": "idumb init", "why": "not set up"}}
-    assert answer.render("status", empty) == "idumb is not set up here.\nNext: idumb init  (not set up)\n"
+    assert answer.render("status", empty) == "Next: idumb init  (not set up)\n"
     planless = {**empty, "initialised": True, "next": {"command": None, "why": "write a plan"}}
     assert answer.render("status", planless) == "No phase is planned yet.\nNext: write a plan\n"
     assert "Next: write a plan" in answer.render("roadmap", planless)

@@ -1,0 +1,127 @@
+"""What a stranger reads: no line says the same twice, and the next command works as it is printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+ASKED = "success_criteria:\n  - {text: It looks right, human: Look at it}\n"
+CHOICE = (
+    "### T1-02: Which colour?\n\n- **Kind:** decision\n- **Depends on:** T1-01\n- **Options:**\n"
+    "  - light: dark on white\n  - dark: white on dark\n\n"
+)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def words(project: Project, command: str) -> str:
+    answer = project.idumb(command, "1", "--approve", project.approval())
+    return answer.out + answer.err
+
+
+def test_idumb_alone_prints_its_help(project: Project) -> None:
+    answer = project.quick()
+    assert answer.code == 0
+    assert answer.out.startswith("Usage: idumb")
+    assert "  execute-phase " in answer.out
+
+
+def test_a_phase_that_waits_for_a_judgement_names_the_question_first(project: Project) -> None:
+    """R-ASK-1: the first next command lists the question; one criterion is not called criteria."""
+    project.plan([making("T1-01", "a.txt")], head=ASKED)
+    ended = project.execute()
+    assert ended.code == 5
+    assert ended.error["hint"] == "idumb decisions"
+    assert "1 criterion waits for a person" in ended.error["message"]
+    asked = project.json("decisions").data["decisions"][0]
+    assert project.json("decide", asked["id"], "yes").code == 0
+    assert project.json("verify-work", "1").code == 0
+
+
+def test_verify_work_leaves_no_report_uncommitted(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute("--no-verify").code == 0
+    assert project.json("verify-work", "1").code == 0
+    assert project.repo.git("status", "--porcelain") == ""
+
+
+def test_a_phase_without_checks_of_its_own_is_not_said_to_have_passed_them(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    verification = project.execute().data["verification"]
+    assert verification["status"] == "passed"
+    assert verification["reason"] == "the phase declares no check of its own; every task is done"
+
+
+def test_a_task_that_waits_is_told_in_one_line(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt"), CHOICE])
+    told = words(project, "execute-phase")
+    assert "waiting: waiting" not in told
+    assert told.count("    waiting for a person: T1-02: Which colour?\n") == 1
+    status = project.idumb("status").out
+    assert status.count("Which colour?") == 1
+    assert "resumed: resume" not in words(project, "resume")
+
+
+def test_consent_says_which_tasks_ask_a_person(project: Project) -> None:
+    """R-ASK-1: a task for a person is no empty line in what one consents to."""
+    project.plan([making("T1-01", "a.txt"), CHOICE])
+    refused = project.json("execute-phase", "1")
+    assert refused.code == 4
+    assert "  asks   a person (decision)" in refused.error["details"]["evidence"]
+
+
+def test_show_of_a_carried_task_shows_the_attempt_of_the_run_that_made_it(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
+    assert project.execute().code == 0
+    shown = project.json("show", "T1-01").data
+    assert [a["outcome"] for a in shown["attempts"]] == ["completed"]
+    assert "passed AC-1" in project.idumb("show", "T1-01").out
+
+
+def test_undo_of_a_run_keeps_what_an_earlier_run_did(project: Project) -> None:
+    """R-GIT-3: undo goes back to where the newest run began, not to where the phase did."""
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute().code == 0
+    undone = project.json("undo", "--yes")
+    assert undone.code == 0, undone.out
+    assert undone.data["tasks"] == ["T1-02"]
+    assert project.exists("a.txt")
+    assert not project.exists("b.txt")
+
+
+def test_the_commit_of_an_undo_says_undo_once(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("undo", "--yes").code == 0
+    assert "Undo: rollback to start" in project.subjects()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--since", "yesterday"), "'yesterday' is no time"),
+        (("--kind", "task.complete"), "Did you mean task.completed?"),
+    ],
+)
+def test_log_refuses_a_filter_that_no_event_can_fit(project: Project, flags: tuple[str, ...], said: str) -> None:
+    answer = project.quick("log", *flags)
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_log_takes_a_day_as_a_time(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    assert project.events("--since", "2000-01-01")
+    assert project.events("--until", "2000-01-01") == []
