@@ -30,8 +30,7 @@ MAX_NESTING = 20
 _TAB_IN_PREFIX = re.compile(r"[ >\-+*\d.)#]*\t")
 _PREFIX = frozenset(" >-+*0123456789.)#")
 _SPECIAL = frozenset("#>`~<=-+*_0123456789")
-_ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
-_EMPTY_ATX = re.compile(r"(#{1,6})[ \t]+#+[ \t]*$")
+_ATX = re.compile(r"#{1,6}(?=[ \t]|$)")
 _SETEXT = re.compile(r"(=+|-+)[ \t]*$")
 _BREAK = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _MARKER = re.compile(r"([-+*]|\d{1,9}[.)])(?= |$)")
@@ -324,13 +323,13 @@ class _Scanner:
         )
 
     def _atx(self, rest: str, indent: int) -> int | None:
-        m = _EMPTY_ATX.match(rest) or _ATX.match(rest)
+        m = _ATX.match(rest)
         if not m:
             return None
-        text = (m[2] or "") if m.re is _ATX else ""
-        start = self._offset(self.idx + indent)
-        text_at = self._offset(self.idx + indent + rest.find(text, len(m[1])))
-        self._heading(len(m[1]), [(text_at, text)], start, indent=indent)
+        text = _without_closing(rest[m.end() :].strip(" \t"))
+        start = self.idx + indent
+        text_at = self._offset(start + rest.find(text, m.end()))
+        self._heading(m.end(), [(text_at, text)], self._offset(start), indent=indent)
         return self.n + 1
 
     def _heading(self, level: int, pieces: list[Piece], start: int, *, indent: int = 0, line: int = -1) -> None:
@@ -352,8 +351,8 @@ class _Scanner:
             return False
         self._children().pop()
         self.leaf = None
-        if paragraph in self.commented:
-            self.commented.remove(paragraph)
+        if self.commented and self.commented[-1] is paragraph:
+            self.commented.pop()
         self._heading(1 if m[1][0] == "=" else 2, paragraph.pieces, paragraph.pieces[0][0], line=paragraph.line)
         return True
 
@@ -508,6 +507,12 @@ class _Scanner:
         text = rest.lstrip(" \t")
         paragraph.pieces.append((self._offset(self.idx + len(rest) - len(text)), text))
         paragraph.end_line = self.n + 1
-        if "<!--" in text and paragraph not in self.commented[-1:]:
+        if "<!--" in text and not (self.commented and self.commented[-1] is paragraph):
             self.commented.append(paragraph)
         return self.n + 1
+
+
+def _without_closing(text: str) -> str:
+    """The text of a heading without the signs that may close it."""
+    bare = text.rstrip("#")
+    return bare.rstrip(" \t") if bare != text and (not bare or bare[-1] in " \t") else text

@@ -19,9 +19,9 @@ from idumb.markdown.nodes import Canonical, Fence
 from idumb.markdown.source import Source
 
 _TASK = re.compile(
-    r"(#{3,6}) (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<](?:[^\n#<]*[^\s#<])?)\n\n*"
-    r"((?:[^\W\d_][^\n]*\n|\n)*)"  # paragraphs whose lines begin with a letter are nothing but text
-    r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)\n*"
+    r"(#{3,6}) (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<](?:[^\n#<]*[^\s#<])?)\n"
+    r"((?:[^\W\d_][^\n]*\n|\n)*+)"  # paragraphs whose lines begin with a letter are nothing but text
+    r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)\n*+"
 )
 _STEPS = re.compile(r"```((?:yaml|json) steps)\n")
 _NEXT = re.compile(r"\n*(?:(#{1,6}) |\Z)")
@@ -48,7 +48,7 @@ def find(source: Source, line: int) -> Canonical | None:
     end = m.end()
     lines = line + text.count("\n", m.start(), end)
     fence = None
-    steps = _STEPS.match(text, end)
+    steps = _STEPS.match(text, end) if text.startswith("`", end) else None
     if steps:
         closing = fences.closing(text, steps.end(), "```")
         if closing is None:

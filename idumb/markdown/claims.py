@@ -26,6 +26,7 @@ class Word:
 
 def words(text: Text) -> Iterator[Word]:
     """Code spans, quoted parts and bare words, in order."""
+    quotes = inline.Quotes(text.s)
     spans = {start: (start, end, size) for start, end, size in inline.code_spans(text.s)}
     position = 0
     while position < len(text.s):
@@ -36,7 +37,7 @@ def words(text: Text) -> Iterator[Word]:
         if begin in spans:
             position = spans[begin][1]
             yield Word(inline.span_content(text.s, spans[begin]), text.at(begin), bare=False)
-        elif text.s[begin] in "\"'" and (end := inline.quote_end(text.s, begin)) != -1:
+        elif text.s[begin] in "\"'" and (end := quotes.end(text.s[begin], begin)) != -1:
             position = end
             yield Word(text.s[begin + 1 : end - 1], text.at(begin), bare=False)
         else:

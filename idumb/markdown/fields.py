@@ -14,7 +14,7 @@ from idumb.markdown.nodes import Block, Fence, Item, Items, Paragraph
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
-_BOLD = re.compile(r"(\*\*|__)(.+?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
+_BOLD = re.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
 _PLAIN = re.compile(r"([^:`\n]{1,60}?)\s*:\s*")
 _BOLD_LINE = re.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*([:\uff1a]?)\s*\1")
 _TRAILING = " \t:\uff1a"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -301,7 +302,7 @@ class _Reader:
         return tuple(text for text in texts if text)
 
     def _unique(self, name: str, node: Node, ids: list[str]) -> None:
-        for id in sorted({i for i in ids if ids.count(i) > 1}):
+        for id in sorted(id for id, count in Counter(ids).items() if count > 1):
             self._error("plan.duplicate-id", node.start, name, f"`{id}` stands twice in `{name}`", found=id)
 
 

@@ -9,6 +9,8 @@ from itertools import pairwise
 from idumb.markdown.nodes import Piece
 
 _RUN = re.compile(r"`+")
+_RUN_OR_COMMENT = re.compile(r"`+|<!--")
+_CLOSING_QUOTE = re.compile(r"[\"'](?=[\s,\]});]|$)")
 _QUOTED_OR_BRACE = re.compile(r"[\"'{}]")
 _MASK = "\x00"
 DASH = re.compile(r"—|–|(?<!-)--(?!-)(?=\s|$)|(?<=\s)-(?=\s)")
@@ -19,29 +21,41 @@ def code_spans(text: str) -> list[tuple[int, int, int]]:
     """Every code span as (start, end, number of backticks); as in CommonMark, a run closes at an equal run."""
     if "`" not in text:
         return []
-    runs = [(m.start(), m.end() - m.start()) for m in _RUN.finditer(text)]
-    by_size: dict[int, list[int]] = {}
-    for at, size in runs:
-        by_size.setdefault(size, []).append(at)
+    ticks = _Ticks(text)
     spans: list[tuple[int, int, int]] = []
     position = 0
-    for run, length in runs:
-        if run < position:
-            continue
-        escaped = _escaped(text, run)  # an escaped backtick does not belong to the run it begins
-        at, size = run + escaped, length - escaped
-        if not size:
-            continue
-        same = by_size.get(size, [])
-        after = bisect_right(same, at + size - 1)
-        if after < len(same):
-            position = same[after] + size
-            spans.append((at, position, size))
+    for run in ticks.runs:
+        if run >= position and (span := ticks.span(run)) is not None:
+            spans.append(span)
+            position = span[1]
     return spans
 
 
+class _Ticks:
+    """The runs of backticks of a text."""
+
+    __slots__ = ("_by_size", "runs", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.runs = {m.start(): m.end() - m.start() for m in _RUN.finditer(text)}
+        self._by_size: dict[int, list[int]] = {}
+        for at, size in self.runs.items():
+            self._by_size.setdefault(size, []).append(at)
+
+    def span(self, run: int) -> tuple[int, int, int] | None:
+        """The code span that opens with the run at `run`, if it is closed."""
+        escaped = _escaped(self.text, run)  # an escaped backtick does not belong to the run it begins
+        at, size = run + escaped, self.runs[run] - escaped
+        same = self._by_size.get(size, [])
+        after = bisect_right(same, at + size - 1)
+        return (at, same[after] + size, size) if size and after < len(same) else None
+
+
 def _escaped(text: str, at: int) -> bool:
-    slashes = at - len(text[:at].rstrip("\\"))
+    slashes = 0
+    while at > slashes and text[at - slashes - 1] == "\\":
+        slashes += 1
     return slashes % 2 == 1
 
 
@@ -82,13 +96,21 @@ def unquote(text: str) -> str:
     return text if (inner := code(text)) is None else inner
 
 
-def quote_end(text: str, at: int) -> int:
-    """Where the quoted part that opens at `at` ends (behind the closing quote), or -1."""
-    mark = text[at]
-    end = text.find(mark, at + 1)
-    while end != -1 and text[end + 1 : end + 2].strip(_SPACE + ",]});"):
-        end = text.find(mark, end + 1)
-    return end + 1 if end != -1 else -1
+class Quotes:
+    """Quoted parts of a text: they close at an equal quote that ends a word."""
+
+    __slots__ = ("_closing",)
+
+    def __init__(self, text: str) -> None:
+        self._closing: dict[str, list[int]] = {'"': [], "'": []}
+        for m in _CLOSING_QUOTE.finditer(text):
+            self._closing[m[0]].append(m.start())
+
+    def end(self, mark: str, at: int) -> int:
+        """Where the part that opens at `at` ends (behind the closing quote), or -1."""
+        places = self._closing[mark]
+        after = bisect_right(places, at)
+        return places[after] + 1 if after < len(places) else -1
 
 
 def split_commas(text: str) -> list[tuple[int, int]]:
@@ -107,11 +129,12 @@ def split_commas(text: str) -> list[tuple[int, int]]:
 
 def _commas_between(text: str) -> list[int]:
     cuts: list[int] = []
+    quotes = Quotes(text)
     depth = at = 0
     while at < len(text):
         c = text[at]
         if c in "\"'" and (at == 0 or text[at - 1] in " \t\n,[{("):
-            at = max(quote_end(text, at), at + 1)
+            at = max(quotes.end(c, at), at + 1)
             continue
         depth = max(depth + (c == "{") - (c == "}"), 0)
         if c == "," and not depth:
@@ -143,15 +166,20 @@ def cut_comments(pieces: list[Piece]) -> tuple[list[list[tuple[int, int]]], int 
     """
     ranges: list[list[tuple[int, int]]] = [[] for _ in pieces]
     bases: list[int] = []
-    whole = ""
+    size = 0
     for _, text in pieces:
-        bases.append(len(whole))
-        whole += text + "\n"
+        bases.append(size)
+        size += len(text) + 1
+    whole = "\n".join(text for _, text in pieces)
+    ticks = _Ticks(whole)
     position = 0
-    while (at := whole.find("<!--", position)) != -1:
-        inside = next((s for s in code_spans(whole[position:]) if s[0] + position < at < s[1] + position), None)
-        if inside:
-            position += inside[1]
+    for m in _RUN_OR_COMMENT.finditer(whole):
+        at = m.start()
+        if at < position:
+            continue
+        if m[0] != "<!--":
+            span = ticks.span(at)
+            position = span[1] if span else m.end()
             continue
         line = bisect_right(bases, at) - 1
         end = whole.find("-->", at + 4, bases[line] + len(pieces[line][1]))

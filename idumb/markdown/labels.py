@@ -71,11 +71,13 @@ def known(label: str) -> str | None:
     return _BY_LABEL.get(_folded(stripped))
 
 
+@lru_cache(maxsize=1024)
 def nearest_label(label: str) -> str | None:
     """The label, as it is shown, that the writer may have meant."""
     return nearest(label.strip(), [one for spellings in FIELDS.values() for one in spellings])
 
 
+@lru_cache(maxsize=1024)
 def nearest_key(key: str, extra: tuple[str, ...]) -> str | None:
     """The same among the keys of a YAML task."""
     return nearest(key.strip(), [*FIELDS, *extra])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from idumb.domain.finding import nearest
 from idumb.markdown import inline
@@ -14,10 +15,12 @@ from idumb.markdown.problems import Problems
 
 _DURATION = re.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
 _NAME = re.compile(r"[\w.:/@+-]+")
+_MANY = 100  # findings; who has more is not helped by a guess, and guessing is slow
 DURATIONS = "1h30m, 45m or 90s"
 COMMANDS = "commands in backticks"
 
 
+@lru_cache(maxsize=256)
 def seconds(text: str) -> int | None:
     """A duration like `1h30m` in seconds, or None."""
     m = _DURATION.fullmatch(text)
@@ -263,7 +266,7 @@ def unknown_ids(
     for one, at in found:
         if one in ids:
             continue
-        near = nearest(one, ids)
+        near = nearest(one, ids) if len(problems.findings) < _MANY else None
         problems.error(
             code,
             at,

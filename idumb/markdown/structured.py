@@ -14,7 +14,7 @@ from idumb.markdown.inline import Text
 from idumb.markdown.problems import Problems
 
 _PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
-_TEST = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*(.*?)\s*:\s*(.*)", re.DOTALL)
+_DASH = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
 _PROPERTIES = ("inputs", "outputs", "errors", "side effects", "persistence", "async")
 _OPTION = re.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
 _HANDOFF = re.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
@@ -49,11 +49,11 @@ def tests(value: Value, problems: Problems) -> tuple[TestIntent, ...]:
 def _test(text: Text, label: str, problems: Problems) -> TestIntent | None:
     accepted = "`command` — fails before, passes after: intent"
     spans = inline.code_spans(text.s)
-    if spans and spans[0][0] == 0:
-        m = _TEST.fullmatch(text.s, spans[0][1])
+    if spans and spans[0][0] == 0 and (dash := _DASH.match(text.s, spans[0][1])):
+        words, _, intent = text.s[dash.end() :].partition(":")
         command = inline.span_content(text.s, spans[0])
-        if m and m[1] in _PHASES and m[2] and command.strip():
-            return TestIntent(command, *_PHASES[m[1]], intent=m[2])
+        if words.strip() in _PHASES and intent.strip() and command.strip():
+            return TestIntent(command, *_PHASES[words.strip()], intent=intent.strip())
     _malformed("test.malformed", text, label, accepted, problems)
     return None
 
@@ -214,16 +214,16 @@ def _rollback_mapping(node: yaml_nodes.Mapping, value: Value, accepted: str, pro
 
 def options(value: Value, problems: Problems) -> tuple[Option, ...]:
     """Bullets `id: text`."""
-    found: list[Option] = []
+    found: dict[str, Option] = {}
     texts = [] if value.is_none else [*value.texts(), *_option_nodes(value.node)]
     for text in texts:
         m = _OPTION.fullmatch(text.s)
-        if m and m[1] not in {o.id for o in found}:
-            found.append(Option(m[1], m[2]))
+        if m and m[1] not in found:
+            found[m[1]] = Option(m[1], m[2])
         else:
             _malformed("option.malformed", text, value.label, "bullets `id: text`, each id once", problems)
     scalars.below(value, problems)
-    return tuple(found)
+    return tuple(found.values())
 
 
 def _option_nodes(node: yaml_nodes.Node | None) -> Iterator[Text]:

@@ -139,8 +139,20 @@ def test_any_bytes_give_findings(data: bytes) -> None:
         "### " + "#" * 60000,
         "* " + "* " * 30000 + "x",
         "### T1-01: A\n\n" + "a\n" * 20000,
+        "### T1-01: A\n\n- Files: " + "'a " * 20000,
+        "### T1-01: A\n\n- Depends on: " + "'a, " * 20000,
+        "# a" + " " * 60000 + "b",
+        "### T1-01: A\n\n- Tests: `x` — a" + " " * 60000 + "b",
+        "### T1-01: A\n\n- ** " + " " * 60000 + "x",
+        "### T1-01: A" + "\n" * 60000 + "x",
+        "text\n" + "a `b` <!-- c -->\n" * 20000,
+        "a <!-- b -->\n===\n\n" * 10000,
+        "### T1-01: A\n\n- Options:\n" + "".join(f"  - a{n}: b\n" for n in range(30000)),
+        "".join(f"### T1-{n}: A\n\n- Requirements: REQ-X{n}\n- Stat{n}: x\n\n" for n in range(100, 2100)),
+        "### T1-01: A\n\n- Acceptance:\n  - [ ] " + "check " * 10000 + " " * 5000 + "(",
+        "-" + " " * 60000 + "-" + " " * 4000 + "x",
     ],
-    ids=range(15),
+    ids=range(27),
 )
 def test_hostile_text_is_read_in_time(body: str) -> None:
     """The time limit of the test is the assertion."""
