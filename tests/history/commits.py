@@ -1,7 +1,8 @@
-"""What a stretch of first-parent history changed, read with git's own program: every path as text, every blob as bytes."""
+"""What a stretch of first-parent history changed: every path as text, every blob as bytes."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -64,11 +65,13 @@ def between(root: Path, base: str, tip: str) -> list[Commit]:
         message = f"{base} is not on the first-parent line of {tip}"
         raise ValueError(message)
     chosen = line[line.index(base) :]
-    return [_commit(root, parent, oid) for parent, oid in zip(chosen, chosen[1:], strict=False)]
+    return [_commit(root, parent, oid) for parent, oid in itertools.pairwise(chosen)]
 
 
 def _commit(root: Path, parent: str, oid: str) -> Commit:
-    subject = git(root, "log", "-1", "--format=%s", "--encoding=UTF-8", oid).decode("utf-8", "replace").removesuffix("\n")
+    subject = (
+        git(root, "log", "-1", "--format=%s", "--encoding=UTF-8", oid).decode("utf-8", "replace").removesuffix("\n")
+    )
     return Commit(oid, parent, subject, tuple(_changes(root, parent, oid)))
 
 

@@ -100,13 +100,11 @@ BYTES = {
 }
 
 
-def history(place: Path) -> GitSandbox:
-    """Every chapter is one commit or a few; the first commit is the base."""
-    repo = GitSandbox.create(place, branch="main")
+def begun(place: Path) -> GitSandbox:
+    """A repository with one commit, the base of what a chapter adds."""
+    repo = GitSandbox.create(place)
     repo.write_all({"README.md": "# Nasty\n", "kept/file.txt": "kept\n", ".gitattributes": "*.bin -text\n"})
     repo.commit("base")
-    for chapter in CHAPTERS:
-        chapter(repo)
     return repo
 
 
@@ -115,7 +113,7 @@ def _commit(repo: GitSandbox, message: str) -> None:
     repo.git("commit", "--quiet", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "-m", message)
 
 
-def _bytes(repo: GitSandbox) -> None:
+def any_bytes(repo: GitSandbox) -> None:
     for name, data in BYTES.items():
         repo.write(f"bytes/{name}", data)
     _commit(repo, "bytes of every kind")
@@ -127,7 +125,7 @@ def _bytes(repo: GitSandbox) -> None:
     _commit(repo, "bytes all gone")
 
 
-def _names(repo: GitSandbox) -> None:
+def names(repo: GitSandbox) -> None:
     for name in ODD_NAMES:
         repo.write(name, os.fsencode(name) + b"\n")
     _commit(repo, "odd names")
@@ -139,13 +137,13 @@ def _names(repo: GitSandbox) -> None:
     _commit(repo, "odd names gone")
 
 
-def _names_one_by_one(repo: GitSandbox) -> None:
+def names_one_by_one(repo: GitSandbox) -> None:
     for name in ODD_NAMES[:24:3]:
         repo.write(f"one/{name}", os.fsencode(name))
         _commit(repo, f"add {name.splitlines()[0]}")
 
 
-def _modes(repo: GitSandbox) -> None:
+def modes(repo: GitSandbox) -> None:
     repo.write("modes/tool.sh", "#!/bin/sh\n")
     repo.write("modes/data", "data\n", mode=0o755)
     _commit(repo, "two modes")
@@ -156,7 +154,7 @@ def _modes(repo: GitSandbox) -> None:
     _commit(repo, "mode and bytes")
 
 
-def _swaps(repo: GitSandbox) -> None:
+def swaps(repo: GitSandbox) -> None:
     repo.write("swap", "a file\n")
     _commit(repo, "a file")
     repo.remove("swap")
@@ -173,7 +171,7 @@ def _swaps(repo: GitSandbox) -> None:
     _commit(repo, "a file where a deep folder was")
 
 
-def _renames(repo: GitSandbox) -> None:
+def renames(repo: GitSandbox) -> None:
     repo.write_all({f"move/{n}.txt": f"{n}\n" * 50 for n in range(5)})
     _commit(repo, "to be moved")
     (repo.root / "move").rename(repo.root / "moved")
@@ -185,7 +183,7 @@ def _renames(repo: GitSandbox) -> None:
     _commit(repo, "two swapped, one in capitals")
 
 
-def _links(repo: GitSandbox) -> None:
+def links(repo: GitSandbox) -> None:
     repo.link("links/to-file", "../README.md")
     repo.link("links/to-folder", "../kept")
     repo.link("links/dangling", "no/such/place")
@@ -217,7 +215,7 @@ def _links(repo: GitSandbox) -> None:
     _commit(repo, "folder back")
 
 
-def _ignored(repo: GitSandbox) -> None:
+def ignored(repo: GitSandbox) -> None:
     repo.write_all({".gitignore": "*.log\nbuild/\n/secret*\n", "build/out.txt": "out\n", "a.log": "log\n"})
     _commit(repo, "ignored files that are tracked")
     repo.write_all({"b.log": "new\n", "build/more/x.txt": "x\n", "secret[1]": "s\n", "a.log": "log 2\n"})
@@ -243,7 +241,7 @@ def _ignored(repo: GitSandbox) -> None:
     _commit(repo, "and not")
 
 
-def _subjects(repo: GitSandbox) -> None:
+def subjects(repo: GitSandbox) -> None:
     for number, subject in enumerate(SUBJECTS):
         repo.write("subject.txt", f"{number}\n")
         _commit(repo, subject)
@@ -280,12 +278,12 @@ SUBJECTS = (
 )
 
 
-def _empty(repo: GitSandbox) -> None:
+def empty(repo: GitSandbox) -> None:
     _commit(repo, "nothing changed")
     _commit(repo, "nothing changed again")
 
 
-def _large(repo: GitSandbox) -> None:
+def large(repo: GitSandbox) -> None:
     repo.write("large.bin", bytes(range(256)) * (12 << 10))
     repo.write("large.txt", "a line of text that is written often\n" * 60_000)
     repo.write("one-line.txt", "x" * 2_000_000)
@@ -295,24 +293,42 @@ def _large(repo: GitSandbox) -> None:
     _commit(repo, "large files changed")
 
 
-def _many(repo: GitSandbox) -> None:
-    repo.write_all({f"many/{n % 40}/file-{n}.txt": f"{n}\n" for n in range(3000)})
+def many(repo: GitSandbox) -> None:
+    repo.write_all({f"many/{n % 40}/file-{n}.txt": f"{n}\n" for n in range(1500)})
     _commit(repo, "thousands of files")
-    for n in range(0, 3000, 2):
+    for n in range(0, 1500, 2):
         repo.remove(f"many/{n % 40}/file-{n}.txt")
     _commit(repo, "half of them gone")
     repo.remove("many")
     _commit(repo, "all of them gone")
 
 
-def _attributes(repo: GitSandbox) -> None:
+def attributes(repo: GitSandbox) -> None:
     repo.write("attr/crlf.txt", "a\r\nb\r\n")
     _commit(repo, "CRLF in the repository")
     repo.write("attr/.gitattributes", "*.txt text\n*.dat eol=crlf\n")
     _commit(repo, "attributes come later")
 
 
-def _everything_goes(repo: GitSandbox) -> None:
+def short(repo: GitSandbox) -> None:
+    """A little of everything, in a few commits."""
+    repo.write_all({"a.py": "a = 1\n", "crlf.txt": "a\r\nb", "bytes.bin": bytes(range(256)), "two words.txt": "ü\n"})
+    repo.write("run.sh", "#!/bin/sh\n", mode=0o755)
+    repo.write("`ticks`.md", "```yaml steps\n")
+    _commit(repo, "a little of everything")
+    repo.write("a.py", "a = 2\n", mode=0o755)
+    repo.remove("crlf.txt")
+    repo.write("crlf.txt/below", "x")
+    repo.link("link", "a.py")
+    repo.write("odd \udcff\nname", "\x00")
+    _commit(repo, 'and a little more: "quoted" & `code`')
+    repo.remove("two words.txt")
+    repo.remove("link")
+    repo.write("link", "no longer\n")
+    _commit(repo, "and less")
+
+
+def everything_goes(repo: GitSandbox) -> None:
     for entry in sorted(repo.root.iterdir()):
         if entry.name != ".git":
             repo.remove(entry.name)
@@ -322,18 +338,18 @@ def _everything_goes(repo: GitSandbox) -> None:
 
 
 CHAPTERS: tuple[Callable[[GitSandbox], None], ...] = (
-    _bytes,
-    _names,
-    _names_one_by_one,
-    _modes,
-    _swaps,
-    _renames,
-    _links,
-    _ignored,
-    _subjects,
-    _empty,
-    _large,
-    _many,
-    _attributes,
-    _everything_goes,
+    any_bytes,
+    names,
+    names_one_by_one,
+    modes,
+    swaps,
+    renames,
+    links,
+    ignored,
+    subjects,
+    empty,
+    large,
+    many,
+    attributes,
+    everything_goes,
 )

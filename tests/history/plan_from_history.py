@@ -27,12 +27,12 @@ _MODES = {"100644": "644", "100755": "755"}
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How the same contract is written down: notation of tasks, one verb for all files, and the kind of check."""
+    """How the same contract is written down: notation of tasks, kind of check, escapes in JSON, fence of the steps."""
 
     notation: str = HEADING
-    modify_all: bool = False
     compare: bool = False
     ascii: bool = False
+    steps: str = "yaml steps"
 
 
 def plan(root: Path, base: str, tip: str, style: Style | None = None, phase: str = "1") -> str:
@@ -55,10 +55,11 @@ def _task(root: Path, commit: Commit, task: str, before: str, style: Style) -> s
     odd = not all(shell.is_plain(c.path) for c in commit.changes) or not _is_plain_title(title)
     notation = FENCE if odd else style.notation
     write = {HEADING: _heading, CHECKLIST: _checklist, FENCE: _fence}[notation]
-    claims = [("modify" if style.modify_all and not odd else c.verb, c.path) for c in commit.changes]
-    text = write(task, title, before, claims, checks(commit.changes, style.compare))
-    lines = [_json(step, style.ascii) for step in steps(root, commit, found)]
-    fence = ["```yaml steps", *(f"- {line}" for line in lines), "```", ""]
+    claims = [(c.verb, c.path) for c in commit.changes]
+    text = write(task, title, before, claims, checks(commit.changes, compare=style.compare))
+    lines = [_json(step, only_ascii=style.ascii) for step in steps(root, commit, found)]
+    mark = "- " if style.steps == "yaml steps" else ""
+    fence = [f"```{style.steps}", *(mark + line for line in lines), "```", ""]
     return text + "\n".join(["", *fence])
 
 
@@ -87,12 +88,11 @@ def _fence(task: str, title: str, before: str, claims: Sequence[tuple[str, str]]
     lines = ["```yaml task", f"id: {task}", f"title: {_json(title)}"]
     lines += [f"depends_on: [{'' if before == 'none' else before}]"]
     lines += ["files:", *(f"  {verb}: {_json(paths)}" for verb, paths in files.items())] if files else ["files: none"]
-    lines += ["acceptance:", *(f"- {_json({'text': f'As in the history, {n}', 'check': c})}" for n, c in _counted(proofs))]
+    lines += [
+        "acceptance:",
+        *(f"- {_json({'text': f'As in the history, {n}', 'check': c})}" for n, c in enumerate(proofs, 1)),
+    ]
     return "\n".join([*lines, "```", ""])
-
-
-def _counted(proofs: Sequence[str]) -> Iterator[tuple[int, str]]:
-    return iter(enumerate(proofs, 1))
 
 
 def steps(root: Path, commit: Commit, found: Mapping[str, bytes]) -> Iterator[dict[str, object]]:
@@ -139,7 +139,9 @@ def _link_patch(root: Path, commit: Commit, change: Change, found: Mapping[str, 
     tail = "" if ended else "\\ No newline at end of file\n"
     a, b = (f'"{side}/{name[1:]}' if name[0] == '"' else f"{side}/{name}" for side in "ab")
     head = f"diff --git {a} {b}\nnew file mode 120000\nindex {'0' * 40}..{change.oid}\n"
-    return f"{head}--- /dev/null\n+++ {b}{'	' if ' ' in name else ''}\n@@ -0,0 +1,{len(body)} @@\n{''.join(body)}{tail}"
+    return (
+        f"{head}--- /dev/null\n+++ {b}{'	' if ' ' in name else ''}\n@@ -0,0 +1,{len(body)} @@\n{''.join(body)}{tail}"
+    )
 
 
 def _quoted(path: str) -> str:
@@ -150,11 +152,11 @@ def _quoted(path: str) -> str:
     return '"' + "".join(spelled) + '"'
 
 
-def checks(changes: Sequence[Change], compare: bool = False) -> list[str]:
+def checks(changes: Sequence[Change], *, compare: bool = False) -> list[str]:
     """Commands that hold where the work tree has the bytes of the commit."""
     if not changes:
         return ["true"]
-    ones = [_check(change, compare) for change in changes]
+    ones = [_check(change, compare=compare) for change in changes]
     if len(ones) <= _ONE_CHECK_A_PATH:
         return ones
     batches, size = [[ones[0]]], len(ones[0])
@@ -167,7 +169,7 @@ def checks(changes: Sequence[Change], compare: bool = False) -> list[str]:
     return [" && ".join(batch) for batch in batches]
 
 
-def _check(change: Change, compare: bool) -> str:
+def _check(change: Change, *, compare: bool) -> str:
     name = shell.word(change.path)
     if change.deleted:
         return f"test ! -f {name} && test ! -h {name}"
@@ -178,7 +180,7 @@ def _check(change: Change, compare: bool) -> str:
     return f"git hash-object --no-filters {name} | grep -qx {change.oid}"
 
 
-def _json(value: object, only_ascii: bool = False) -> str:
+def _json(value: object, *, only_ascii: bool = False) -> str:
     """JSON on one line that UTF-8 can hold; YAML reads it too."""
     text = json.dumps(value, ensure_ascii=only_ascii)
     return re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]", lambda m: f"\\u{ord(m[0]):04x}", text)
@@ -189,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("usage: python -m tests.history.plan_from_history REPO BASE TIP OUT [NOTATION]\n")
         return 2
     root, base, tip, out, *notation = arguments
-    text = plan(Path(root), base, tip, Style(*notation))
+    text = plan(Path(root), base, tip, Style(notation[0] if notation else HEADING))
     Path(out).write_bytes(text.encode("utf-8"))
     return 0
 

@@ -51,14 +51,16 @@ class Rerun:
             check=False,
         )
         shown = done.stdout.decode("utf-8", "replace")
-        assert done.returncode == expect, f"idumb {arguments}: exit {done.returncode}\n{shown[:4000]}\n{_tail(done.stderr)}"
+        assert done.returncode == expect, (
+            f"idumb {arguments}: exit {done.returncode}\n{shown[:4000]}\n{_tail(done.stderr)}"
+        )
         answer: dict[str, Any] = json.loads(shown)
         return answer
 
-    def execute(self) -> dict[str, Any]:
+    def execute(self, *options: str) -> dict[str, Any]:
         self.idumb("init")
         approved = self.idumb("check-plan", "1")["data"]["contract_hash"]
-        return self.idumb("execute-phase", "1", "--approve", approved, "--no-verify")
+        return self.idumb("execute-phase", "1", "--approve", approved, "--no-verify", *options)
 
     def task(self, number: int) -> str:
         """The id of the task that stands for the commit at `number`, from 1."""

@@ -1,0 +1,101 @@
+"""Histories with everything that programs stumble over, made into plans and executed with the real command line.
+
+R-GIT-1 R-ROLL-1: whatever bytes, names, modes, links and ignore rules a history holds, every task's commit has the
+tree of the original commit, and rollback, resume and undo lead exactly where they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.history import nasty
+from tests.history.plan_from_history import CHECKLIST, FENCE, Style
+from tests.history.rerun import Rerun
+from tests.support.gitrepo import GitSandbox
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def _rerun(tmp_path: Path, chapter: Callable[[GitSandbox], None], style: Style | None = None) -> Rerun:
+    repo = nasty.begun(tmp_path / "original")
+    base = repo.head()
+    chapter(repo)
+    return Rerun.prepare(repo.root, tmp_path / "again", base, repo.head(), style)
+
+
+@pytest.mark.parametrize("chapter", nasty.CHAPTERS, ids=lambda chapter: chapter.__name__.strip("_"))
+def test_a_nasty_history_is_executed_byte_by_byte(tmp_path: Path, chapter: Callable[[GitSandbox], None]) -> None:
+    rerun = _rerun(tmp_path, chapter)
+    rerun.execute()
+    assert rerun.wrong_tasks() == []
+    assert rerun.stands_at(rerun.tip)
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [nasty.names, nasty.swaps, nasty.links, nasty.ignored],
+    ids=lambda chapter: chapter.__name__,
+)
+def test_the_way_back_and_forth_is_exact(tmp_path: Path, chapter: Callable[[GitSandbox], None]) -> None:
+    rerun = _rerun(tmp_path, chapter)
+    rerun.execute()
+    middle = len(rerun.stretch) // 2
+    rerun.idumb("rollback", "1", "--to", rerun.task(middle), "--yes")
+    assert rerun.stands_at(rerun.stretch[middle - 1].oid)
+    rerun.idumb("resume", "1", "--no-verify")
+    assert rerun.stands_at(rerun.tip)
+    assert rerun.wrong_tasks() == []
+    rerun.idumb("undo", "--yes")
+    assert rerun.stands_at(rerun.stretch[middle - 1].oid)
+    rerun.idumb("undo", "--yes")
+    assert rerun.stands_at(rerun.tip)
+    rerun.idumb("rollback", "1", "--to", "start", "--yes")
+    assert rerun.stands_at(rerun.base)
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        Style(CHECKLIST),
+        Style(FENCE),
+        Style(compare=True),
+        Style(CHECKLIST, compare=True, ascii=True),
+        Style(FENCE, steps="json steps"),
+    ],
+    ids=["boxes", "fences", "compared", "ascii", "json"],
+)
+def test_the_same_history_in_other_notations(tmp_path: Path, style: Style) -> None:
+    rerun = _rerun(tmp_path, nasty.short, style)
+    rerun.execute()
+    assert rerun.wrong_tasks() == []
+    assert rerun.stands_at(rerun.tip)
+
+
+def test_a_clone_as_workspace_gives_the_same_trees(tmp_path: Path) -> None:
+    rerun = _rerun(tmp_path, nasty.short)
+    rerun.execute("--workspace", "clone")
+    assert rerun.wrong_tasks() == []
+    assert rerun.stands_at(rerun.tip)
+
+
+def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
+    rerun = _rerun(tmp_path, nasty.modes)
+    rerun.idumb("init")
+    approved = rerun.idumb("check-plan", "1")["data"]["contract_hash"]
+    rerun.idumb("execute-phase", "1", "--approve", approved)
+    assert rerun.wrong_tasks() == []
+
+
+def test_the_comparison_notices_a_wrong_tree(tmp_path: Path) -> None:
+    rerun = _rerun(tmp_path, nasty.modes)
+    place = rerun.root / ".planning/phases/1/01-PLAN.md"
+    text = place.read_text(encoding="utf-8")
+    # The checks prove bytes and not modes, so only the comparison of trees can tell.
+    start, _, end = text.rpartition('"mode": "644"')
+    place.write_text(f'{start}"mode": "755"{end}', encoding="utf-8")
+    rerun.execute()
+    assert [line.partition(":")[0] for line in rerun.wrong_tasks()] == [rerun.task(len(rerun.stretch))]
+    assert not rerun.stands_at(rerun.tip)
