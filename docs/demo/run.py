@@ -26,25 +26,43 @@ def main() -> int:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="idumb-demo-"))
     project = folder / "words"
     make_project(project)
-    say(f"A small project with two commits, and a plan for its phase 1: {project}/.planning/phases/1/01-PLAN.md")
+    say(f"A small project with two commits: {project}")
     show(project, "init")
     shutil.copy(HERE / "01-PLAN.md", phase(project) / "01-PLAN.md")
     (project / ".idumb/config.yaml").write_text(CONFIG, encoding="utf-8")
     git(project, "add", ".planning", ".idumb")
     git(project, "commit", "-qm", "Plan phase 1")
+    say("Its plan has five tasks, each with the files it may touch and a command that proves it. The third is:")
+    print(third_task().strip(), flush=True)
     show(project, "check-plan", "1")
     show(project, "graph", "1")
-    say("The demo consents to exactly this contract, by the hash that check-plan prints:")
     contract = json.loads(idumb(project, "check-plan", "1", "--json").stdout)["data"]["contract_hash"]
-    code = show(project, "execute-phase", "1", "--approve", contract)
-    show(project, "verify-work", "1")
-    say("The git log afterwards:")
-    print(git(project, "log", "--oneline", "--stat=60"), flush=True)
-    say(f"The summary is {project}/.planning/phases/1/1-SUMMARY.md. Look around, it is all yours:")
-    command = shutil.which("idumb", path=os.path.dirname(sys.executable)) or " ".join(IDUMB)
-    for words in ("status", "show T1-02", "diff T1-02", "rollback 1 --to T1-02", "undo", "resume 1", "log 1"):
-        print(f"  cd {project} && {command} {words}")
+    say("Nothing runs without consent; the demo gives it by the hash. In T1-03 it kills the run with kill -9:")
+    show_until(project, "[3/5]", "execute-phase", "1", "--approve", contract)
+    say("Killed. What is proven is kept, and the rest goes on from there:")
+    code = show(project, "resume", "1")
+    say("What happened to T1-02, with the evidence of both attempts:")
+    show(project, "show", "T1-02")
+    say("Back to where T1-02 was done. Files go back in a new commit, and undo brings them again:")
+    show(project, "rollback", "1", "--to", "T1-02", "--yes")
+    show(project, "undo", "--yes")
+    say("git log: a commit for each proven task, with your name, your hooks, and nothing rewritten")
+    print(git(project, "log", "--oneline"), flush=True)
+    closing(project)
     return code
+
+
+def third_task() -> str:
+    plan = (HERE / "01-PLAN.md").read_text(encoding="utf-8")
+    return plan[plan.index("### T1-03") : plan.index("### T1-04")]
+
+
+def closing(project: pathlib.Path) -> None:
+    say("It is all yours now. Read .planning/phases/1/1-SUMMARY.md there, and try:")
+    command = shutil.which("idumb", path=os.path.dirname(sys.executable)) or " ".join(IDUMB)
+    print(f"  cd {project}\n  alias idumb='{command}'")
+    for words in ("status", "diff T1-02", "log 1", "rollback 1 --to start", "resume 1"):
+        print(f"  idumb {words}")
 
 
 def make_project(project: pathlib.Path) -> None:
@@ -79,10 +97,24 @@ def say(text: str) -> None:
     print(f"\n== {text}\n", flush=True)
 
 
+def typed(arguments: tuple[str, ...]) -> None:
+    print(f"\n$ idumb {' '.join(arguments)}", flush=True)
+
+
 def show(project: pathlib.Path, *arguments: str) -> int:
     """Run an idumb command as a user would, with its own output."""
-    say(f"idumb {' '.join(arguments)}")
+    typed(arguments)
     return subprocess.run([*IDUMB, *arguments], cwd=project, check=False).returncode
+
+
+def show_until(project: pathlib.Path, line: str, *arguments: str) -> None:
+    """Run an idumb command, and kill it without any warning as soon as a line of its progress begins so."""
+    typed(arguments)
+    with subprocess.Popen([*IDUMB, *arguments], cwd=project, stderr=subprocess.PIPE, text=True) as process:
+        for said in process.stderr or ():
+            print(said, end="", flush=True)
+            if said.startswith(line):
+                process.kill()
 
 
 def idumb(project: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
