@@ -19,6 +19,7 @@ def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
     if attempt.candidate is None or attempt.snapshot is None:
         return attempt
     if attempt.outcome == outcome.WAITING:
+        _keep_candidate(bench, attempt, attempt.candidate)
         bench.journal.write(*_finished_events(bench, attempt), *_question_events(bench, attempt))
         return attempt
     if attempt.outcome == outcome.COMPLETED and bench.policy == settings.COMMIT_TASK and not attempt.task.is_human:
@@ -92,12 +93,24 @@ def _keep_candidate(bench: Bench, attempt: Attempt, tree: str) -> ports.Snapshot
     return bench.services.trees.keep(ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", parent)
 
 
+_DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
+
+
+def _left(bench: Bench, attempt: Attempt) -> str | None:
+    """The user's tree as the attempt leaves it: of a clone only what is delivered, now or after an answer."""
+    if bench.workspace.kind == "here" or attempt.snapshot is None or attempt.candidate is None:
+        return attempt.candidate
+    if attempt.outcome not in _DELIVERED:
+        return attempt.snapshot.tree
+    return bench.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
+
+
 def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
     event = bench.journal.event
     task, number, result = attempt.task.id, attempt.number, attempt.result
-    # What was made in a clone and not delivered never reached the user's tree.
-    here = bench.workspace.kind == "here" or attempt.outcome == outcome.COMPLETED
-    left = attempt.candidate if bench.workspace.kind == "here" or not attempt.snapshot else attempt.snapshot.tree
+    # What was made in a clone and will not be delivered never reaches the user's tree.
+    here = bench.workspace.kind == "here" or attempt.outcome in _DELIVERED
+    left = _left(bench, attempt)
     events = [
         event(
             "step.finished",

@@ -50,7 +50,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     if failed:
         words = "; ".join(f"{e.text}: {e.output}" for e in failed)
         attempt = dataclasses.replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, words)
-    elif not _is_present(bench, known.left or "", known.touched):
+    elif bench.workspace.kind == "here" and not _is_present(bench, known.left or "", known.touched):
         raise Refusal(
             "task.changed-since",
             f"{task.id} was judged, but its files changed since: {', '.join(known.touched[:5])}",
@@ -130,7 +130,7 @@ def record_interruption(bench: Bench, task: Task) -> None:
             others=others,
             snapshot=kept.commit,
             ref=ref,
-            reason="cut short by the end of the executor",
+            reason="idumb was ended in the middle of it",
         )
     )
     _note_others(bench, task, others)

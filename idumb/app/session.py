@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import publish, schedule
+from idumb.app import ports, publish, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services
@@ -16,6 +16,7 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.run import RunState, replay
+from idumb.domain.settings import COMMIT_TASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def bench(
     workspace: str | None = None,
 ) -> Bench:
     kind = workspace or journal.state.workspace
-    place = services.open_workspace(kind, journal.state.id)
+    place = _workspace(services, journal.state, kind)
     return Bench(
         services,
         journal,
@@ -118,6 +119,21 @@ def bench(
         max_attempts or services.settings.run.max_attempts,
         Pace(),
     )
+
+
+def _workspace(services: Services, state: RunState, kind: str) -> ports.Workspace:
+    """`here`, or a clone made anew, which has what the run did so far."""
+    place = services.open_workspace(kind, state.id)
+    if place.kind == "here":
+        return place
+    if state.attempted:  # a killed command's clone may still be there
+        place.close()
+        place = services.open_workspace(kind, state.id)
+    if state.policy != COMMIT_TASK:  # else it is in HEAD
+        done = [t.checkpoint for t in state.tasks.values() if t.checkpoint is not None and t.status in outcome.DONE]
+        for kept in sorted(done, key=lambda checkpoint: checkpoint.seq):
+            place.trees.restore(kept.tree, kept.tree, kept.files, force=True)
+    return place
 
 
 def find_task(task: str) -> tuple[str, str]:
@@ -153,12 +169,23 @@ def pending(state: RunState) -> list[dict[str, Any]]:
     return [dict(state.decisions[d]) for d in state.decisions if d in waiting and d not in state.answers]
 
 
+def _past_skipped(contract: Contract, shown: Mapping[str, str]) -> list[str]:
+    """What to do about tasks that are left out while others need them; empty where something can still run."""
+    if any(s in (outcome.READY, outcome.PENDING, outcome.RUNNING) for s in shown.values()):
+        return []
+    blocked = [t for t, s in shown.items() if s == outcome.BLOCKED]
+    skipped = [d for t in blocked for d in contract.dependencies[t] if shown[d] == outcome.SKIPPED]
+    return [f"idumb {word} {t} --why REASON" for word, t in zip(("accept", "skip"), (*skipped[:1], *blocked[:1]))]
+
+
 def next_commands(
     contract: Contract, shown: Mapping[str, str], ending: str, verification: Mapping[str, Any] | None
 ) -> list[str]:
     """What a user can do now, the most likely first."""
     phase = contract.phase
     if all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values()):
+        if verification is not None and verification["status"] == "waiting":
+            return ["idumb decisions", f"idumb verify-work {phase}"]
         if verification is None or verification["status"] != "passed":
             return [f"idumb verify-work {phase}"]
         return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
@@ -166,7 +193,7 @@ def next_commands(
         return ["idumb decisions", f"idumb resume {phase}"]
     failed = [t for t, s in shown.items() if s == outcome.FAILED]
     if not failed:
-        return [f"idumb resume {phase}"]
+        return _past_skipped(contract, shown) or [f"idumb resume {phase}"]
     return [
         f"idumb show {failed[0]}",
         f"idumb resume {phase} --retry-failed",

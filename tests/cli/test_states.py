@@ -1,0 +1,389 @@
+"""The states that real repositories are in: a run and a rollback in each, and what is not the run's stays as it was."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task, write
+
+TASKS = (
+    making("T1-01", "sub/a.txt", "one\n"),
+    task(
+        "T1-02",
+        files="modify `README.md`",
+        check="grep -q two README.md",
+        after="T1-01",
+        steps=[shell("echo two >> README.md")],
+    ),
+)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.plan(TASKS)
+    return made
+
+
+def run_and_take_back(project: Project, *flags: str) -> None:
+    """Run to the end, roll back to the start; whatever is not the run's is as it was in between and at the end."""
+    before, staged = project.repo.ledger(), staged_of_user(project)
+    answer = project.execute(*flags)
+    assert answer.code == 0, answer.out
+    after = project.repo.ledger()
+    assert set(projects.user_bytes(before, after)) == {"README.md", "sub", "sub/a.txt"}
+    assert staged_of_user(project) == staged
+    back = project.json("rollback", "1", "--to", "start", "--yes")
+    assert back.code == 0, back.out
+    assert projects.user_bytes(before, project.repo.ledger()) == []
+    assert staged_of_user(project) == staged
+    assert project.repo.ledger().head.startswith("ref:") == before.head.startswith("ref:")
+    assert project.repo.try_git("fsck", "--no-dangling").returncode == 0
+
+
+def staged_of_user(project: Project) -> str:
+    """What the index says about everything but the paths of run and idumb."""
+    rows = project.repo.git("ls-files", "--stage", "-v").splitlines()
+    return "\n".join(row for row in rows if not row.endswith(("README.md", "sub/a.txt")) and "\t." not in row)
+
+
+def test_on_a_detached_head(project: Project) -> None:
+    """R-GIT-7, F7: HEAD stays detached, the commits are on it."""
+    project.repo.git("checkout", "--quiet", "--detach")
+    main = project.repo.refs("refs/heads/")
+    run_and_take_back(project)
+    assert project.repo.refs("refs/heads/") == main
+    assert project.repo.try_git("symbolic-ref", "HEAD").returncode != 0
+
+
+def test_with_a_dirty_index_elsewhere(project: Project) -> None:
+    """R-GIT-7, F5: staged, partly staged, intended, deleted and flagged entries stay as they are."""
+    project.repo.write_all({"staged.txt": "1\n", "part.txt": "1\n", "gone.txt": "1\n", "flag.txt": "1\n"})
+    project.repo.commit("more", "staged.txt", "part.txt", "gone.txt", "flag.txt")
+    project.repo.write_all({"staged.txt": "2\n", "part.txt": "2\n", "new.txt": "new\n", "intended.txt": "x\n"})
+    project.repo.git("add", "staged.txt", "part.txt", "new.txt")
+    project.repo.git("add", "--intent-to-add", "intended.txt")
+    project.repo.git("rm", "--quiet", "--cached", "gone.txt")
+    project.repo.git("update-index", "--assume-unchanged", "flag.txt")
+    project.repo.write_all({"part.txt": "3\n", "flag.txt": "2\n"})
+    status = project.repo.status()
+    run_and_take_back(project)
+    assert project.repo.status() == status
+    assert project.repo.git("show", ":part.txt") == "2"
+
+
+def test_with_untracked_and_ignored_files_of_the_user(project: Project) -> None:
+    """R-GIT-1, F2, F3: snapshots hold the untracked ones, and nothing touches either."""
+    project.repo.write_all({"mine.txt": "mine\n", "deep/er/mine.bin": b"\0\xff", "debug.log": "ignored\n"})
+    project.repo.write("odd \u00e9\nname", "odd\n")
+    (project.folder / "empty").mkdir()
+    run_and_take_back(project)
+    snapshot = project.json("show", "T1-02").data["attempts"][0]["snapshot"]
+    held = project.repo.tree(snapshot)
+    assert "worktree/deep/er/mine.bin" in held
+    assert "worktree/debug.log" not in held
+    assert project.repo.try_git("rev-parse", "refs/stash").returncode != 0
+
+
+def test_with_autocrlf(sandbox: GitSandbox) -> None:
+    """R-GIT-7, F17: bytes of the work tree are what they were, and git sees no change."""
+    sandbox.git("config", "core.autocrlf", "true")
+    sandbox.write_all({"README.md": "one\r\nline\r\n", "other.txt": "a\r\nb\r\n", ".gitignore": "*.log\r\n"})
+    sandbox.commit("first")
+    project = projects.create(sandbox, files={})
+    project.plan(
+        [
+            making("T1-01", "sub/a.txt", "one\r\n"),
+            task(
+                "T1-02",
+                files="modify `README.md`",
+                check="grep -q two README.md",
+                steps=[shell("printf 'two\\r\\n' >> README.md")],
+            ),
+        ]
+    )
+    assert sandbox.status() == []
+    run_and_take_back(project)
+    assert sandbox.status() == []
+    assert project.read("README.md") == "one\r\nline\r\n"
+
+
+def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
+    """R-GIT-7, F10: its own branch, its own owner, the other work tree untouched."""
+    project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
+    two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
+    main = project.repo.ledger()
+    assert two.execute().code == 0
+    assert two.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+    assert project.repo.head() == main.refs["refs/heads/main"]
+    assert projects.user_bytes(main, project.repo.ledger()) == []
+    assert project.statuses() == {"T1-01": "ready", "T1-02": "pending"}
+    assert project.execute().code == 0
+    assert project.trailers("Idumb-Run") != two.trailers("Idumb-Run")
+    assert two.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not two.exists("sub/a.txt")
+    assert project.exists("sub/a.txt")
+    assert set(project.statuses().values()) == {"completed"}
+
+
+def test_from_a_subfolder(project: Project) -> None:
+    """R-GIT-8: started below the root, paths are still those of the root."""
+    project.repo.write("app/main.py", "pass\n")
+    project.repo.commit("app", "app")
+    run_and_take_back(Project(project.repo, project.folder / "app"))
+
+
+def test_without_a_commit_yet(sandbox: GitSandbox) -> None:
+    """R-GIT-7, F8: the first commit is the first task's, and rollback to the start works."""
+    project = projects.create(sandbox, commit=False)
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")], commit=False)
+    before = sandbox.ledger()
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+    assert "README.md" not in sandbox.tree()  # the user's own first commit is still theirs to make
+    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert projects.user_bytes(before, sandbox.ledger()) == []
+
+
+def test_with_the_policy_to_make_no_commits(project: Project) -> None:
+    """R-GIT-2: hidden refs only; branch, index and status are the user's alone."""
+    project.configure("git: {commit: none}\n")
+    before = project.repo.ledger()
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    after = project.repo.ledger()
+    assert (after.refs, after.head, after.index) == (before.refs, before.head, before.index)
+    assert [row["commit"] for row in answer.data["tasks"]] == [None, None]
+    assert any(ref.endswith("T1-02/1/checkpoint") for ref in project.repo.refs("refs/idumb/"))
+    assert project.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.read("README.md") == "# A project\n"
+    assert project.exists("sub/a.txt")
+    assert project.idumb("undo", "--yes").code == 0
+    assert "two" in project.read("README.md")
+    assert project.repo.ledger().refs == before.refs
+    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert projects.user_bytes(before, project.repo.ledger()) == []
+    assert project.resume().code == 0
+
+
+def test_in_a_clone_with_a_dirty_tree(project: Project) -> None:
+    """R-GIT-6, house: results enter the user's tree path by path; what is dirty stays as it is."""
+    project.repo.write_all({"dirty.txt": "1\n"})
+    project.repo.commit("dirty", "dirty.txt")
+    project.repo.write_all({"dirty.txt": "2\n", "mine.txt": "mine\n"})
+    run_and_take_back(project, "--workspace", "clone")
+    clones = project.repo.common_dir / "idumb" / "clones"
+    assert not clones.exists() or list(clones.iterdir()) == []
+
+
+def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_told_and_nothing_lost(project: Project) -> None:
+    """R-GIT-6."""
+    project.repo.write("README.md", "mine\n")
+    answer = project.execute("--workspace", "clone")
+    assert answer.code != 0
+    assert "README.md" in answer.out
+    assert project.read("README.md") == "mine\n"
+    assert project.statuses()["T1-01"] == "completed"
+    project.repo.git("checkout", "--quiet", "HEAD", "README.md")
+    again = project.resume("--retry-failed")
+    assert again.code == 0, again.out
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+def test_a_person_judges_work_that_was_made_in_a_clone(project: Project) -> None:
+    """R-ASK-2: what waits is delivered once the answer is there, and not before."""
+    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
+    assert project.execute("--workspace", "clone").code == 5
+    assert not project.exists("a.txt")
+    (asked,) = project.json("decisions").data["decisions"]
+    assert project.idumb("decide", asked["id"], "yes").code == 0
+    answer = project.resume()
+    assert answer.code == 0, answer.out
+    assert project.read("a.txt") == "made\n"
+    assert "a.txt" in project.repo.tree()
+    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+
+
+def test_a_retry_in_a_clone_starts_from_the_task_base(project: Project, tmp_path: Path) -> None:
+    """R-RUN-5: steps are made again from the start, so what the failed attempt left in the clone is put back."""
+    door = tmp_path / "door"
+    steps = [shell(f"echo x >> n.txt; test -e {door} || {{ touch {door}; exit 1; }}")]
+    project.plan([task("T1-01", files="create `n.txt`", check='test "$(cat n.txt)" = x', steps=steps)])
+    answer = project.execute("--workspace", "clone")
+    assert answer.code == 0, answer.out
+    assert project.read("n.txt") == "x\n"
+
+
+def test_a_run_without_commits_goes_on_in_a_new_clone(project: Project, tmp_path: Path) -> None:
+    """What the run did so far is in no commit, and yet in the clone that `resume` makes."""
+    project.configure("git: {commit: none}\n")
+    door = tmp_path / "door"
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            making("T1-02", "b.txt", after="T1-01", fields=f"- **Verify:** `test -e a.txt`, `test -e {door}`\n"),
+        ]
+    )
+    assert project.execute("--workspace", "clone", "--max-attempts", "1").code == 1
+    door.touch()
+    answer = project.resume("--retry-failed")
+    assert answer.code == 0, answer.out
+    assert project.read("b.txt") == "made\n"
+
+
+def test_undeclared_changes_in_a_clone_never_reach_the_users_tree(project: Project) -> None:
+    """R-GIT-5."""
+    project.plan(
+        [task("T1-01", files="create `a.txt`", check="true", steps=[write("a.txt", "a\n"), write("stray.txt", "s\n")])]
+    )
+    before = project.repo.ledger()
+    answer = project.execute("--workspace", "clone")
+    assert answer.code == 1
+    assert "stray.txt" in answer.out
+    assert projects.user_bytes(before, project.repo.ledger()) == []
+
+
+def test_a_hook_that_fails_stops_the_run_and_resume_commits_again(project: Project) -> None:
+    """R-RUN-6, F22: exit 1, git's words, the files stay, nothing is built twice."""
+    hook = project.repo.git_dir / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho the hook says no >&2\nexit 1\n", encoding="ascii")
+    hook.chmod(0o755)
+    head, index = project.repo.head(), staged_of_user(project)
+    answer = project.execute()
+    words = project.idumb("execute-phase", "1")
+    assert (answer.code, answer.error["code"]) == (1, "git.commit-refused")
+    assert "the hook says no" in answer.error["message"]
+    assert words.code == 1
+    assert "the hook says no" in words.err
+    assert project.repo.head() == head
+    assert project.exists("sub/a.txt")
+    assert staged_of_user(project) == index
+    hook.unlink()
+    again = project.resume()
+    assert again.code == 0, again.out
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+    assert len(project.events("1", "--kind", "attempt.started", "--task", "T1-01")) == 1
+
+
+def test_a_hook_that_changes_the_message_or_adds_files_is_the_users_affair(project: Project) -> None:
+    """F22: hooks run on commits that a user sees; trailers survive."""
+    hook = project.repo.git_dir / "hooks" / "prepare-commit-msg"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\nsed -i "1s/^/[x] /" "$1"\n', encoding="ascii")
+    hook.chmod(0o755)
+    run_and_take_back(project)
+    assert any(subject.startswith("[x] Task") for subject in project.subjects())
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+def test_a_branch_switched_during_the_run_stops_it(project: Project) -> None:
+    """R-GIT-6, F24: noticed before the next task; nothing is committed on the other branch by a later task."""
+    project.plan(
+        [
+            making("T1-01", "a.txt", steps=[shell("git switch -q -c other"), write("a.txt", "a\n")]),
+            making("T1-02", "b.txt", after="T1-01"),
+        ]
+    )
+    answer = project.execute()
+    assert answer.code in {1, 4}
+    assert not project.exists("b.txt")
+    assert "other" in answer.error["message"]
+    refused = project.resume()
+    assert (refused.code, refused.error["code"]) == (4, "git.other-branch")
+    project.repo.git("switch", "--quiet", "main")
+
+
+def test_a_commit_of_the_user_during_the_run_is_kept_below_the_tasks(project: Project) -> None:
+    """R-GIT-6, F24."""
+    steps = [
+        shell("echo theirs > theirs.txt; git add theirs.txt; git commit -qm theirs theirs.txt"),
+        write("a.txt", "a\n"),
+    ]
+    project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
+    answer = project.execute()
+    assert "theirs" in project.subjects()
+    assert project.read("theirs.txt") == "theirs\n"
+    assert answer.code in {0, 1}
+
+
+# -- at a terminal ------------------------------------------------------------------------------------------------
+
+
+PROMPT = "Your choice"
+
+
+def at_terminal(project: Project, arguments: tuple[str, ...], *answers: str) -> tuple[int, str]:
+    """Run at a pseudo-terminal and type one answer at each prompt. (exit code, screen)."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*projects.IDUMB, *arguments],
+        cwd=project.start,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "dumb", "COLUMNS": "200"},
+        start_new_session=True,
+    )
+    os.close(follower)
+    screen, waiting = "", list(answers)
+    while True:
+        ready, _, _ = select.select([leader], [], [], 30)
+        assert ready, f"nothing more came after: {screen}"
+        try:
+            data = os.read(leader, 65536)
+        except OSError:
+            break  # the other side is closed: Linux says so by an error
+        if not data:
+            break
+        screen += data.decode("utf-8", "replace")
+        while waiting and screen.count(PROMPT) > len(answers) - len(waiting):
+            os.write(leader, waiting.pop(0).encode() + b"\n")
+    os.close(leader)
+    assert not waiting, screen
+    return process.wait(timeout=30), screen
+
+
+@pytest.mark.parametrize("answers", [("run",), ("no",), ("",), ("nonsense", "2")], ids=" ".join)
+def test_consent_at_a_terminal_shows_what_runs_and_does_what_is_answered(
+    project: Project, answers: tuple[str, ...]
+) -> None:
+    """R-ASK-2, house (Consent): the question names tasks and commands; only the clear word runs anything."""
+    code, screen = at_terminal(project, ("execute-phase", "1"), *answers)
+    assert "T1-01" in screen
+    assert "test -s sub/a.txt" in screen
+    assert project.exists("sub/a.txt") == (answers == ("run",))
+    assert code == (0 if answers == ("run",) else 4)
+    if answers == ("run",):
+        assert project.resume().code == 0  # consent is on record
+
+
+def test_a_rollback_is_confirmed_at_a_terminal(project: Project) -> None:
+    """R-GIT-3, R-ASK-2."""
+    assert project.execute().code == 0
+    code, screen = at_terminal(project, ("rollback", "1", "--to", "start"), "no")
+    assert code == 4
+    assert "sub/a.txt" in screen
+    assert project.exists("sub/a.txt")
+    code, _ = at_terminal(project, ("rollback", "1", "--to", "start"), "yes")
+    assert code == 0
+    assert not project.exists("sub/a.txt")
+
+
+def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
+    """R-ASK-2, R-PLAN-12."""
+    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
+    consent = project.approval()
+    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", consent), "yes")
+    assert code == 0, screen
+    assert project.statuses() == {"T1-01": "completed"}
