@@ -42,8 +42,9 @@ class Rerun:
 
     def idumb(self, *arguments: str, expect: int = 0) -> dict[str, Any]:
         """The answer of one command; an exit code other than the expected one is an AssertionError."""
+        # -P: a clone of this very repository holds an `idumb` folder of another time.
         done = subprocess.run(
-            [sys.executable, "-m", "idumb", *arguments, "--json"],
+            [sys.executable, "-P", "-m", "idumb", *arguments, "--json"],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
             stdin=subprocess.DEVNULL,
