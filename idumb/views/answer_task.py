@@ -63,13 +63,17 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines = [f"Attempt {attempt['attempt']}{by}: {ended}{took}{commit}{because}"]
     for found in attempt.get("evidence", ()):
         lines += _evidence(found)
-    lines += [
-        f"  ledger {line['status']}: {markup.one_line(line['path'])} "
-        f"(declared {line.get('declared') or 'nothing'}, {line.get('actual') or 'unchanged'})"
-        for line in attempt.get("ledger") or ()
-    ]
+    lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     return lines
+
+
+def _changed(line: phrases.Data) -> str:
+    """One line of the ledger: what became of a path, and whether the plan said so."""
+    path, actual = markup.one_line(line["path"]), line.get("actual") or "unchanged"
+    if line["status"] == "declared":
+        return f"{actual} {path}, as declared"
+    return f"{line['status']}: {path} (declared {line.get('declared') or 'nothing'}, {actual})"
 
 
 def _evidence(found: phrases.Data) -> list[str]:

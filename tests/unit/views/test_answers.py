@@ -246,7 +246,7 @@ def test_show_tells_declared_and_done() -> None:
         "Attempt 1 by steps: timed out in 1m01s: AC-1 failed",
         "(20 lines before)",
         "    | line 29",
-        "ledger undeclared: x (declared nothing, created)",
+        "undeclared: x (declared nothing, created)",
         "residue: core",
         "asked T1-05.work",
     ):
