@@ -86,30 +86,26 @@ Ranges = dict[str, tuple[int, int]]
 def read(block: Canonical, common: Shared) -> tuple[Given, Ranges] | None:
     """The fields of the task and their places, or None when one of them needs the general way."""
     m = block.match
+    text, position = m.string, m.start(5)
     given: Given = {"description": m[4].strip("\n")}
     ranges: Ranges = {"title": m.span(3)}
-    line = block.line + 1 + m.string.count("\n", m.start(), m.start(5))
-    position = m.start(5)
+    line = block.line + 1 + text.count("\n", m.start(), position)
     try:
-        for field in _FIELD.finditer(m.string, position, m.end(5)):
-            entry = _READERS.get(field[1])
-            if entry is None or entry[0] in given or field.start() != position:
+        for field in _FIELD.finditer(text, position, m.end(5)):
+            label, inline, nested = field.groups()
+            name, reader = _READERS.get(label, _NO_READER)
+            if name in given or field.start() != position or bool(inline) == bool(nested):
                 return None
             position = field.end()
-            name, reader = entry
-            inline, nested = field[2], field[3]
             if nested:
-                if inline:
-                    return None
-                start, end = field.span(3)
-                ranges[name] = (start + 2, end - 1)
+                start = position - len(nested)
+                ranges[name] = (start + 2, position - 1)
                 given[name] = reader("", nested, common, start, line + 1)
                 line += 1 + nested.count("\n")
             else:
-                if not inline or inline[-1] == " ":
-                    return None
-                ranges[name] = field.span(2)
-                given[name] = reader(inline, "", common, field.start(2), line)
+                start = position - len(inline) - 1
+                ranges[name] = (start, position - 1)
+                given[name] = reader(inline, "", common, start, line)
                 line += 1
         if position != m.end(5):
             return None
@@ -136,7 +132,7 @@ def _settle(given: Given) -> None:
 
 
 def _inline(text: str) -> str:
-    if not text:
+    if not text or text[-1] == " ":
         raise _Unusual
     return text
 
@@ -177,37 +173,40 @@ def _files(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[
 def _acceptance(text: str, nested: str, common: Shared, at: int, line: int) -> list[Criterion]:
     found: list[Criterion] = []
     position = 0
-    for m in _CRITERION.finditer(nested):
+    for number, m in enumerate(_CRITERION.finditer(nested)):
         words, command, mark = m.groups()
         begin, end = m.span()
-        if begin != position or not _plain(words, marked=bool(command or mark)):
+        if begin != position or not _plain(words):
             raise _Unusual
-        span = Span(at + begin + _BOX, at + end - 1, line + len(found))
-        if command:
-            found.append(Criterion(_number(len(found)), words[:-1], plan.CHECK, command[1:-1], (), span))
-        elif mark:
-            found.append(Criterion(_number(len(found)), words[:-1], mark, None, (), span))
-        else:
-            found.append(Criterion(_number(len(found)), words, plan.UNPROVEN, None, (), span))
         position = end
+        if command or mark:
+            if words[-1] != " ":
+                raise _Unusual
+            words = words[:-1]
+        if not words or words[-1].isspace():
+            raise _Unusual
+        span = Span(at + begin + _BOX, at + end - 1, line + number)
+        proof = plan.CHECK if command else mark or plan.UNPROVEN
+        found.append(Criterion(f"AC-{number + 1}", words, proof, command and command[1:-1], (), span))
     if position != len(nested):
         raise _Unusual
     return found
 
 
 _BOX = len("  - [ ] ")
-_NUMBERS = tuple(f"AC-{n}" for n in range(1, 33))
 
 
-def _number(index: int) -> str:
-    return _NUMBERS[index] if index < len(_NUMBERS) else f"AC-{index + 1}"
-
-
-def _plain(words: str, *, marked: bool) -> bool:
-    """Whether the text of a criterion, with the one blank before a dash, holds nothing that could be more than text."""
-    if marked != (words[-1] == " ") or words[-2:] == "  " or words[0] in " \t[(" or words[-1] == "\t":
+def _plain(words: str) -> bool:
+    """Whether the text of a criterion holds nothing that could be more than text."""
+    if words[0] in _ODD_BEGINNINGS and (words[0] in " \t[(" or _NEAR_ID.match(words)):
         return False
-    return not _PROOF_WORDS.search(words) and not _NEAR_ID.match(words)
+    if not words.isascii():
+        return not _PROOF_WORDS.search(words)
+    folded = words.lower()
+    return not ("check" in folded or "verify" in folded or "human" in folded or "opinion" in folded)
+
+
+_ODD_BEGINNINGS = frozenset(" \t[(*_`aA")
 
 
 def _verify(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
@@ -269,3 +268,10 @@ _LABELS: dict[str, tuple[str, Callable[[str, str, Shared, int, int], Any]]] = {
     "Priority": ("priority", _choice("critical", "high", "normal", "low")),
 }
 _READERS = _LABELS | {name: (name, reader) for name, reader in _LABELS.values()}
+
+
+def _no_reader(text: str, nested: str, common: Shared, at: int, line: int) -> None:
+    raise _Unusual
+
+
+_NO_READER = ("", _no_reader)

@@ -88,7 +88,7 @@ def _group(blocks: list[Block], looker: Looker) -> None:
 
 def _begun(draft: Draft, id: str, title: str, title_at: int, context: Context) -> Reading:
     source = context.problems.source
-    last = draft.end_line
+    last = draft.end_line if draft.text_end is None else draft.text_end
     while last > draft.line + 1 and not source.lines[last - 1].strip():
         last -= 1
     task = Reading(draft.notation, id, title, draft.start, source.end_of(last - 1), draft.line + 1, draft.bad)
