@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from idumb.app import asking, place, proofs, recording
+from idumb.app import asking, leftovers, place, proofs, recording
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import agent, contract, ledger, outcome, paths, settings
@@ -49,7 +49,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
     snapshot = services.trees.snapshot(ref, f"before {task.id}, attempt {attempt.number}", attempt.literal_paths)
     fresh = bench.workspace.kind == "here"
     present = snapshot.tree if fresh else bench.work.scan(attempt.literal_paths)
-    base = _task_base(bench, attempt, present)
+    base = leftovers.task_base(bench, attempt, present)
     attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base)
     binding = asking.binding_name(bench, attempt)
     bench.journal.write(
@@ -68,33 +68,28 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt
 
 
-def _task_base(bench: Bench, attempt: Attempt, present: str) -> str:
-    """The tree before attempt 1; later, the present with what earlier attempts left taken out of it."""
-    if not attempt.base:
-        return present
-    if bench.workspace.kind != "here":
-        return attempt.base
-    known = bench.journal.state.tasks[attempt.task.id]
-    attributed = tuple(dict.fromkeys((*known.touched, *_unsettled(bench, known.deviations, present))))
-    return bench.work.overlay(present, attempt.base, attributed) if attributed else present
-
-
-def _unsettled(bench: Bench, deviations: tuple[str, ...], present: str) -> tuple[str, ...]:
-    """Undeclared changes of earlier attempts that nobody has committed since."""
-    head = bench.services.history.head_tree() if deviations else None
-    if head is None:
-        return deviations
-    return tuple(p for p in deviations if bench.work.entry(present, p) != bench.work.entry(head, p))
-
-
 def check_preconditions(bench: Bench, attempt: Attempt) -> Attempt:
-    """Preconditions hold, and tests that must fail before the work do fail."""
-    found = proofs.before(bench.checks, attempt.task, bench.services.settings, attempt.base, first=attempt.number == 1)
-    attempt = dataclasses.replace(attempt, evidence=found, commands_ran=bool(found))
+    """Preconditions hold, and tests that must fail before the work do fail, wherever the work starts at the base."""
+    first = bool(attempt.task.tests) and bench.work.scan(attempt.literal_paths) == attempt.base
+    found = proofs.before(bench.checks, attempt.task, bench.services.settings, attempt.base, first=first)
+    attempt = dataclasses.replace(attempt, evidence=found)
     failed = [e for e in found if not e.passed]
     if failed:
-        return attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
-    return attempt
+        attempt = attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
+    return _take_residue_into_base(bench, attempt) if found else attempt
+
+
+def _take_residue_into_base(bench: Bench, attempt: Attempt) -> Attempt:
+    """Files that checks before the work left behind are no work of the builder."""
+    if attempt.snapshot is None:
+        return attempt
+    bench.checks.end_processes()
+    after = bench.work.scan(attempt.literal_paths)
+    before = attempt.snapshot.tree if bench.workspace.kind == "here" else attempt.base
+    new = tuple(c.path for c in bench.work.changes(before, after) if c.old is None)
+    if not new:
+        return attempt
+    return dataclasses.replace(attempt, residue=new, base=bench.work.overlay(attempt.base, after, new))
 
 
 def build(bench: Bench, attempt: Attempt) -> Attempt:
@@ -250,7 +245,7 @@ def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
     after = bench.work.changes(attempt.candidate, bench.work.scan(attempt.literal_paths))
     spoiled = [c.path for c in after if c.old is not None]
     residue = tuple(c.path for c in after if c.old is None)
-    attempt = dataclasses.replace(attempt, residue=residue)
+    attempt = dataclasses.replace(attempt, residue=(*attempt.residue, *residue))
     if spoiled:
         return attempt.ended(outcome.FAILED, f"a check changed what it should judge: {', '.join(spoiled[:5])}")
     return attempt

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import consent, loading, place, publish, recovery, runner, schedule, session, verify_work
+from idumb.app import consent, leftovers, loading, place, publish, recovery, runner, schedule, session, verify_work
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services, run_ref
@@ -39,7 +39,7 @@ def execute(services: Services, request: Request) -> Result:
     """Start the phase's run, or go on with the unfinished run of the same contract."""
     contract = prepare(services, request)
     with session.owned(services, request.command) as owned:
-        state = unfinished(services, contract)
+        state = unfinished(services, contract, force=request.force)
         journal = owned.journal(state or RunState())
         if state is None:
             refuse_verified(services, contract, force=request.force)
@@ -65,19 +65,19 @@ def prepare(services: Services, request: Request) -> Contract:
     return contract
 
 
-def unfinished(services: Services, contract: Contract) -> RunState | None:
-    """The phase's newest run, if it is of this contract and has something left to do."""
+def unfinished(services: Services, contract: Contract, *, force: bool) -> RunState | None:
+    """The phase's newest run, if it is of this contract and has something left to do: at least to be verified."""
     state = session.latest_run(services, contract.phase)
-    if state is None or state.contract_hash != contract.hash or state.state == COMPLETED:
+    if state is None or state.contract_hash != contract.hash:
         return None
-    return state
+    return None if state.state == COMPLETED and (state.verified or force) else state
 
 
 def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
     state = session.latest_run(services, contract.phase)
     if state is None or force or state.contract_hash != contract.hash:
         return  # a changed plan is a new run, which keeps what is done and unchanged
-    if state.verified:
+    if state.verified and state.contract_hash == contract.hash:
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is verified already.",
@@ -86,12 +86,16 @@ def refuse_verified(services: Services, contract: Contract, *, force: bool) -> N
 
 
 def start(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
-    """Snapshot the base, keep the plans' bytes, begin the run, carry over what is done and unchanged."""
+    """Snapshot the base, keep the plans' bytes, begin the run, carry over what is done and unchanged.
+
+    What unfinished tasks of the run before left is taken back: this run makes them anew.
+    """
     before = session.latest_run(services, contract.phase)
     number = services.runs.count(contract.phase) + 1
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
+    put_back = leftovers.put_back_unfinished(services, before) if before and before.branch == head.branch else ()
     sources = services.plans.plans(contract.folder)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
@@ -111,7 +115,10 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
         workspace=request.workspace or services.settings.run.workspace,
+        put_back=[{"task": p.task, "paths": list(p.paths)} for p in put_back],
     )
+    for p in put_back:
+        services.reporter.note(f"{p.task} was not finished by run {number - 1}; taken back: {', '.join(p.paths[:5])}")
     events = [_for_run(started, run)]
     if request.force and before is not None and before.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
@@ -179,7 +186,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
         runner.require_setup(bench)
         for task in (contract.tasks[t] for t in contract.order):
             if journal.state.tasks[task.id].status in schedule.RUNNABLE:
-                runner.refuse_foreign_changes(bench, task)
+                leftovers.refuse_foreign_changes(bench, task, ahead=True)
         ending = runner.run_tasks(bench)
     except Interrupted as interrupted:
         journal.write(journal.event("run.interrupted", reason=f"signal {interrupted.signal_number}"))

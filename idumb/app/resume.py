@@ -11,7 +11,7 @@ from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services
-from idumb.domain import outcome
+from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
@@ -28,6 +28,8 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
     place.require_repository(services)
     consent.ensure(services, contract, approve=request.approve, mode=request.mode)
     if state.state == COMPLETED and (state.verified or not request.verify):
+        with session.owned(services, "resume") as owned:
+            execute_phase.finish_reports(services, owned, contract, state)
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
     place.require_branch(services, state)
     with session.owned(services, "resume") as owned:
@@ -59,27 +61,44 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
         raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
     contract, state, task_id = find(services, task)
     known = state.tasks[task_id]
-    if known.status in outcome.DONE or known.status == outcome.SKIPPED:
+    taken_back = known.status == outcome.SKIPPED and kind == "task.accepted"
+    if (known.status in outcome.DONE or known.status == outcome.SKIPPED) and not taken_back:
         raise Refusal("task.already-done", f"{task_id} is {known.status} already.", hint=f"idumb show {task_id}")
     if kind == "task.accepted":
         place.require_repository(services)
         place.require_branch(services, state)
     with session.owned(services, kind.split(".")[1]) as owned:
         journal = owned.journal(state)
-        commit = _commit(services, journal, contract, task_id, why) if kind == "task.accepted" else None
-        journal.write(journal.event(kind, task_id, reason=why, by=who, commit=commit))
+        said: dict[str, Any] = {"reason": why, "by": who, "commit": None}
+        if kind == "task.accepted":
+            said |= _accepted(services, journal, contract, task_id, why)
+        journal.write(journal.event(kind, task_id, **said))
         publish.ending(services, contract, journal.state)
     shown = schedule.statuses(contract, state)
     row = session.task_row(state, contract, task_id, shown)
-    return Result({"task": row, "commit": commit, "left": list(known.touched), "next": [f"idumb resume {state.phase}"]})
+    left = list(state.tasks[task_id].touched)
+    return Result({"task": row, "commit": said["commit"], "left": left, "next": [f"idumb resume {state.phase}"]})
 
 
-def _commit(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> str | None:
-    """Commit what the accepted task left, if the run's policy commits and there is something."""
+def _accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> dict[str, Any]:
+    """What an accepted task left: the paths it touched, and declared ones that a person mended by hand since."""
     known = journal.state.tasks[task]
-    if journal.state.policy != "task" or not known.touched:
+    if known.base is None:
+        return {}
+    declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
+    mended = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
+    touched = tuple(dict.fromkeys((*known.touched, *mended)))
+    commit = _commit(services, journal, contract, task, why, touched)
+    return {"commit": commit, "touched": list(touched), "left": services.trees.scan(touched)}
+
+
+def _commit(
+    services: Services, journal: Journal, contract: Contract, task: str, why: str, touched: tuple[str, ...]
+) -> str | None:
+    """Commit what the accepted task left, if the run's policy commits and there is something."""
+    if journal.state.policy != "task" or not touched:
         return None
-    changed = services.history.uncommitted(known.touched)
+    changed = services.history.uncommitted(touched)
     if not changed:
         return None
     title = contract.tasks[task].title

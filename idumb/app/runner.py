@@ -6,11 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 
 from idumb.app import attempt as attempts
-from idumb.app import proofs, publish, recovery
+from idumb.app import leftovers, proofs, publish, recovery
 from idumb.app.bench import Attempt, Bench
 from idumb.app.schedule import Schedule
 from idumb.domain import contract as contracts
-from idumb.domain import ledger, outcome, paths
+from idumb.domain import outcome
 from idumb.domain.errors import Interrupted, Refusal
 from idumb.domain.plan import STRICT, Condition, Setup, Task
 
@@ -52,7 +52,7 @@ def run_tasks(bench: Bench) -> Ending:
 def _run_task(bench: Bench, task: Task) -> Ending | None:
     """All attempts at one task; None when the run goes on, whatever became of the task."""
     while True:
-        refuse_foreign_changes(bench, task)
+        leftovers.refuse_foreign_changes(bench, task)
         attempt = _begin(bench, task)
         try:
             attempt = attempts.make(bench, attempt)
@@ -75,11 +75,15 @@ def _begin(bench: Bench, task: Task) -> Attempt:
     known = bench.journal.state.tasks[task.id]
     plan = bench.plans[task.id]
     started = bench.services.clock.monotonic()
-    fresh = Attempt(task, plan, known.attempt + 1, known.base or "", known.feedback, started, known.accepted_paths)
-    if known.base is None or known.left is None:
+    # A clone is made anew for each command, so what an earlier one left in its clone is gone.
+    gone = bench.workspace.kind != "here" and task.id not in bench.begun
+    base = "" if gone else known.base or ""
+    bench.begun.add(task.id)
+    fresh = Attempt(task, plan, known.attempt + 1, base, known.feedback, started, known.accepted_paths)
+    if not base or known.left is None:
         return fresh
     if not _goes_on(bench, task, known.outcome):
-        restart(bench, task)
+        leftovers.restart(bench, task)
     return fresh
 
 
@@ -87,58 +91,6 @@ def _goes_on(bench: Bench, task: Task, last: str | None) -> bool:
     """A retry after failed validation goes on from its own work, where the builder can; all else starts anew."""
     name = contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or ""
     return last == outcome.FAILED and bench.agents.get(name).continues
-
-
-def restart(bench: Bench, task: Task) -> None:
-    """Put the paths that earlier attempts touched back to the task base, only where nobody changed them since."""
-    known = bench.journal.state.tasks[task.id]
-    if known.base is None or known.left is None or not known.touched:
-        return
-    conflicts = bench.work.restore(known.base, known.left, known.touched)
-    if conflicts:
-        named = ", ".join(c.path for c in conflicts)
-        raise Refusal(
-            "task.changed-since",
-            f"{task.id} must start again from its base, but these files changed since its last attempt: {named}",
-            hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
-            details={"paths": [c.path for c in conflicts], "task": task.id},
-        )
-
-
-def refuse_foreign_changes(bench: Bench, task: Task) -> None:
-    """A declared path with uncommitted changes that this run did not make is refused before anything starts."""
-    if bench.workspace.kind != "here" or task.is_human:
-        return
-    dirty = foreign_changes(bench, task)
-    if dirty:
-        raise Refusal(
-            "task.dirty-path",
-            f"{task.id} declares files with uncommitted changes that this run did not make: {', '.join(dirty[:5])}",
-            hint="Commit them (git commit), or run in a clone: idumb execute-phase "
-            f"{bench.contract.phase} --workspace clone",
-            details={"task": task.id, "paths": list(dirty)},
-        )
-
-
-def foreign_changes(bench: Bench, task: Task) -> tuple[str, ...]:
-    state = bench.journal.state
-    declared = ledger.written_paths(task.files)
-    if not declared or state.tasks[task.id].attempt:
-        return ()  # with an attempt behind it, the paths are the task's working area
-    dirty = bench.services.history.uncommitted(declared)
-    # A wide glob covers plans and projections too, which no task may write.
-    theirs = (p for p in dirty if not paths.matches_any(p, paths.OWN_FILES))
-    return tuple(p for p in theirs if not _made_by_run(bench, p))
-
-
-def _made_by_run(bench: Bench, path: str) -> bool:
-    """Whether the path's present bytes are what this run's last attempt at it left."""
-    state, work = bench.journal.state, bench.work
-    for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
-        known = state.tasks[task_id]
-        if known.left is not None and path in known.touched:
-            return work.entry(known.left, path) == work.entry(work.scan((path,)), path)
-    return False
 
 
 def _tries_again(bench: Bench, attempt: Attempt) -> bool:

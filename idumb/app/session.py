@@ -175,7 +175,9 @@ def _past_skipped(contract: Contract, shown: Mapping[str, str]) -> list[str]:
         return []
     blocked = [t for t, s in shown.items() if s == outcome.BLOCKED]
     skipped = [d for t in blocked for d in contract.dependencies[t] if shown[d] == outcome.SKIPPED]
-    return [f"idumb {word} {t} --why REASON" for word, t in zip(("accept", "skip"), (*skipped[:1], *blocked[:1]))]
+    if not skipped:
+        return []
+    return [f"idumb accept {skipped[0]} --why REASON", f"idumb skip {blocked[0]} --why REASON"]
 
 
 def next_commands(

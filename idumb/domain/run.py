@@ -7,7 +7,7 @@ copy for each event; the values in it are frozen.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -269,8 +269,11 @@ def _task_status(value: str) -> Callable[[RunState, Event], None]:
 
 
 def _task_accepted(state: RunState, event: Event) -> None:
+    """What a person accepted is what the task left, mended by hand or not."""
+    p, known = event.payload, state.tasks[_task(event)]
     _task_status(outcome.ACCEPTED)(state, event)
-    state.update(_task(event), accepted_commit=event.payload.get("commit"))
+    touched = tuple(p.get("touched", known.touched))
+    state.update(known.id, accepted_commit=p.get("commit"), left=p.get("left", known.left), touched=touched)
 
 
 def _task_waiting(state: RunState, event: Event) -> None:
@@ -304,14 +307,31 @@ def _decision_answered(state: RunState, event: Event) -> None:
 
 
 def _verification(state: RunState, event: Event) -> None:
+    """Answers about the phase as a whole count until it fails; what comes after the mend is judged anew."""
     state.verification = event.payload
+    if event.payload.get("status") == "failed":
+        _forget(state, _answers_about(state, ()))
+
+
+def _answers_about(state: RunState, tasks: Collection[str]) -> dict[str, Mapping[str, Any]]:
+    """Answers to questions about these tasks and about the phase as a whole."""
+    asked = ((i, state.decisions.get(i, {}).get("task")) for i in state.answers)
+    return {i: state.answers[i] for i, task in asked if task is None or task in tasks}
+
+
+def _forget(state: RunState, answers: Iterable[str]) -> None:
+    for decision in answers:
+        state.answers.pop(decision, None)
 
 
 def _rollback(state: RunState, event: Event) -> None:
     """Tasks after the checkpoint are as if never tried; what they were is kept for `undo`."""
     trimmed = {task: state.tasks[task] for task in event.payload["tasks"] if task in state.tasks}
+    answers = _answers_about(state, trimmed)
+    _forget(state, answers)
     state.operations[event.operation] = {
         "tasks": trimmed,
+        "answers": answers,
         "verification": state.verification,
         "state": state.state,
         "attempted": {t: s for t, s in state.attempted.items() if t in trimmed},
@@ -330,8 +350,12 @@ def _undo(state: RunState, event: Event) -> None:
     kept = state.operations.get(event.payload["undone"])
     if kept is None:
         return
+    answers = _answers_about(state, kept["tasks"])
+    _forget(state, answers)
+    state.answers.update(kept["answers"])
     state.operations[event.operation] = {
         "tasks": {task: state.tasks[task] for task in kept["tasks"]},
+        "answers": answers,
         "verification": state.verification,
         "state": state.state,
         "attempted": {t: s for t, s in state.attempted.items() if t in kept["tasks"]},

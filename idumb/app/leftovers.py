@@ -1,0 +1,184 @@
+"""What earlier attempts left in the work tree: whose it is, what is put back, and what a new attempt starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.app import ports
+from idumb.app.bench import Attempt, Bench
+from idumb.app.services import Services
+from idumb.domain import ledger, outcome, paths
+from idumb.domain.errors import Refusal
+from idumb.domain.plan import Task
+from idumb.domain.run import RunState, TaskState
+
+
+def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> None:
+    """A declared path with uncommitted changes that are not this task's to build on is refused before it starts.
+
+    `ahead` looks at a task before its turn: what another one left may be mended until then.
+    """
+    if bench.workspace.kind != "here" or task.is_human:
+        return
+    dirty = _dirty(bench, task)
+    unfinished = {p: t for p in dirty if (t := _unfinished_writer(bench, p)) is not None}
+    theirs = [p for p in dirty if p not in unfinished and not _made_by_run(bench, p)]
+    if theirs:
+        raise Refusal(
+            "task.dirty-path",
+            f"{task.id} declares files with uncommitted changes that this run did not make: {', '.join(theirs[:5])}",
+            hint="Commit them (git commit), or run in a clone: idumb execute-phase "
+            f"{bench.contract.phase} --workspace clone",
+            details={"task": task.id, "paths": theirs},
+        )
+    if unfinished and not ahead:
+        path, other = next(iter(unfinished.items()))
+        status = bench.journal.state.tasks[other].status
+        raise Refusal(
+            "task.unfinished-path",
+            f"{task.id} declares {path}, in which {other} ({status}) left work that is not done.",
+            hint=f"Commit it or take it back with git, then idumb resume {bench.contract.phase};"
+            f" --retry-failed tries {other} again",
+            details={"task": task.id, "paths": list(unfinished)},
+        )
+
+
+def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
+    """Uncommitted declared paths, but for those in which the task's own attempts worked."""
+    known = bench.journal.state.tasks[task.id]
+    declared = ledger.written_paths(task.files)
+    if not declared:
+        return ()
+    own = frozenset(known.touched) if known.base is not None else frozenset()
+    # A wide glob covers plans and projections too, which no task may write.
+    return tuple(
+        p
+        for p in bench.services.history.uncommitted(declared)
+        if p not in own and not paths.matches_any(p, paths.OWN_FILES)
+    )
+
+
+def _last_writer(bench: Bench, path: str) -> TaskState | None:
+    """The task of this run, or carried into it, whose last attempt left the path as it is now."""
+    state, work = bench.journal.state, bench.work
+    for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
+        known = state.tasks[task_id]
+        if known.left is not None and path in known.touched:
+            return known if work.entry(known.left, path) == work.entry(work.scan((path,)), path) else None
+    carried = [t for t in state.tasks.values() if t.carried_from and t.checkpoint and path in t.checkpoint.files]
+    if not carried:
+        return None
+    last = max(carried, key=lambda t: t.checkpoint.seq if t.checkpoint else 0)
+    same = last.left is not None and work.entry(last.left, path) == work.entry(work.scan((path,)), path)
+    return last if same else None
+
+
+def _unfinished_writer(bench: Bench, path: str) -> str | None:
+    known = _last_writer(bench, path)
+    return known.id if known is not None and known.status not in outcome.DONE else None
+
+
+def _made_by_run(bench: Bench, path: str) -> bool:
+    return _last_writer(bench, path) is not None
+
+
+def restart(bench: Bench, task: Task) -> None:
+    """Put the paths that earlier attempts touched back to the task base, only where nobody changed them since.
+
+    An undeclared change is never put back, for it may be the user's, and neither is what was committed since.
+    """
+    known = bench.journal.state.tasks[task.id]
+    if known.base is None or known.left is None:
+        return
+    if bench.workspace.kind != "here":
+        _put_all_back(bench, task, known.base)
+        return
+    own = _own_paths(bench, known, bench.work.scan(known.touched)) if known.touched else ()
+    conflicts = bench.work.restore(known.base, known.left, own) if own else ()
+    if conflicts:
+        named = ", ".join(c.path for c in conflicts)
+        raise Refusal(
+            "task.changed-since",
+            f"{task.id} must start again from its base, but these files changed since its last attempt: {named}",
+            hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
+            details={"paths": [c.path for c in conflicts], "task": task.id},
+        )
+
+
+def _put_all_back(bench: Bench, task: Task, base: str) -> None:
+    """Nothing in a clone is the user's, so all that differs from the task base is an attempt's."""
+    literal = tuple(p for p in ledger.written_paths(task.files) if not paths.has_wildcard(p))
+    present = bench.work.scan(literal)
+    changed = (c.path for c in bench.work.changes(base, present))
+    bench.work.restore(base, present, [p for p in changed if not paths.matches_any(p, paths.OWN_FILES)])
+
+
+def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
+    """The tree before attempt 1; later, the present with what earlier attempts left taken out of it."""
+    if not attempt.base:
+        return present
+    if bench.workspace.kind != "here":
+        return attempt.base
+    known = bench.journal.state.tasks[attempt.task.id]
+    attributed = {*_own_paths(bench, known, present), *_open_deviations(bench, known, present)}
+    if attempt.task.is_human:
+        # A person works between the question and the answer.
+        declared = ledger.written_paths(attempt.task.files)
+        changes = bench.work.changes(attempt.base, present)
+        attributed |= {c.path for c in changes if paths.matches_any(c.path, declared)}
+    return bench.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
+
+
+def _own_paths(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
+    """What attempts touched and nobody else has changed and committed since."""
+    touched = tuple(p for p in known.touched if p not in set(known.deviations))
+    head = bench.services.history.head_tree() if touched and bench.workspace.kind == "here" else None
+    if head is None or known.left is None:
+        return touched
+    return tuple(p for p in touched if not _settled(bench.work, p, known.left, present, head))
+
+
+def _settled(work: ports.Trees, path: str, left: str, present: str, head: str) -> bool:
+    now = work.entry(present, path)
+    return now != work.entry(left, path) and now == work.entry(head, path)
+
+
+def _open_deviations(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
+    """Undeclared changes of earlier attempts that nobody has committed since."""
+    head = bench.services.history.head_tree() if known.deviations else None
+    if head is None:
+        return known.deviations
+    return tuple(p for p in known.deviations if bench.work.entry(present, p) != bench.work.entry(head, p))
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """Work of a task that an earlier run did not finish, taken back before a new run starts."""
+
+    task: str
+    paths: tuple[str, ...]
+
+
+def put_back_unfinished(services: Services, before: RunState) -> tuple[PutBack, ...]:
+    """Take back what unfinished tasks of the run before left uncommitted and nobody changed since, newest first."""
+    if before.workspace != "here":
+        return ()
+    done: list[PutBack] = []
+    later: set[str] = set()
+    for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
+        known = before.tasks[task_id]
+        if known.status not in outcome.DONE and known.base is not None and known.left is not None:
+            own = [p for p in known.touched if p not in later and p not in set(known.deviations)]
+            put = tuple(_put_back(services, known.base, known.left, services.history.uncommitted(own) if own else ()))
+            done += [PutBack(task_id, put)] if put else []
+        later.update(known.touched)
+    return tuple(done)
+
+
+def _put_back(services: Services, base: str, left: str, dirty: Iterable[str]) -> Iterable[str]:
+    for path in dirty:
+        if services.trees.entry(base, path) != services.trees.entry(left, path) and not services.trees.restore(
+            base, left, (path,)
+        ):
+            yield path
