@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.views import amount, markup, phrases
+from idumb.views import advice, amount, markup, phrases
 
 _OUTPUT_LINES = 10
 _NOT_BAD = {"passed", "opinion", "unproven"}
@@ -23,7 +23,18 @@ def show(data: phrases.Data) -> str:
     for decision in data.get("decisions", ()):
         lines.append(f"  asked {decision['id']}: {markup.one_line(decision['what'])}")
     lines += [f"  {a['by']} answered {a['decision']}: {markup.one_line(a['choice'])}" for a in data.get("answers", ())]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_ways_out(data)]) + "\n"
+
+
+def _ways_out(data: phrases.Data) -> list[str]:
+    """What can be done about a failed task: commands in the order in which they are likely to be wanted."""
+    if data["status"] != "failed":
+        return []
+    lines = ["", f"When the cause is mended: {advice.retry(data['phase'])}"]
+    last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
+    if any(line["status"] == "undeclared" for line in last or ()):
+        lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
+    return [*lines, f"To take the task as it is: {advice.accept(data['id'])}"]
 
 
 def _reason(data: phrases.Data) -> str:

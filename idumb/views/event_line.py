@@ -103,6 +103,12 @@ def _ended(event: Event, known: Knowledge) -> str:
     return f"    {event.kind.removeprefix('task.')}{known.because(event.payload)}"
 
 
+def _failed(event: Event, known: Knowledge) -> str:
+    """Why is told by the line of the attempt before."""
+    attempts = event.payload.get("attempts")
+    return f"    failed after {amount.counted(attempts, 'attempt')}" if attempts else _ended(event, known)
+
+
 def _waiting(event: Event, known: Knowledge) -> str:
     return f"    {known.text(event.payload.get('reason') or 'waiting')}"
 
@@ -128,7 +134,7 @@ _LINES: Mapping[str, Callable[[Event, Knowledge], str | None]] = {
     "evidence.recorded": _evidence,
     "decision.asked": _decision,
     "task.completed": _completed,
-    "task.failed": _ended,
+    "task.failed": _failed,
     "task.waiting": _waiting,
     "task.accepted": _settled,
     "task.skipped": _settled,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making
+from tests.support.project import Project, making, shell
 
 ASKED = "success_criteria:\n  - {text: It looks right, human: Look at it}\n"
 CHOICE = (
@@ -44,6 +44,15 @@ def test_a_phase_that_waits_for_a_judgement_names_the_question_first(project: Pr
     assert project.json("verify-work", "1").code == 0
 
 
+def test_execute_phase_of_a_done_but_unverified_phase_judges_it_and_begins_no_new_run(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    first = project.execute("--no-verify")
+    again = project.execute()
+    assert again.code == 0
+    assert again.data["run"] == first.data["run"]
+    assert again.data["verification"]["status"] == "passed"
+
+
 def test_verify_work_leaves_no_report_uncommitted(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     assert project.execute("--no-verify").code == 0
@@ -55,7 +64,7 @@ def test_a_phase_without_checks_of_its_own_is_not_said_to_have_passed_them(proje
     project.plan([making("T1-01", "a.txt")])
     verification = project.execute().data["verification"]
     assert verification["status"] == "passed"
-    assert verification["reason"] == "the phase declares no check of its own; every task is done"
+    assert verification["reason"] == "the phase declares no check of its own"
 
 
 def test_a_task_that_waits_is_told_in_one_line(project: Project) -> None:
@@ -125,3 +134,17 @@ def test_log_takes_a_day_as_a_time(project: Project) -> None:
     assert project.execute().code == 0
     assert project.events("--since", "2000-01-01")
     assert project.events("--until", "2000-01-01") == []
+
+
+def test_show_of_a_failed_task_names_the_ways_out(project: Project) -> None:
+    """R-RUN-5: the command that a halted run names first tells how to go on, also after an undeclared change."""
+    project.plan([making("T1-01", "a.txt", steps=[shell("echo x > a.txt; echo y > stray.txt")])])
+    ended = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert ended.code == 1
+    assert ended.err.count("changed outside its declared files") == 3  # the attempt, the run, the error
+    shown = project.idumb("show", "T1-01").out
+    for command in ("resume 1 --retry-failed", "resume 1 --on-deviation accept", "accept T1-01 --why REASON"):
+        assert f"idumb {command}\n" in shown
+    accepted = project.idumb("resume", "1", "--on-deviation", "accept")
+    assert accepted.code == 0, accepted.err
+    assert "When the cause is mended" not in project.idumb("show", "T1-01").out

@@ -222,6 +222,7 @@ def _task(**more: Any) -> dict[str, Any]:
             "files": [{"verb": "move", "path": "a", "target": "b"}]}  # fmt: skip
     return {
         "id": "T1-01",
+        "phase": "1",
         "plan": "p",
         "line": 3,
         "status": "failed",
