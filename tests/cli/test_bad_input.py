@@ -491,7 +491,6 @@ def test_a_configuration_that_cannot_be_read_is_named_with_its_line(project: Pro
 
 
 USAGE: Mapping[str, tuple[str, ...]] = {
-    "no command": (),
     "an unknown command": ("exekute-phase", "1"),
     "an unknown option": ("status", "--frobnicate"),
     "a missing argument": ("execute-phase",),
@@ -517,6 +516,13 @@ def test_wrong_usage_exits_2_with_and_without_json(project: Project, what: str) 
         assert words.code == 2
         assert words.out == ""
         assert words.err
+
+
+def test_no_command_at_all_prints_the_help(project: Project) -> None:
+    words = project.quick()
+    assert words.code == 0
+    assert "execute-phase" in words.out
+    assert project.quick("--json").error["code"] == "usage"
 
 
 @pytest.mark.parametrize("id", ["", "T1", "1-01", "T1-1", "../../x", "T1-01\x1b[2J", "T9-99", "é" * 300])
