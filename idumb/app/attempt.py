@@ -39,7 +39,7 @@ def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
     if not services.owner.check(bench.journal.fence):
         raise Refusal("lock.lost", "Another process took this work tree over.", hint="idumb status shows who holds it")
     place.require_branch(services, bench.journal.state)
-    return attempt
+    return dataclasses.replace(attempt, standing=services.history.standing())
 
 
 def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
@@ -251,6 +251,13 @@ def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt
 
 
+def check_standing(bench: Bench, attempt: Attempt) -> Attempt:
+    """Nothing of the attempt is recorded, let alone committed, in a repository that was tampered with meanwhile."""
+    if attempt.standing is not None:
+        place.require_standing(bench.services, bench.journal.state, attempt.task.id, attempt.standing)
+    return attempt
+
+
 def reach_verdict(_: Bench, attempt: Attempt) -> Attempt:
     verdict, why = proofs.verdict(attempt.ledger, attempt.evidence)
     ended = {outcome.PASS: outcome.COMPLETED, evidence_words.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
@@ -267,7 +274,10 @@ STAGES: tuple[Stage, ...] = (
     compare_ledger,
     run_checks,
     scan_residue,
+    check_standing,
     reach_verdict,
     recording.record_checkpoint,
 )
-ALWAYS: frozenset[Stage] = frozenset({end_processes, freeze_candidate, compare_ledger, recording.record_checkpoint})
+ALWAYS: frozenset[Stage] = frozenset(
+    {end_processes, freeze_candidate, compare_ledger, check_standing, recording.record_checkpoint}
+)

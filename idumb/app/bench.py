@@ -74,6 +74,7 @@ class Attempt:
     started: float
     accepted_paths: tuple[str, ...] = ()
     snapshot: ports.Snapshot | None = None
+    standing: ports.Standing | None = None
     result: agent.AgentResult | None = None
     candidate: str | None = None
     changes: tuple[ledger.Change, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from idumb.app.ports import Standing
 from idumb.app.services import Services
 from idumb.domain.errors import Refusal
 from idumb.domain.run import RunState
@@ -35,4 +36,26 @@ def require_branch(services: Services, state: RunState) -> None:
             "git.other-branch",
             f"The run was started on {state.branch or 'a detached HEAD'}; HEAD is on {head.branch or 'no branch'} now.",
             hint=f"git switch {state.branch}" if state.branch else "git switch --detach COMMIT",
+        )
+
+
+def require_standing(services: Services, state: RunState, task: str, before: Standing) -> None:
+    """While a task ran, HEAD went forward on its branch if at all, and git's own files are as they were."""
+    after = services.history.standing()
+    changed = sorted(n for n in {*before.guarded, *after.guarded} if before.guarded.get(n) != after.guarded.get(n))
+    if changed:
+        raise Refusal(
+            "git.guarded-changed",
+            f"Files of git's own changed while {task} ran: {', '.join(changed[:5])}",
+            hint=f"Look at them and put them back, then idumb resume {state.phase}",
+            details={"task": task, "paths": changed},
+        )
+    require_branch(services, state)
+    was = before.head.commit
+    if was is not None and not services.history.descends(was):
+        raise Refusal(
+            "git.branch-rewritten",
+            f"While {task} ran, HEAD went from {was} to {after.head.commit or 'no commit'}, which does not contain it.",
+            hint=f"git reflog shows what happened; git branch NAME {was} keeps it. Then idumb resume {state.phase}",
+            details={"task": task, "was": was, "is": after.head.commit},
         )

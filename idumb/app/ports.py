@@ -31,6 +31,14 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where HEAD was, and a digest of each of git's own files that decide what git runs."""
+
+    head: Head
+    guarded: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A commit under `refs/idumb/`; `tree` is the tree of the work tree's bytes alone."""
 
@@ -134,6 +142,11 @@ class History(Protocol):
     """HEAD, branch and refs of the user's repository."""
 
     def head(self) -> Head: ...
+
+    def standing(self) -> Standing: ...
+
+    def descends(self, commit: str) -> bool:
+        """Whether HEAD is this commit or came from it."""
 
     def obstacle(self) -> tuple[str, str] | None:
         """(code, message) of a state in which nothing may be run: a merge in progress, unmerged entries, ..."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import pygit2
 from pygit2.enums import SortMode
 
-from idumb.app.ports import CommitAttempt, Head
+from idumb.app.ports import CommitAttempt, Head, Standing
 from idumb.domain import errors
-from idumb.git import commit, obstacles, opened, program, refs, tree_objects, uncommitted
+from idumb.git import commit, guarded, obstacles, opened, program, refs, tree_objects, uncommitted
 from idumb.git.discover import Repository
 
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
@@ -34,6 +34,13 @@ class GitHistory:
         name = self._branch_ref()
         branch = None if name is None else name.removeprefix("refs/heads/")
         return Head(self._head_commit(), branch)
+
+    def standing(self) -> Standing:
+        return Standing(self.head(), guarded.digests(self._place))
+
+    def descends(self, commit: str) -> bool:
+        present = self._head_commit()
+        return present == commit or (present is not None and self.repository.descendant_of(present, commit))
 
     def obstacle(self) -> tuple[str, str] | None:
         return obstacles.find(self._place)

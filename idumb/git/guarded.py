@@ -1,0 +1,51 @@
+"""Git's own files that decide what git runs, filters or ignores: no task may change them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+
+from idumb.git.discover import Repository
+
+_SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
+_OWN = ("config.worktree", "commondir", "gitdir")
+
+
+def digests(place: Repository) -> Mapping[str, str]:
+    """Name, as `.git/hooks/pre-commit`, to a hash of mode and bytes; what is not there is left out."""
+    found = {}
+    for name, path in _files(place):
+        known = _digest(path)
+        if known is not None:
+            found[f".git/{name}"] = known
+    return found
+
+
+def _files(place: Repository) -> Iterator[tuple[str, str]]:
+    for name in _SHARED:
+        yield name, os.path.join(place.common_dir, name)
+    for name in _OWN:
+        yield name, os.path.join(place.git_dir, name)
+    hooks = os.path.join(place.common_dir, "hooks")
+    try:
+        names = sorted(os.listdir(hooks))
+    except OSError:
+        return
+    for name in names:
+        if not name.endswith(".sample"):
+            yield f"hooks/{name}", os.path.join(hooks, name)
+
+
+def _digest(path: str) -> str | None:
+    try:
+        # Not to be opened: a pipe would wait for a writer.
+        status = os.lstat(path)
+        link = os.readlink(path) if os.path.islink(path) else ""
+        data = b""
+        if os.path.isfile(path):
+            with open(path, "rb") as stream:
+                data = stream.read()
+    except OSError:
+        return None
+    return hashlib.sha256(f"{status.st_mode:o} {link}\0".encode("utf-8", "surrogateescape") + data).hexdigest()
