@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.system import process_tree
 from tests.crash import harness
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -45,7 +46,7 @@ def test_an_interrupted_run_records_it_and_can_be_resumed(
         os.kill(run.pid, number)
         assert run.end() == code
     assert "idumb resume 1" in run.err
-    assert not alive(sleeper)
+    assert not process_tree.is_alive(sleeper)
     assert harness.left_behind(project) == []
     kinds = [event["kind"] for event in run.seen]
     assert "run.interrupted" in kinds
@@ -109,9 +110,47 @@ def test_a_file_changed_between_interruption_and_resume_is_kept_and_named(projec
     assert project.resume().code == 0
 
 
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def test_a_builder_that_outlives_a_killed_executor_is_ended_by_resume(project: Project, tmp_path: Path) -> None:
+    """F30, F41: kill -9 leaves the builder working; `resume` takes the lock over, ends it, and starts from the base."""
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        run.wait_for("attempt.started", "T1-02")
+        with open(tmp_path / "door", encoding="ascii") as door:
+            sleeper = int(door.readline())
+        os.kill(run.pid, signal.SIGKILL)
+    assert process_tree.is_alive(sleeper)
+    answer = project.resume()
+    assert answer.code == 0, answer.out
+    assert not process_tree.is_alive(sleeper)
+    assert harness.left_behind(project) == []
+    assert project.read("b.txt") == "half\nwhole\n"
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
+
+
+@pytest.mark.parametrize("hook", ["pre-commit", "post-commit", "reference-transaction"])
+def test_an_executor_killed_while_git_commits_leaves_one_commit(project: Project, tmp_path: Path, hook: str) -> None:
+    """F30, R-GIT-2: git may finish the commit after idumb is gone; `resume` adopts it or makes it, never both."""
+    note = tmp_path / "note"
+    note.touch()
+    place = project.repo.git_dir / "hooks" / hook
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(f"#!/bin/sh\ntest -e {tmp_path}/killed && exit 0\ntouch {tmp_path}/killed\nkill -9 $IDUMB_PID\n")
+    place.chmod(0o755)
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        place.write_text(place.read_text().replace("$IDUMB_PID", str(run.pid)))
+        run.end()
+    assert (tmp_path / "killed").exists()
+    for lock in ("index.lock", "HEAD.lock", "refs/heads/main.lock"):
+        wait_until_gone(project.repo.git_dir / lock)
+    answer = project.resume()
+    assert answer.code == 0, answer.out
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
+    assert project.repo.status() == []
+
+
+def wait_until_gone(lock: Path) -> None:
+    """The git program that idumb started ends on its own; a lock file is what shows that it has not yet."""
+    for _ in range(2_000_000):
+        if not lock.exists():
+            return
+    message = f"{lock} stayed"
+    raise AssertionError(message)
