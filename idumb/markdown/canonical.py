@@ -21,7 +21,8 @@ from idumb.markdown.source import Source
 _TASK = re.compile(
     r"(#{3,6}) (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<](?:[^\n#<]*[^\s#<])?)\n"
     r"((?:[^\W\d_][^\n]*\n|\n)*+)"  # paragraphs whose lines begin with a letter are nothing but text
-    r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)\n*+"
+    r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)"
+    r"(\n(?:[^\W\d_][^\n]*\n|\n)*+)?+"  # and more such paragraphs behind a blank line
 )
 _STEPS = re.compile(r"```((?:yaml|json) steps)\n")
 _NEXT = re.compile(r"\n*(?:(#{1,6}) |\Z)")
@@ -87,7 +88,7 @@ def read(block: Canonical, common: Shared) -> tuple[Given, Ranges] | None:
     """The fields of the task and their places, or None when one of them needs the general way."""
     m = block.match
     text, position = m.string, m.start(5)
-    given: Given = {"description": m[4].strip("\n")}
+    given: Given = {"description": _description(m[4].strip("\n"), (m[6] or "").strip("\n"))}
     ranges: Ranges = {"title": m.span(3)}
     line = block.line + 1 + text.count("\n", m.start(), position)
     try:
@@ -113,6 +114,16 @@ def read(block: Canonical, common: Shared) -> tuple[Given, Ranges] | None:
     except _Unusual:
         return None
     return given, ranges
+
+
+def _description(before: str, behind: str) -> str:
+    return f"{before}\n\n{behind}" if before and behind else before or behind
+
+
+def end_of_text(m: re.Match[str]) -> int:
+    """Where the last line of the task ends, its steps aside."""
+    behind = (m[6] or "").rstrip("\n")
+    return m.start(6) + len(behind) if behind else m.end(5) - 1
 
 
 def _settle(given: Given) -> None:

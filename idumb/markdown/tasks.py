@@ -29,7 +29,7 @@ def _from_canonical(draft: Draft, block: Canonical, context: Context) -> Task:
         return _from_markdown(draft, context)
     given, ranges = found
     m = block.match
-    end = m.end(5) - 1
+    end = canonical.end_of_text(m)
     if draft.body:
         _group(draft.body, context.looker)
     if block.fence:

@@ -75,7 +75,7 @@ def test_quick_and_general_way_agree_on_plans_put_together_at_random(lines: list
 USUAL = [
     *["### T1-01: A b c", "", "Text here.", "", "- **Requirements:** REQ-1", "- **Depends on:** none", "- **Files:**"],
     *["  - create `a.py`", "- **Acceptance:**", "  - [ ] x — check: `make`", "- **Verify:** `x`", "- **Tests:**"],
-    *["  - `p` — fails before, passes after: z", "- estimate: 30m", ""],
+    *["  - `p` — fails before, passes after: z", "- estimate: 30m", "", "More text.", ""],
 ]
 SIGNS = st.sampled_from(
     [*' `—-,()*:#x[é\\"\t\u2028\xa0', "", "  ", " — ", "--", "check", "<!--", "-->", "AC-1: ", "none", "verify", "`a`"]
