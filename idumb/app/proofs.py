@@ -20,6 +20,7 @@ RETRY = "retry"
 SKIP = "skip"
 FAIL = "fail"
 FAILURE = ".failure."
+BROKEN = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
 _AGREES = frozenset({YES, DONE})
 _REFUSES = frozenset({NO, NOT_DONE})
 
@@ -226,7 +227,7 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
     wrong = [line for line in found.lines if line.status != ledger.DECLARED]
     if wrong:
         return outcome.FAIL, "; ".join(_ledger_words(line) for line in wrong[:5])
-    failed = [e for e in proofs if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
+    failed = [e for e in proofs if e.result in BROKEN]
     passed = [e for e in proofs if e.passed and not _only_before(e.subject)]
     if failed:
         names = ", ".join(f"{e.subject} {e.result}" for e in failed[:5])
@@ -258,7 +259,7 @@ def feedback(reason: str, found: ledger.Ledger, proofs: Sequence[Evidence]) -> s
     lines = [reason] if reason else []
     lines += [_ledger_words(line) for line in found.lines if line.status != ledger.DECLARED]
     for e in proofs:
-        if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT):
+        if e.result in BROKEN:
             exit_words = "" if e.exit_code is None else f", exit {e.exit_code}"
             lines.append(f"{e.subject} ({e.text}): {e.result}{exit_words}")
             if e.command:

@@ -68,12 +68,46 @@ def finish_commit(bench: Bench, attempt: Attempt, kept: ports.Snapshot, head: st
     )
     if made.commit is None:
         return dataclasses.replace(attempt, commit_refused=made.words)
-    bench.journal.write(*completion_events(bench, attempt, kept, made.commit))
+    left = _changed_while_committing(bench, attempt)
+    if left is not None:
+        attempt = _prove_again(bench, attempt, left)
+    bench.journal.write(*completion_events(bench, attempt, kept, made.commit, left))
     return attempt
 
 
-def completion_events(bench: Bench, attempt: Attempt, kept: ports.Snapshot, commit: str | None) -> tuple[NewEvent, ...]:
-    return (_checkpoint_event(bench, attempt, kept, commit), *_completed_event(bench, attempt))
+def _changed_while_committing(bench: Bench, attempt: Attempt) -> str | None:
+    """The present tree, where a hook of the user's, or the user, changed the task's paths after they were proven."""
+    trees, candidate, changed = bench.services.trees, attempt.candidate, attempt.ledger.changed
+    head = bench.services.history.head_tree()
+    if candidate is None or head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
+        return None
+    present = trees.scan(changed)  # git's filters store other bytes too, so the files themselves decide
+    return None if trees.overlay(present, candidate, changed) == present else present
+
+
+def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
+    """Bytes that no check has seen are not done: the proofs are made once more, on what was committed."""
+    services = bench.services
+    again = tuple(proofs.after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts))
+    bench.checks.end_processes()
+    bench.journal.write(
+        *(
+            bench.journal.event("evidence.recorded", attempt.task.id, attempt.number, **evidence_payload(e))
+            for e in again
+        )
+    )
+    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *again))
+    failed = [e.subject for e in again if e.result in proofs.BROKEN]
+    if not failed:
+        return attempt
+    words = f"its files changed while they were committed (by a hook?), and then {', '.join(failed[:5])} failed"
+    return dataclasses.replace(attempt, deviation=True, verdict=outcome.FAIL).ended(outcome.FAILED, words)
+
+
+def completion_events(
+    bench: Bench, attempt: Attempt, kept: ports.Snapshot, commit: str | None, left: str | None = None
+) -> tuple[NewEvent, ...]:
+    return (_checkpoint_event(bench, attempt, kept, commit, left), *_completed_event(bench, attempt))
 
 
 def _deliver(bench: Bench, attempt: Attempt) -> tuple[str, tuple[ports.Conflict, ...]]:
@@ -171,7 +205,9 @@ def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
     return events
 
 
-def _checkpoint_event(bench: Bench, attempt: Attempt, kept: ports.Snapshot, commit: str | None) -> NewEvent:
+def _checkpoint_event(
+    bench: Bench, attempt: Attempt, kept: ports.Snapshot, commit: str | None, left: str | None
+) -> NewEvent:
     head = commit if commit is not None else bench.services.history.head().commit
     return bench.journal.event(
         "checkpoint.recorded",
@@ -187,6 +223,7 @@ def _checkpoint_event(bench: Bench, attempt: Attempt, kept: ports.Snapshot, comm
         seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
         error=None if attempt.outcome == outcome.COMPLETED else attempt.reason,
         verdict=attempt.verdict,
+        left=left,
     )
 
 

@@ -254,7 +254,8 @@ def _checkpoint_recorded(state: RunState, event: Event) -> None:
         error=p.get("error"),
         commit=p.get("commit"),
     )
-    state.update(_task(event), checkpoint=checkpoint, intended=None)
+    left = p.get("left") or state.tasks[_task(event)].left
+    state.update(_task(event), checkpoint=checkpoint, intended=None, left=left)
 
 
 def _task_status(value: str) -> Callable[[RunState, Event], None]:
