@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
 
 import click
@@ -78,14 +79,18 @@ def run(argv: Sequence[str]) -> int:
         code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
-    except BrokenPipeError:
-        output.give_up_on_stdout()
-        return 141
+    except SystemExit:  # click's way with a reader that has gone
+        return output.READER_GONE
     except (Exception, KeyboardInterrupt) as problem:  # the boundary: a defect of ours never shows as a traceback
         known = _known(problem)
         if known.code == "internal" and "--debug" in argv:
             raise
-        return output.fail(name, known, as_json="--json" in argv)
+        try:
+            failed = output.fail(name, known, as_json="--json" in argv)
+            output.write(sys.stdout, "")
+        except OSError as unwritable:
+            return output.unwritten(unwritable)
+        return failed
     return code if isinstance(code, int) else 0
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from idumb.app.result import Result
 
 
+READER_GONE = 128 + 13  # as a shell calls a program that SIGPIPE ended
+
+
 def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) -> int:
     """Print a use case's result; its exit code. `quiet` leaves the words out, where standard output is spoken for."""
     if as_json:
@@ -82,7 +85,9 @@ def escaped(text: str) -> str:
 
 
 def write(stream: Any, text: str) -> None:
-    """Write text that may hold bytes of any file name."""
+    """Write text that may hold bytes of any file name. A stream that was closed before we started is None."""
+    if stream is None:
+        return
     try:
         stream.write(text)
     except UnicodeEncodeError:
@@ -90,10 +95,15 @@ def write(stream: Any, text: str) -> None:
     stream.flush()
 
 
-def give_up_on_stdout() -> None:
-    """Whoever read our output has gone; the interpreter must not complain about it at its end."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
+def unwritten(problem: OSError) -> int:
+    """Standard output cannot be written to, so standard error says why, unless the reader has simply gone."""
+    # What is left in the buffer goes nowhere; the interpreter would complain about it at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(problem, BrokenPipeError):
+        return READER_GONE
+    known = of_os_error(problem)
+    _complain(known.code, known.message, known.hint)
+    return known.exit_code
 
 
 def of_os_error(problem: OSError) -> errors.IdumbError:

@@ -26,5 +26,8 @@ def answer(argv: list[str]) -> int | None:
         return None
     from idumb.cli import output
 
-    output.show(argv[0], kept, as_json=len(argv) > 1)
+    try:
+        output.show(argv[0], kept, as_json=len(argv) > 1)
+    except OSError as problem:
+        return output.unwritten(problem)
     return 0

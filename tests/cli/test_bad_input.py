@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -523,6 +524,23 @@ def test_no_command_at_all_prints_the_help(project: Project) -> None:
     assert words.code == 0
     assert "execute-phase" in words.out
     assert project.quick("--json").error["code"] == "usage"
+
+
+@pytest.mark.parametrize("command", [("status",), ("roadmap", "--json"), ("graph", "1"), ("check-plan", "1", "--json")])
+def test_a_standard_output_that_cannot_be_written_to_is_no_traceback(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    """T15: full, closed, and read by somebody who has gone."""
+    project.plan([making("T1-01", "a.txt")])
+    project.idumb("status")  # from here on there is a kept view
+    argv = shlex.join([*projects.IDUMB, *command])
+    for redirection, codes in (("> /dev/full", {4}), (">&-", {0}), ("| true", {0, 141})):
+        script = f"{argv} {redirection}; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", script], cwd=project.start, capture_output=True, text=True, check=False)
+        assert done.returncode in codes, (redirection, done)
+        assert "Traceback" not in done.stderr
+        assert "Exception" not in done.stderr
+        assert ("No space left" in done.stderr) == (redirection == "> /dev/full")
 
 
 @pytest.mark.parametrize("id", ["", "T1", "1-01", "T1-1", "../../x", "T1-01\x1b[2J", "T9-99", "é" * 300])
