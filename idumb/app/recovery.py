@@ -66,7 +66,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
 def _after_failure(bench: Bench, task: Task, choice: str) -> None:
     """What a person said to a task that failed and asks: try again, leave out, or leave it failed."""
     kind = {proofs.RETRY: "task.reset", proofs.SKIP: "task.skipped"}.get(choice, "task.failed")
-    reason = "retry" if kind == "task.reset" else f"answered {choice}"
+    reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
     bench.journal.write(bench.journal.event(kind, task.id, reason=reason))
 
 

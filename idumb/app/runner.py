@@ -13,6 +13,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.errors import Interrupted, Refusal
 from idumb.domain.plan import STRICT, Condition, Setup, Task
+from idumb.domain.run import TaskState
 
 GO_ON = "go-on"
 HALT = "halt"
@@ -79,12 +80,19 @@ def _begin(bench: Bench, task: Task) -> Attempt:
     gone = bench.workspace.kind != "here" and task.id not in bench.begun
     base = "" if gone else known.base or ""
     bench.begun.add(task.id)
-    fresh = Attempt(task, plan, known.attempt + 1, base, known.feedback, started, known.accepted_paths)
+    fresh = Attempt(task, plan, known.attempt + 1, base, _feedback(bench, known), started, known.accepted_paths)
     if not base or known.left is None:
         return fresh
     if not _goes_on(bench, task, known.outcome):
         leftovers.restart(bench, task)
     return fresh
+
+
+def _feedback(bench: Bench, known: TaskState) -> str:
+    """What was wrong with the attempt before, and what a person said when asked about its failure."""
+    answer = bench.journal.state.answers.get(f"{known.id}{proofs.FAILURE}{known.attempt}", {})
+    said = answer.get("guidance", "")
+    return f"{known.feedback}\n\n{answer['by']} says: {said}".lstrip() if said else known.feedback
 
 
 def _goes_on(bench: Bench, task: Task, last: str | None) -> bool:

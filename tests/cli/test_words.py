@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, shell
+from tests.support.project import Project, making, shell, task
 
 ASKED = "success_criteria:\n  - {text: It looks right, human: Look at it}\n"
 CHOICE = (
@@ -148,3 +148,14 @@ def test_show_of_a_failed_task_names_the_ways_out(project: Project) -> None:
     accepted = project.idumb("resume", "1", "--on-deviation", "accept")
     assert accepted.code == 0, accepted.err
     assert "When the cause is mended" not in project.idumb("show", "T1-01").out
+
+
+def test_guidance_to_a_failed_task_reaches_the_next_attempt(project: Project) -> None:
+    """R-RUN-5: the builder writes down what it is told; only the person's words make the check hold."""
+    project.configure('builder: echo\nbindings:\n  echo: {adapter: command, argv: [sh, -c, "cat > a.txt"]}\n')
+    asks = task("T1-01", files="create `a.txt`", check="grep -q 'use [b]lue' a.txt", fields="- **On failure:** ask\n")
+    project.plan([asks])
+    assert project.execute().code == 5
+    asked = project.json("decisions").data["decisions"][0]["id"]
+    assert project.json("decide", asked, "retry", "--guidance", "use blue").code == 0
+    assert project.resume().code == 0
