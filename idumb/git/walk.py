@@ -76,6 +76,7 @@ class Walk:
                 if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                     self._file_changed(folder, prefix, name)
                 else:
+                    seen -= 1  # it is no longer counted among the files
                     self._gone(folder, name)
                     self.unknown.append((folder, prefix, entry))
             elif name in folders and entry.is_dir(follow_symlinks=False):

@@ -384,3 +384,14 @@ def test_a_huge_file_is_refused_by_name_before_it_is_read(sandbox: GitSandbox, t
     assert caught.value.code == "git.file-too-large"
     sandbox.write(".gitignore", "*.img\n")
     assert names(sandbox, trees.scan()) == [".gitignore"]
+
+
+def test_a_file_that_becomes_a_folder_does_not_hide_that_another_folder_is_gone(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    sandbox.write_all({"a/b": "gone soon\n", "d": "a file\n"})
+    trees.scan()
+    sandbox.remove("a")
+    sandbox.remove("d")
+    sandbox.write("d/e", "a folder now\n")
+    assert list(sandbox.tree(trees.scan())) == ["d/e"]
