@@ -75,14 +75,37 @@ def unfinished(services: Services, contract: Contract, *, force: bool) -> RunSta
 
 def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
     state = session.latest_run(services, contract.phase)
-    if state is None or force or state.contract_hash != contract.hash:
-        return  # a changed plan is a new run, which keeps what is done and unchanged
+    if state is None or force:
+        return
     if state.verified and state.contract_hash == contract.hash:
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is verified already.",
-            hint=f"idumb execute-phase {contract.phase} --force runs it again from the start",
+            hint=f"idumb rollback {contract.phase} --to start takes its work back, then idumb resume {contract.phase};"
+            f" idumb execute-phase {contract.phase} --force runs it again on top of what is there",
         )
+    _refuse_changed_work(contract, state)
+
+
+def _refuse_changed_work(contract: Contract, state: RunState) -> None:
+    """Work that is done and would be made again on top of itself is taken back first, or forced."""
+    kept = carried(contract, state)
+    again = [
+        task
+        for task in state.attempted
+        if task in contract.tasks and task not in kept and state.tasks[task].status in outcome.DONE
+    ]
+    if not again or not any(state.tasks[t].touched for t in again):
+        return
+    before = [t for t, seq in state.attempted.items() if seq < state.attempted[again[0]]]
+    raise Refusal(
+        "plan.done-changed",
+        f"{', '.join(again[:5])} of phase {contract.phase} is done, but the plan changed what it says or needs;"
+        " its work is still in the files.",
+        hint=f"idumb rollback {contract.phase} --to {before[-1] if before else 'start'} takes it back first;"
+        f" idumb execute-phase {contract.phase} --force runs it again on top",
+        details={"tasks": again},
+    )
 
 
 def start(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
@@ -123,7 +146,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     if request.force and before is not None and before.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
     elif before is not None:
-        events += [_for_run(e, run) for e in _carried(journal, contract, before, digests)]
+        events += [_for_run(e, run) for e in _carried(journal, contract, before)]
     journal.write(*events)
 
 
@@ -131,18 +154,25 @@ def _for_run(event: NewEvent, run: str) -> NewEvent:
     return dataclasses.replace(event, run=run)
 
 
-def _carried(journal: Journal, contract: Contract, before: RunState, digests: Mapping[str, str]) -> list[NewEvent]:
+def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
     """Tasks done by the run before whose text is the same, and all whose dependencies are carried too."""
-    events: list[NewEvent] = []
-    carried: set[str] = set()
+    found: dict[str, None] = {}
     for task in contract.order:
         known = before.tasks.get(task)
-        if known is None or known.status not in outcome.DONE or known.digest != digests[task]:
+        if known is None or known.status not in outcome.DONE or known.checkpoint is None:
             continue
-        if known.checkpoint is None or not set(contract.dependencies[task]) <= carried:
-            continue
-        carried.add(task)
+        same = known.digest == contracts.task_digest(contract.tasks[task])
+        if same and all(d in found for d in contract.dependencies[task]):
+            found[task] = None
+    return tuple(found)
+
+
+def _carried(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
+    events: list[NewEvent] = []
+    for task in carried(contract, before):
+        known = before.tasks[task]
         c = known.checkpoint
+        assert c is not None  # noqa: S101 - `carried` looked
         events.append(
             journal.event(
                 "task.carried",
@@ -216,7 +246,7 @@ def conclude(
         verification = verify_work.judge(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
-    warnings = _commit_reports(services, journal, reports)
+    warnings = (*_commit_reports(services, journal, reports), *verify_work.unmet(verification))
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
 
 

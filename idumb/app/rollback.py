@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -277,14 +278,31 @@ def _put_back(
         raise Refusal(
             "rollback.conflict",
             f"Nothing was changed, because these files changed since: {named}",
-            hint="Commit or move your changes away, then say it again",
+            hint="Keep your version elsewhere, put these files back as the tasks left them (idumb diff TASK shows how),"
+            " then say it again",
             details={"paths": [c.path for c in conflicts], "kept": before.ref},
         )
     after = services.trees.scan(target.paths)
+    if _goes_on(services, journal):
+        before = dataclasses.replace(before, tree=services.trees.overlay(before.tree, target.expected, target.paths))
     commit = None
     if state.policy == "task":
         commit = _commit(services, state, target.paths, after, subject, trailer)
     return before, after, commit
+
+
+def _goes_on(services: Services, journal: Journal) -> bool:
+    """Whether the operation before was a rollback or undo that was ended after it had begun to put files back.
+
+    What is undone then is not the present, but what was there before that one.
+    """
+    run = journal.state.id
+    started = services.log.events(run=run, kind="operation.started", newest_first=True, limit=2)
+    before = next((e for e in started if e.operation != journal.operation), None)
+    if before is None or before.payload["command"] not in {"rollback", "undo"}:
+        return False
+    kinds = {e.kind for e in services.log.events(run=run, operation=before.operation)}
+    return kinds.isdisjoint({"rollback.completed", "undo.completed"})
 
 
 def _commit(

@@ -55,7 +55,7 @@ def verify(services: Services, phase: str) -> Result:
             warnings = (f"git refused the commit of the reports: {words}",) if words else ()
     data = {"phase": contract.phase, "run": state.id, "report": report, **record}
     if record["status"] == "passed":
-        return Result(data, errors.EXIT_DONE, warnings)
+        return Result(data, errors.EXIT_DONE, (*warnings, *unmet(record)))
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
     return Result(
         data,
@@ -230,6 +230,17 @@ def _status(found: list[Evidence], spoiled: list[str], mismatches: list[str]) ->
     if not found:
         return "passed", "the phase declares no check of its own"
     return "passed", "every check passed"
+
+
+def unmet(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """A warning for each requirement that no done task serves, because its tasks were skipped or it has none."""
+    rows = record["requirements"] if record is not None and record["status"] == "passed" else ()
+    return tuple(
+        f"{row['id']} is not met: "
+        + (", ".join(f"{t['id']} is {t['status']}" for t in row["tasks"]) or "no task names it")
+        for row in rows
+        if not row["met"]
+    )
 
 
 def _requirements(contract: Contract, shown: Mapping[str, str]) -> list[dict[str, Any]]:
