@@ -108,7 +108,7 @@ def begun(place: Path) -> GitSandbox:
     return repo
 
 
-def _commit(repo: GitSandbox, message: str) -> None:
+def commit(repo: GitSandbox, message: str) -> None:
     repo.git("add", "--all", "--force", "--", ".")
     repo.git("commit", "--quiet", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "-m", message)
 
@@ -116,71 +116,71 @@ def _commit(repo: GitSandbox, message: str) -> None:
 def any_bytes(repo: GitSandbox) -> None:
     for name, data in BYTES.items():
         repo.write(f"bytes/{name}", data)
-    _commit(repo, "bytes of every kind")
+    commit(repo, "bytes of every kind")
     for name, data in BYTES.items():
         repo.write(f"bytes/{name}", data[::-1] + b"\0\xff\r")
-    _commit(repo, "bytes turned around")
+    commit(repo, "bytes turned around")
     for name in BYTES:
         repo.write(f"bytes/{name}", b"")
-    _commit(repo, "bytes all gone")
+    commit(repo, "bytes all gone")
 
 
 def names(repo: GitSandbox) -> None:
     for name in ODD_NAMES:
         repo.write(name, os.fsencode(name) + b"\n")
-    _commit(repo, "odd names")
+    commit(repo, "odd names")
     for name in ODD_NAMES:
         repo.write(name, os.fsencode(name) + b" again\n", mode=0o755)
-    _commit(repo, "odd names, changed and made programs")
+    commit(repo, "odd names, changed and made programs")
     for name in ODD_NAMES:
         (repo.root / name).unlink()
-    _commit(repo, "odd names gone")
+    commit(repo, "odd names gone")
 
 
 def names_one_by_one(repo: GitSandbox) -> None:
     for name in ODD_NAMES[:24:3]:
         repo.write(f"one/{name}", os.fsencode(name))
-        _commit(repo, f"add {name.splitlines()[0]}")
+        commit(repo, f"add {name.splitlines()[0]}")
 
 
 def modes(repo: GitSandbox) -> None:
     repo.write("modes/tool.sh", "#!/bin/sh\n")
     repo.write("modes/data", "data\n", mode=0o755)
-    _commit(repo, "two modes")
+    commit(repo, "two modes")
     (repo.root / "modes/tool.sh").chmod(0o755)
     (repo.root / "modes/data").chmod(0o644)
-    _commit(repo, "modes swapped, bytes unchanged")
+    commit(repo, "modes swapped, bytes unchanged")
     repo.write("modes/tool.sh", "#!/bin/sh\necho\n", mode=0o644)
-    _commit(repo, "mode and bytes")
+    commit(repo, "mode and bytes")
 
 
 def swaps(repo: GitSandbox) -> None:
     repo.write("swap", "a file\n")
-    _commit(repo, "a file")
+    commit(repo, "a file")
     repo.remove("swap")
     repo.write_all({"swap/a": "1\n", "swap/b/c": "2\n", "swap/b/d/e": "3\n"})
-    _commit(repo, "the file is a folder")
+    commit(repo, "the file is a folder")
     repo.remove("swap")
     repo.write("swap", "a file again\n")
-    _commit(repo, "the folder is a file")
+    commit(repo, "the folder is a file")
     repo.remove("swap")
     repo.write("swap/a/b/c/d", "deep\n")
-    _commit(repo, "deep")
+    commit(repo, "deep")
     repo.remove("swap/a")
     repo.write("swap/a", "up\n")
-    _commit(repo, "a file where a deep folder was")
+    commit(repo, "a file where a deep folder was")
 
 
 def renames(repo: GitSandbox) -> None:
     repo.write_all({f"move/{n}.txt": f"{n}\n" * 50 for n in range(5)})
-    _commit(repo, "to be moved")
+    commit(repo, "to be moved")
     (repo.root / "move").rename(repo.root / "moved")
-    _commit(repo, "folder renamed")
+    commit(repo, "folder renamed")
     (repo.root / "moved/0.txt").rename(repo.root / "moved/tmp")
     (repo.root / "moved/1.txt").rename(repo.root / "moved/0.txt")
     (repo.root / "moved/tmp").rename(repo.root / "moved/1.txt")
     (repo.root / "moved/2.txt").rename(repo.root / "moved/TWO.txt")
-    _commit(repo, "two swapped, one in capitals")
+    commit(repo, "two swapped, one in capitals")
 
 
 def links(repo: GitSandbox) -> None:
@@ -190,61 +190,61 @@ def links(repo: GitSandbox) -> None:
     repo.link("links/absolute", "/nonexistent/place")
     repo.link("links/odd name", "tar get\nwith newline\udcff")
     repo.link("links/itself", "itself")
-    _commit(repo, "links")
+    commit(repo, "links")
     for name in ("to-file", "to-folder"):
         repo.remove(f"links/{name}")
     repo.write("links/to-file", "now a file\n")
     repo.write("links/to-folder/file", "now a folder\n")
     repo.remove("links/dangling")
     repo.link("links/dangling", "elsewhere")
-    _commit(repo, "links become file and folder, one points elsewhere")
+    commit(repo, "links become file and folder, one points elsewhere")
     repo.remove("links/to-file")
     repo.remove("links/to-folder")
     repo.link("links/to-file", "../README.md")
     repo.link("links/to-folder", "../kept")
-    _commit(repo, "file and folder become links")
+    commit(repo, "file and folder become links")
     repo.remove("links/to-file")
     repo.write("links/to-file/below", "x\n")
     repo.remove("kept")
     repo.link("kept", "links")
-    _commit(repo, "a link becomes a folder, and a folder of the base a link")
+    commit(repo, "a link becomes a folder, and a folder of the base a link")
     repo.remove("links")
-    _commit(repo, "links gone")
+    commit(repo, "links gone")
     repo.remove("kept")
     repo.write("kept/file.txt", "kept\n")
-    _commit(repo, "folder back")
+    commit(repo, "folder back")
 
 
 def ignored(repo: GitSandbox) -> None:
     repo.write_all({".gitignore": "*.log\nbuild/\n/secret*\n", "build/out.txt": "out\n", "a.log": "log\n"})
-    _commit(repo, "ignored files that are tracked")
+    commit(repo, "ignored files that are tracked")
     repo.write_all({"b.log": "new\n", "build/more/x.txt": "x\n", "secret[1]": "s\n", "a.log": "log 2\n"})
-    _commit(repo, "more of them, one with brackets")
+    commit(repo, "more of them, one with brackets")
     repo.write(".gitignore", "*\n")
     repo.write("everything-is-ignored.txt", "x\n")
-    _commit(repo, "everything is ignored")
+    commit(repo, "everything is ignored")
     repo.write("sub/.gitignore", "!*\n")
     repo.write("sub/inside.txt", "x\n")
-    _commit(repo, "a nested .gitignore")
+    commit(repo, "a nested .gitignore")
     repo.remove(".gitignore")
     repo.remove("b.log")
-    _commit(repo, "nothing is ignored")
+    commit(repo, "nothing is ignored")
     repo.write(".gitignore/file", "x\n")
-    _commit(repo, ".gitignore is a folder")
+    commit(repo, ".gitignore is a folder")
     repo.remove(".gitignore")
     repo.link(".gitignore", "README.md")
-    _commit(repo, ".gitignore is a link")
+    commit(repo, ".gitignore is a link")
     repo.remove(".gitignore")
     repo.write(".gitignore", ".*\n!.gitignore\n")
-    _commit(repo, "dot files ignored, idumb's own with them")
+    commit(repo, "dot files ignored, idumb's own with them")
     repo.remove(".gitignore")
-    _commit(repo, "and not")
+    commit(repo, "and not")
 
 
 def subjects(repo: GitSandbox) -> None:
     for number, subject in enumerate(SUBJECTS):
         repo.write("subject.txt", f"{number}\n")
-        _commit(repo, subject)
+        commit(repo, subject)
 
 
 SUBJECTS = (
@@ -279,35 +279,35 @@ SUBJECTS = (
 
 
 def empty(repo: GitSandbox) -> None:
-    _commit(repo, "nothing changed")
-    _commit(repo, "nothing changed again")
+    commit(repo, "nothing changed")
+    commit(repo, "nothing changed again")
 
 
 def large(repo: GitSandbox) -> None:
     repo.write("large.bin", bytes(range(256)) * (12 << 10))
     repo.write("large.txt", "a line of text that is written often\n" * 60_000)
     repo.write("one-line.txt", "x" * 2_000_000)
-    _commit(repo, "large files")
+    commit(repo, "large files")
     repo.write("large.txt", "another line\n" * 60_000)
     repo.remove("large.bin")
-    _commit(repo, "large files changed")
+    commit(repo, "large files changed")
 
 
 def many(repo: GitSandbox) -> None:
     repo.write_all({f"many/{n % 40}/file-{n}.txt": f"{n}\n" for n in range(1500)})
-    _commit(repo, "thousands of files")
+    commit(repo, "thousands of files")
     for n in range(0, 1500, 2):
         repo.remove(f"many/{n % 40}/file-{n}.txt")
-    _commit(repo, "half of them gone")
+    commit(repo, "half of them gone")
     repo.remove("many")
-    _commit(repo, "all of them gone")
+    commit(repo, "all of them gone")
 
 
 def attributes(repo: GitSandbox) -> None:
     repo.write("attr/crlf.txt", "a\r\nb\r\n")
-    _commit(repo, "CRLF in the repository")
+    commit(repo, "CRLF in the repository")
     repo.write("attr/.gitattributes", "*.txt text\n*.dat eol=crlf\n")
-    _commit(repo, "attributes come later")
+    commit(repo, "attributes come later")
 
 
 def short(repo: GitSandbox) -> None:
@@ -315,26 +315,26 @@ def short(repo: GitSandbox) -> None:
     repo.write_all({"a.py": "a = 1\n", "crlf.txt": "a\r\nb", "bytes.bin": bytes(range(256)), "two words.txt": "ü\n"})
     repo.write("run.sh", "#!/bin/sh\n", mode=0o755)
     repo.write("`ticks`.md", "```yaml steps\n")
-    _commit(repo, "a little of everything")
+    commit(repo, "a little of everything")
     repo.write("a.py", "a = 2\n", mode=0o755)
     repo.remove("crlf.txt")
     repo.write("crlf.txt/below", "x")
     repo.link("link", "a.py")
     repo.write("odd \udcff\nname", "\x00")
-    _commit(repo, 'and a little more: "quoted" & `code`')
+    commit(repo, 'and a little more: "quoted" & `code`')
     repo.remove("two words.txt")
     repo.remove("link")
     repo.write("link", "no longer\n")
-    _commit(repo, "and less")
+    commit(repo, "and less")
 
 
 def everything_goes(repo: GitSandbox) -> None:
     for entry in sorted(repo.root.iterdir()):
         if entry.name != ".git":
             repo.remove(entry.name)
-    _commit(repo, "everything is deleted")
+    commit(repo, "everything is deleted")
     repo.write("README.md", "# Back\n")
-    _commit(repo, "and back")
+    commit(repo, "and back")
 
 
 CHAPTERS: tuple[Callable[[GitSandbox], None], ...] = (
