@@ -139,9 +139,7 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
     state = session.latest_run(services, phase)
     if state is None:
         return []
-    unanswered = [dict(d) for i, d in state.decisions.items() if i not in state.answers]
-    alive = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
-    return [{**d, "phase": phase} for d in unanswered if d["id"] in alive or d.get("task") is None]
+    return [{**d, "phase": phase} for d in session.pending(state)]
 
 
 def decide(services: Services, decision_id: str, choice: str, guidance: str, who: str) -> Result:

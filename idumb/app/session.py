@@ -164,9 +164,10 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
 
 
 def pending(state: RunState) -> list[dict[str, Any]]:
-    """Questions that wait for a person, of tasks that wait."""
+    """Questions that wait for a person: of tasks that wait, and of the phase itself."""
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
-    return [dict(state.decisions[d]) for d in state.decisions if d in waiting and d not in state.answers]
+    unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
+    return [dict(d) for i, d in unanswered.items() if i in waiting or d.get("task") is None]
 
 
 def _past_skipped(contract: Contract, shown: Mapping[str, str]) -> list[str]:

@@ -40,7 +40,9 @@ def test_a_phase_that_waits_for_a_judgement_names_the_question_first(project: Pr
     assert ended.error["hint"] == "idumb decisions"
     assert "1 criterion waits for a person" in ended.error["message"]
     asked = project.json("decisions").data["decisions"][0]
+    assert project.json("next").data["next"]["command"] == "idumb decisions"
     assert project.json("decide", asked["id"], "yes").code == 0
+    assert project.json("next").data["next"]["command"] == "idumb verify-work 1"
     assert project.json("verify-work", "1").code == 0
 
 
