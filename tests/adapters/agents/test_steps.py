@@ -404,3 +404,18 @@ def test_many_large_steps_are_kept_by_digest(work: Path) -> None:
     result = completed(work, *steps)
     assert len(result.steps) == 500
     assert len(repr(result)) < 500_000
+
+
+def test_a_deleted_or_moved_file_takes_its_empty_folders_with_it(work: Path) -> None:
+    """A file can then stand where the folder was, as in the histories that git keeps."""
+    for name in ("gone/deep/a", "moved/deep/b", "kept/c", "kept/d"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("x", encoding="utf-8")
+    completed(
+        work,
+        step("delete_file", path="gone/deep/a"),
+        step("write_file", path="gone", content="a file now"),
+        step("move_file", from_="moved/deep/b", to="b"),
+        step("delete_file", path="kept/c"),
+    )
+    assert sorted(tree(work)) == ["b", "gone", "kept", "kept/d"]

@@ -395,3 +395,13 @@ def test_a_file_that_becomes_a_folder_does_not_hide_that_another_folder_is_gone(
     sandbox.remove("d")
     sandbox.write("d/e", "a folder now\n")
     assert list(sandbox.tree(trees.scan())) == ["d/e"]
+
+
+def test_files_that_come_to_light_when_rules_change_are_told_from_new_ones(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    sandbox.write_all({".gitignore": "*.log\n", "old.log": "old\n", "changed.log": "old\n"})
+    trees.snapshot("refs/idumb/test", "before")
+    sandbox.write_all({".gitignore": "#\n", "new.log": "new\n", "changed.log": "changed\n"})
+    assert names(sandbox, trees.scan()) == [".gitignore", "changed.log", "new.log", "old.log"]
+    assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.uncovered(name)] == ["old.log"]

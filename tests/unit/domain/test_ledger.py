@@ -72,3 +72,8 @@ def test_protected_paths_stay_protected_even_when_a_person_accepts_strays() -> N
     )
     assert found.paths(ledger.PROTECTED) == (".git/hooks/x",)
     assert found.paths(ledger.DECLARED) == ("y",)
+
+
+def test_a_name_with_brackets_counts_as_a_name_and_one_with_a_star_does_not() -> None:
+    declared = claims(("create", "pages/[id].tsx"), ("modify", "src/*.py"), ("create", "out/"), ("read", "a"))
+    assert ledger.named_paths(declared) == ("pages/[id].tsx",)

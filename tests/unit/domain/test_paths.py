@@ -78,3 +78,13 @@ def test_no_glob_can_make_matching_explode(glob: str) -> None:
     """S11: a glob comes from a plan, which may come from anybody."""
     assert not paths.matches("a" * 3000 + "!", glob)
     assert not paths.matches("a/" * 1000 + "!", glob)
+
+
+@pytest.mark.parametrize("path", ["~$letter.docx", "dir/~x"])
+def test_a_tilde_that_names_no_home_is_part_of_a_name(path: str) -> None:
+    assert paths.problem(path) is None
+
+
+def test_many_globs_cover_what_each_of_them_covers() -> None:
+    covers = paths.cover(["a.py", "src/**", "[z]"])
+    assert [path for path in ("a.py", "src/x/y", "[z]", "z", "b.py") if covers(path)] == ["a.py", "src/x/y", "[z]", "z"]
