@@ -1,0 +1,85 @@
+"""A rollback or undo that is killed, or refused in the middle, is said again; then all is as if nothing had been."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import harness
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, delete, making, task
+
+
+@pytest.fixture
+def ran(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            making("T1-02", "b.txt"),
+            task("T1-03", files="delete `README.md`", check="true", after="T1-02", steps=[delete("README.md")]),
+        ]
+    )
+    project.repo.write("mine.txt", "mine\n")
+    assert project.execute().code == 0
+    return project
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [3, 5, 6, 8])
+def test_a_killed_rollback_is_said_again_and_undone_exactly(ran: Project, at: int) -> None:
+    """R-GIT-3: one rollback in the record, one commit, and undo brings back what the tasks made."""
+    before = ran.repo.ledger()
+    killed = harness.run(ran, "rollback", "1", "--to", "T1-01", "--yes", at=at)
+    assert killed.code == harness.KILLED
+    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert not ran.exists("b.txt")
+    assert ran.exists("README.md")
+    assert ran.trailers("Idumb-Rollback") == ["T1-01"]
+    assert ran.statuses() == {"T1-01": "completed", "T1-02": "ready", "T1-03": "pending"}
+    assert ran.idumb("undo", "--yes").code == 0
+    assert projects.user_bytes(before, ran.repo.ledger()) == []
+    assert set(ran.statuses().values()) == {"completed"}
+    assert [line for line in ran.repo.status() if ".idumb" not in line] == ["?? mine.txt"]
+
+
+def test_a_rollback_that_a_hook_refuses_is_said_again_and_undone_exactly(ran: Project) -> None:
+    """R-GIT-3, F22."""
+    before = ran.repo.ledger()
+    hook = ran.repo.git_dir / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n", encoding="ascii")
+    hook.chmod(0o755)
+    refused = ran.json("rollback", "1", "--to", "start", "--yes")
+    assert refused.code != 0
+    assert refused.error["code"] == "git.commit-refused"
+    hook.unlink()
+    assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert ran.idumb("undo", "--yes").code == 0
+    assert projects.user_bytes(before, ran.repo.ledger()) == []
+    assert ran.repo.status() == ["?? mine.txt"]
+
+
+def test_a_file_that_a_person_removed_before_a_rollback_stays_removed_by_its_undo(ran: Project) -> None:
+    """R-GIT-3: undo gives back what was there, and that was the person's."""
+    ran.repo.remove("b.txt")
+    before = ran.repo.ledger()
+    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert ran.idumb("undo", "--yes").code == 0
+    assert projects.user_bytes(before, ran.repo.ledger()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [5, 7])
+def test_a_killed_undo_is_said_again(ran: Project, at: int, tmp_path: Path) -> None:
+    """R-GIT-3."""
+    before = ran.repo.ledger()
+    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    back = ran.repo.ledger()
+    assert harness.run(ran, "undo", "--yes", at=at).code == harness.KILLED
+    assert ran.idumb("undo", "--yes").code == 0
+    assert projects.user_bytes(before, ran.repo.ledger()) == []
+    assert ran.idumb("undo", "--yes").code == 0
+    assert projects.user_bytes(back, ran.repo.ledger()) == []
