@@ -161,3 +161,14 @@ def test_guidance_to_a_failed_task_reaches_the_next_attempt(project: Project) ->
     asked = project.json("decisions").data["decisions"][0]["id"]
     assert project.json("decide", asked, "retry", "--guidance", "use blue").code == 0
     assert project.resume().code == 0
+
+
+def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(project: Project) -> None:
+    """R-RUN-1."""
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    before = project.subjects()
+    refused = project.execute()
+    assert (refused.code, refused.error["code"]) == (4, "phase.verified")
+    assert "idumb execute-phase 1 --force" in refused.error["hint"]
+    assert project.subjects() == before
