@@ -118,7 +118,8 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
-    put_back = leftovers.put_back_unfinished(services, before) if before and before.branch == head.branch else ()
+    same_branch = before is not None and before.branch == head.branch
+    put_back = leftovers.put_back_unfinished(services, contract, before) if before and same_branch else ()
     sources = services.plans.plans(contract.folder)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
@@ -141,7 +142,10 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         put_back=[{"task": p.task, "paths": list(p.paths)} for p in put_back],
     )
     for p in put_back:
-        services.reporter.note(f"{p.task} was not finished by run {number - 1}; taken back: {', '.join(p.paths[:5])}")
+        services.reporter.note(
+            f"{p.task} was not finished by run {number - 1}; taken back: {', '.join(p.paths[:5])}"
+            f" (kept: git show {base.ref}:worktree/{p.paths[0]})"
+        )
     events = [_for_run(started, run)]
     if request.force and before is not None and before.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
@@ -219,7 +223,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
                 leftovers.refuse_foreign_changes(bench, task, ahead=True)
         ending = runner.run_tasks(bench)
     except Interrupted as interrupted:
-        journal.write(journal.event("run.interrupted", reason=f"signal {interrupted.signal_number}"))
+        journal.write(journal.event("run.interrupted", reason=f"stopped by {interrupted.signal_name}"))
         publish.write_progress(services, contract, journal.state)
         interrupted.hint = f"idumb resume {contract.phase}"
         raise

@@ -102,4 +102,5 @@ class Interrupted(IdumbError):
     def __init__(self, signal_number: int) -> None:
         super().__init__("run.interrupted", "interrupted", hint="idumb status shows where you are")
         self.signal_number = signal_number
+        self.signal_name = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}.get(signal_number, f"signal {signal_number}")
         self.exit_code = 128 + signal_number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from tests.support import project as projects
@@ -172,3 +174,33 @@ def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(project
     assert (refused.code, refused.error["code"]) == (4, "phase.verified")
     assert "idumb execute-phase 1 --force" in refused.error["hint"]
     assert project.subjects() == before
+
+
+def test_a_failure_names_step_tool_error_plan_and_trail(project: Project) -> None:
+    """R-RUN-7: each of the six fields says what it promises."""
+    place = project.plan([task("T1-01", files="create `a.txt`", steps=[shell("echo x > a.txt"), shell("exit 3")])])
+    failure = project.execute().data["failure"]
+    assert failure["status"] == "failed"
+    assert failure["step_id"] == "T1-01.1"  # steps are counted from 0
+    assert failure["tool"] == "run"
+    assert "exit" in failure["error"]
+    assert failure["plan_hash"] == hashlib.sha256(place.read_bytes()).hexdigest()
+    told = {event["seq"]: event["kind"] for event in project.events("1", "--task", "T1-01")}
+    assert {line["seq"]: line["kind"] for line in failure["audit_trail"]} == told
+
+
+def test_a_file_that_is_not_as_its_task_left_it_fails_the_verification(project: Project) -> None:
+    """R-RUN-13: the end is compared with what was proven, though no check looks at it."""
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute("--no-verify").code == 0
+    (project.folder / "a.txt").write_text("something else\n", encoding="utf-8")
+    judged = project.json("verify-work", "1")
+    assert judged.code == 1
+    assert judged.data["mismatches"] == ["a.txt is not as T1-01 left it"]
+
+
+def test_an_interrupted_phase_says_by_what(project: Project) -> None:
+    project.plan([task("T1-01", steps=[shell("kill -TERM $PPID; sleep 30")])])
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 143
+    assert "stopped by SIGTERM" in project.idumb("status").out
