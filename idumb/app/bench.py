@@ -19,9 +19,15 @@ from idumb.domain.plan import Plan, Task
 
 @dataclass(slots=True)
 class Pace:
-    """Projections of a long run are written now and then: when they last were, in monotonic seconds, and what waits."""
+    """Projections of a long run are written now and then. Times are monotonic seconds.
 
-    written: float = float("-inf")
+    `due` is when they may be written again, `begun` when the first task ended, `ended` how many did; `waiting` are
+    texts of documents by path.
+    """
+
+    due: float = float("-inf")
+    begun: float | None = None
+    ended: int = 0
     waiting: dict[str, str] = field(default_factory=dict)
 
 

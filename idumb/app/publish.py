@@ -17,6 +17,10 @@ from idumb.domain.run import RunState
 BRAIN = ".idumb/brain"
 STATE_FILE = f"{BRAIN}/state.json"
 EVERY_SECONDS = 2.0
+# A run spends at most a fiftieth of its time on projections.
+_PAUSE = 50
+# Every later task looks three times at every file, some six microseconds a file: a twentieth of a task's time.
+_DOCUMENTS = 8000
 
 
 def execution_folder(phase: str) -> str:
@@ -33,7 +37,7 @@ def report_path(folder: str, what: str) -> str:
 
 
 def checkpoint(bench: Bench, attempt: Attempt) -> None:
-    """The document of a checkpoint. Written with the next progress: each new file costs the next scan a question."""
+    """The document of a checkpoint waits for the next progress: git is asked about new files in one go."""
     state = bench.journal.state
     if state.tasks[attempt.task.id].checkpoint is None:
         return
@@ -60,15 +64,20 @@ def checkpoint_again(services: Services, state: RunState, task: Task) -> None:
 
 def progress(bench: Bench) -> None:
     """Checkpoints and progress.json, at most every two seconds while a run goes on, so that long runs stay linear."""
-    moment = bench.services.clock.monotonic()
-    if moment - bench.pace.written < EVERY_SECONDS:
+    pace, moment = bench.pace, bench.services.clock.monotonic()
+    pace.begun = moment if pace.begun is None else pace.begun
+    pace.ended += 1
+    if moment < pace.due:
         return
-    bench.pace.written = moment
-    waiting_checkpoints(bench)
+    if len(bench.journal.state.attempted) <= _DOCUMENTS * (moment - pace.begun) / pace.ended or pace.ended == 1:
+        waiting_checkpoints(bench)
     write_progress(bench.services, bench.contract, bench.journal.state)
+    now = bench.services.clock.monotonic()
+    pace.due = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
 
 
 def waiting_checkpoints(bench: Bench) -> None:
+    """Called at the end of a run too: thousands of tasks of milliseconds leave most of their documents until then."""
     while bench.pace.waiting:
         path, text = bench.pace.waiting.popitem()
         bench.services.reports.write(path, text)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pygit2
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import comparing, durable, program, refs
+from idumb.git import comparing, durable, opened, program, refs
 from idumb.git.discover import Repository
 
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
@@ -103,8 +103,8 @@ def _announce(place: Repository, new: Sequence[str]) -> _Index | str:
 def _in_index(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> frozenset[str]:
     """Those of the paths that the index knows. Libgit2 starts no process, but reads no split index."""
     try:
-        repository.index.read()
-        return frozenset(path for path in paths if path in repository.index)
+        index = opened.index(repository)
+        return frozenset(path for path in paths if path in index)
     except (pygit2.GitError, OSError, UnicodeError):
         listed = program.output(root, ["ls-files", "-z"])
         return frozenset(os.fsdecode(path) for path in listed.split(b"\0") if path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pygit2
 from pygit2.enums import RepositoryOpenFlag
 
@@ -16,6 +18,23 @@ def repository(place: Repository) -> pygit2.Repository:
     except (pygit2.GitError, KeyError, ValueError) as problem:
         raise refusal(place, str(problem)) from problem
     return found
+
+
+def index(found: pygit2.Repository) -> pygit2.Index:
+    """The user's index as it is on disk now. Raises GitError or OSError for formats that libgit2 does not read."""
+    present: pygit2.Index = found.index
+    # Without force libgit2 reads it again only when its checksum differs, and git may be told to write none.
+    present.read(not _ends_with_checksum(os.path.join(found.path, "index")))
+    return present
+
+
+def _ends_with_checksum(path: str) -> bool:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(-20, os.SEEK_END)
+            return stream.read() != bytes(20)
+    except OSError:
+        return False
 
 
 def refusal(place: Repository, words: str) -> errors.Refusal:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pygit2
 
 from idumb.domain import paths as path_rules
-from idumb.git import blobs, comparing, program
+from idumb.git import blobs, comparing, opened, program
 from idumb.git.discover import Repository
 
 _ON_A_LINE = 200
@@ -31,11 +31,9 @@ def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths
 def _index(repository: pygit2.Repository) -> pygit2.Index | None:
     """None for formats that libgit2 does not read; then git is asked about every path."""
     try:
-        index: pygit2.Index = repository.index
-        index.read()
+        return opened.index(repository)
     except (pygit2.GitError, OSError):
         return None
-    return index
 
 
 def _surely_clean(
@@ -59,18 +57,18 @@ def _staged(index: pygit2.Index, path: str) -> tuple[int, str] | None:
 def _present(root: str, path: str) -> tuple[int, str] | str | None:
     folder, _, name = os.path.join(root, path).rpartition("/")
     try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        status = os.lstat(name, dir_fd=opened)
+        status = os.lstat(name, dir_fd=descriptor)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return "something else"
-        return blobs.git_mode(status.st_mode), blobs.hash_at(opened, name, status).hex()
+        return blobs.git_mode(status.st_mode), blobs.hash_at(descriptor, name, status).hex()
     except FileNotFoundError:
         return None
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def _parse(output: bytes) -> set[str]:
