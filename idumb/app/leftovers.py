@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from idumb.app import ports
 from idumb.app.bench import Attempt, Bench
-from idumb.app.services import Services
+from idumb.app.services import Services, attempt_ref
 from idumb.domain import ledger, outcome, paths
+from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState, TaskState
@@ -104,6 +105,16 @@ def restart(bench: Bench, task: Task) -> None:
             hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
             details={"paths": [c.path for c in conflicts], "task": task.id},
         )
+    if own and known.outcome == outcome.CANCELLED:
+        _tell_where(bench, task, known.attempt, own)
+
+
+def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) -> None:
+    """Between an interruption and the next attempt a person may have worked in the same files."""
+    ref = attempt_ref(bench.services, bench.run, task.id, attempt, "interrupted")
+    bench.services.reporter.note(
+        f"{task.id} starts again; what was in {', '.join(own[:5])} is kept: git show {ref}:worktree/{own[0]}"
+    )
 
 
 def _put_all_back(bench: Bench, task: Task, base: str) -> None:
@@ -160,7 +171,7 @@ class PutBack:
     paths: tuple[str, ...]
 
 
-def put_back_unfinished(services: Services, before: RunState) -> tuple[PutBack, ...]:
+def put_back_unfinished(services: Services, contract: Contract, before: RunState) -> tuple[PutBack, ...]:
     """Take back what unfinished tasks of the run before left uncommitted and nobody changed since, newest first."""
     if before.workspace != "here":
         return ()
@@ -168,12 +179,24 @@ def put_back_unfinished(services: Services, before: RunState) -> tuple[PutBack, 
     later: set[str] = set()
     for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
         known = before.tasks[task_id]
-        if known.status not in outcome.DONE and known.base is not None and known.left is not None:
-            own = [p for p in known.touched if p not in later and p not in set(known.deviations)]
-            put = tuple(_put_back(services, known.base, known.left, services.history.uncommitted(own) if own else ()))
+        if known.status not in outcome.DONE and known.base is not None:
+            left, touched = _left_by(services, contract, known)
+            own = [p for p in touched if p not in later and p not in set(known.deviations)]
+            put = tuple(_put_back(services, known.base, left, services.history.uncommitted(own) if own else ()))
             done += [PutBack(task_id, put)] if put else []
         later.update(known.touched)
     return tuple(done)
+
+
+def _left_by(services: Services, contract: Contract, known: TaskState) -> tuple[str, tuple[str, ...]]:
+    """(tree, paths) that an unfinished task left; of one that was killed, its declared paths as they are now."""
+    if known.left is not None and not known.running:
+        return known.left, known.touched
+    task = contract.tasks.get(known.id)
+    declared = ledger.written_paths(task.files) if task is not None else ()
+    present = services.trees.scan(ledger.named_paths(task.files) if task is not None else ())
+    changes = services.trees.changes(known.base or present, present)
+    return present, tuple(c.path for c in changes if paths.matches_any(c.path, declared))
 
 
 def _put_back(services: Services, base: str, left: str, dirty: Iterable[str]) -> Iterable[str]:

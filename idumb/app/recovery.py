@@ -117,6 +117,9 @@ def record_interruption(bench: Bench, task: Task) -> None:
     here = bench.workspace.kind == "here"
     changed = services.trees.changes(known.base, kept.tree) if here else ()
     covers = paths.cover(declared)
+    head = services.history.head_tree() if changed else None
+    # What is committed by now is somebody's word, and never put back.
+    changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
     touched = [c.path for c in changed if covers(c.path)]
     attributed = {*touched}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]

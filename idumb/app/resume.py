@@ -15,7 +15,7 @@ from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.run import COMPLETED, RunState
+from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
 
 
 def resume(services: Services, request: Request, *, retry_failed: bool) -> Result:
@@ -85,11 +85,26 @@ def _accepted(services: Services, journal: Journal, contract: Contract, task: st
     known = journal.state.tasks[task]
     if known.base is None:
         return {}
+    if journal.state.workspace == "clone" and known.checkpoint is not None and not known.touched:
+        _deliver(services, known, known.checkpoint)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
     mended = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
     touched = tuple(dict.fromkeys((*known.touched, *mended)))
     commit = _commit(services, journal, contract, task, why, touched)
     return {"commit": commit, "touched": list(touched), "left": services.trees.scan(touched)}
+
+
+def _deliver(services: Services, known: TaskState, kept: Checkpoint) -> None:
+    """What a failed attempt made in a clone never reached the user's tree; accepted, it does."""
+    conflicts = services.trees.restore(kept.tree, known.base or kept.tree, kept.files)
+    if conflicts:
+        named = ", ".join(c.path for c in conflicts)
+        raise Refusal(
+            "task.changed-since",
+            f"{known.id} was made in a clone, and these files changed here since: {named}",
+            hint="Move your changes away, then say it again",
+            details={"paths": [c.path for c in conflicts], "task": known.id},
+        )
 
 
 def _commit(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from idumb.app import loading, place, publish, session
+from idumb.app import loading, place, publish, recovery, session
 from idumb.app.journal import Journal
 from idumb.app.ports import Snapshot
 from idumb.app.result import Result
@@ -36,8 +36,8 @@ def rollback(services: Services, phase: str, to: str, *, yes: bool) -> Result:
     place.require_initialised(services)
     contract = _contract(services, phase)
     state = session.require_run(services, contract.phase)
-    undone = attempted_after(services, state, _checked(state, to))
-    if not undone:
+    target_task = _checked(state, to)
+    if not attempted_after(services, state, target_task):
         return Result(
             {
                 "phase": state.phase,
@@ -51,10 +51,12 @@ def rollback(services: Services, phase: str, to: str, *, yes: bool) -> Result:
     place.require_repository(services)
     place.require_branch(services, state)
     with session.owned(services, "rollback") as owned:
+        journal = owned.journal(state)
+        _settle_killed(services, journal, contract)
+        undone = attempted_after(services, state, target_task)
         present = services.trees.scan(_all_paths(undone))
         target = _target(services, present, undone, f"rollback of phase {state.phase} to {to}")
         _confirm(services, target, yes=yes, command=f"idumb rollback {phase} --to {to} --yes")
-        journal = owned.journal(state)
         before, after, commit = _put_back(
             services, journal, target, f"Roll back phase {state.phase} to {to}", f"Idumb-Rollback: {to}"
         )
@@ -82,6 +84,17 @@ def rollback(services: Services, phase: str, to: str, *, yes: bool) -> Result:
             "next": ["idumb undo", f"idumb resume {state.phase}"],
         }
     )
+
+
+def _settle_killed(services: Services, journal: Journal, contract: Contract) -> None:
+    """What a killed attempt left is its own too, so it is recorded before anything is put back."""
+    killed = [t for t, known in journal.state.tasks.items() if known.running and t in contract.tasks]
+    if not killed:
+        return
+    bench = session.bench(services, journal, contract)
+    for task in killed:
+        recovery.record_interruption(bench, contract.tasks[task])
+    bench.workspace.close()
 
 
 def undo(services: Services, *, yes: bool) -> Result:

@@ -186,6 +186,65 @@ def test_tests_that_must_fail_before_the_work_are_made_to_after_a_rollback(proje
     assert "must fail before" in answer.data["tasks"][0]["reason"]
 
 
+KILL = shell("[ -e again.log ] || { touch again.log; kill -9 $PPID; }")
+
+
+def killed(project: Project) -> None:
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == -9
+
+
+def test_what_the_user_committed_after_a_kill_is_not_put_back(project: Project) -> None:
+    """R-GIT-6, R-LOG-6: the new attempt builds on the commit."""
+    steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
+    project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
+    killed(project)
+    project.repo.write("README.md", "mine\n")
+    project.repo.commit("mine", "README.md")
+    assert project.resume().code == 0
+    assert project.read("README.md").startswith("mine\n")
+
+
+def test_what_lay_in_the_files_of_a_killed_attempt_can_be_had_by_the_printed_command(project: Project) -> None:
+    """R-LOG-6: whose bytes they are nobody knows, so the place where they are kept is named."""
+    steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
+    project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
+    killed(project)
+    project.repo.write("README.md", "mine\n")
+    answer = project.idumb("resume", "1")
+    assert answer.code == 0
+    command = answer.err.split("kept: git ")[1].splitlines()[0].split()
+    assert project.repo.git(*command) == "mine"
+
+
+def test_a_rollback_takes_back_what_a_killed_attempt_left(project: Project) -> None:
+    """R-GIT-3, R-LOG-6."""
+    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL])])
+    killed(project)
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+    assert project.resume().code == 0
+
+
+def test_a_plan_that_is_mended_after_a_kill_can_be_run(project: Project) -> None:
+    """R-RUN-12, R-LOG-6."""
+    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL])])
+    killed(project)
+    project.plan([making("T1-01", "a.txt", "whole\n")])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert project.read("a.txt") == "whole\n"
+
+
+def test_what_is_accepted_of_a_clone_reaches_the_users_tree(project: Project) -> None:
+    """R-RUN-5: accepted work is there."""
+    project.plan([failing("T1-01", "a.txt")])
+    assert project.execute("--workspace", "clone").code == 1
+    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
+    assert project.read("a.txt") == "bad\n"
+    assert project.repo.git("show", "HEAD:a.txt") == "bad"
+
+
 # -- people -------------------------------------------------------------------------------------------------------
 
 
