@@ -204,3 +204,14 @@ def test_an_interrupted_phase_says_by_what(project: Project) -> None:
     answer = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 143
     assert "stopped by SIGTERM" in project.idumb("status").out
+
+
+def test_a_phase_put_between_two_others_is_listed_there_and_runs(project: Project) -> None:
+    """R-PLAN-11: a folder named 1.1 is all it takes; its state comes from the log."""
+    for phase in ("2", "1.1", "1"):
+        project.plan([making(f"T{phase}-01", f"{phase}.txt")], phase=phase)
+    assert project.execute(phase="1.1").code == 0
+    listed = [line.split()[0] for line in project.idumb("roadmap").out.splitlines() if line[:1].isdigit()]
+    assert listed == ["1", "1.1", "2"]
+    states = {row["phase"]: row["state"] for row in project.json("roadmap").data["phases"]}
+    assert (states["1"], states["1.1"], states["2"]) == ("ready", "verified", "ready")
