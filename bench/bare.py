@@ -120,7 +120,7 @@ class BareServices(bootstrap.Wired):
     def open_workspace(self, kind: str, run: str) -> ports.Workspace:
         return StillWorkspace(self.root)
 
-    def open_agents(self, workspace: ports.Workspace) -> ports.Agents:
+    def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents:
         return Willing()
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:

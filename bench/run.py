@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench import material, parsing, running, snapshots, starting
@@ -46,14 +47,22 @@ def main(arguments: Sequence[str]) -> int:
     os.environ.update({k: v for k, v in material.environment(folder).items() if k.startswith(("HOME", "XDG", "GIT"))})
     effort = Effort(folder, options.quick, options.peers)
     rows: list[str] = []
+    broken: list[str] = []
     print(_machine(arguments), *HEAD, sep="\n", flush=True)
     try:
         for name in options.only or GROUPS:
-            for figure in GROUPS[name](effort):
-                rows.append(row(figure))
-                print(rows[-1], flush=True)
+            try:
+                for figure in GROUPS[name](effort):
+                    rows.append(row(figure))
+                    print(rows[-1], flush=True)
+            except Exception:  # a group that breaks must not take the hour of the others with it
+                traceback.print_exc()
+                broken.append(name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if broken:
+        print(f"broken: {', '.join(broken)}", file=sys.stderr)
+        return 1
     if options.write:
         _write([_machine(arguments), "", *HEAD, *rows])
     return 0
