@@ -1,6 +1,6 @@
 """Histories with everything that programs stumble over, made into plans and executed with the real command line.
 
-R-GIT-1 R-ROLL-1: whatever bytes, names, modes, links and ignore rules a history holds, every task's commit has the
+R-GIT-1 R-GIT-3: whatever bytes, names, modes, links and ignore rules a history holds, every task's commit has the
 tree of the original commit, and rollback, resume and undo lead exactly where they say.
 """
 

@@ -1,4 +1,4 @@
-"""Random histories, executed: R-GIT-1 R-ROLL-1 where nobody thought of it.
+"""Random histories, executed: R-GIT-1 R-GIT-3 where nobody thought of it.
 
 One of them found a snapshot that still held a folder which was gone, because a file had become a folder beside it.
 """

@@ -323,7 +323,7 @@ def _killed_at(step: int, trees: GitTrees, base: str, after: str, paths: list[st
 def test_a_link_where_a_folder_was_does_not_hinder_what_is_to_be_absent_anyway(
     sandbox: GitSandbox, trees: GitTrees
 ) -> None:
-    """R-ROLL-1: a run made the folder and removed it again; going back and forth meets the link of before."""
+    """R-GIT-3: a run made the folder and removed it again; going back and forth meets the link of before."""
     sandbox.link("place", "nowhere")
     before = trees.scan()
     assert trees.restore(before, before, ["place/below"]) == ()
