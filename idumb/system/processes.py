@@ -148,8 +148,10 @@ def run(
 
 
 def run_cookies(run: str, root: str) -> dict[str, str]:
-    """What every process of a run carries. The id of a run says what is done, so two clones of a repository can have
-    the same; with the folder it is one run's alone."""
+    """What every process of a run carries.
+
+    The id of a run says what is done, so two clones of a repository can have the same; with the folder it is unique.
+    """
     return {RUN_COOKIE: run, PLACE_COOKIE: f"{run}@{root}"}
 
 
