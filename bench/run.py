@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
                 for figure in GROUPS[name](effort):
                     rows.append(row(figure))
                     print(rows[-1], flush=True)
-            except Exception:  # a group that breaks must not take the hour of the others with it
+            except Exception:  # noqa: BLE001 - a group that breaks must not take the hour of the others with it
                 traceback.print_exc()
                 broken.append(name)
     finally:
