@@ -11,6 +11,7 @@ from idumb.views import foreground, markup
 
 _MOST_EVIDENCE = 200
 _TRIES = 3
+_WIDTH = 76
 
 
 class Nobody:
@@ -91,7 +92,10 @@ def _who() -> str:
 
 def question(decision: Decision) -> str:
     """What is asked, why, on what evidence, and what each choice leads to."""
-    lines = ["", markup.one_line(decision.what), f"  {markup.one_line(decision.why)}", ""]
+    import textwrap
+
+    why = textwrap.wrap(markup.one_line(decision.why), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = ["", markup.one_line(decision.what), *(f"  {line}" for line in why), ""]
     lines += [f"  {_line(text)}" for text in decision.evidence[:_MOST_EVIDENCE]]
     hidden = len(decision.evidence) - _MOST_EVIDENCE
     lines += [f"  and {hidden} lines more, which are not shown"] if hidden > 0 else []

@@ -65,7 +65,7 @@ def _verdict(record: Record) -> list[str]:
     goals = [f"- **Goal of {markup.code(p)}:** {markup.prose(goal)}" for p, goal in record.get("goals", {}).items()]
     return [
         *goals,
-        f"- **Verdict:** {markup.prose(record['status'])}: {markup.prose(record.get('reason', ''))}",
+        f"- **Verdict:** {markup.prose(record['status'])} ({markup.prose(record.get('reason', ''))})",
         f"- **Evidence:** {evidence_table.summed(record.get('evidence', ()))}",
         f"- **Judged on:** tree `{amount.short(record.get('tree'))}`",
     ]
