@@ -14,6 +14,8 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState, TaskState
 
+UNFINISHED = "task.unfinished-path"
+
 
 def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> None:
     """A declared path with uncommitted changes that are not this task's to build on is refused before it starts.
@@ -37,7 +39,7 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
         path, other = next(iter(unfinished.items()))
         status = bench.journal.state.tasks[other].status
         raise Refusal(
-            "task.unfinished-path",
+            UNFINISHED,
             f"{task.id} declares {path}, in which {other} ({status}) left work that is not done.",
             hint=f"Commit it or take it back with git, then idumb resume {bench.contract.phase};"
             f" --retry-failed tries {other} again",

@@ -11,6 +11,7 @@ from idumb.app.journal import Journal
 from idumb.app.ports import Snapshot
 from idumb.app.result import Result
 from idumb.app.services import Services, run_ref
+from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
@@ -150,7 +151,7 @@ def _undo_run(services: Services, state: RunState, event: Event, *, yes: bool) -
     done_before = [
         (k.checkpoint.seq, k.id)
         for _, k in _attempts(services, state, {})
-        if k.checkpoint and k.checkpoint.seq < first.seq and state.tasks[k.id].status == "completed"
+        if k.checkpoint and k.checkpoint.seq < first.seq and state.tasks[k.id].status in outcome.DONE
     ]
     return rollback(services, state.phase, max(done_before)[1] if done_before else START, yes=yes)
 

@@ -33,8 +33,15 @@ def run_tasks(bench: Bench) -> Ending:
     """Work through the schedule. What an interruption cuts short is recorded before it is passed on."""
     schedule = Schedule(bench.contract, bench.journal.state)
     waiting: Ending | None = None
+    held: Ending | None = None
     while (task_id := schedule.next()) is not None:
-        ending = _run_task(bench, bench.contract.tasks[task_id])
+        try:
+            ending = _run_task(bench, bench.contract.tasks[task_id])
+        except Refusal as refusal:
+            if refusal.code != leftovers.UNFINISHED:
+                raise
+            held = held or Ending("halted", f"{refusal.message} {refusal.hint}", task_id)
+            continue  # other tasks need not wait for what a person must decide about this one's files
         publish.progress(bench)
         if ending is not None and ending.kind != "waiting":
             return ending
@@ -47,7 +54,7 @@ def run_tasks(bench: Bench) -> Ending:
             schedule.completed(task_id)
     if waiting is None and any(t.status == outcome.WAITING for t in bench.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
-    return waiting or Ending("done")
+    return waiting or held or Ending("done")
 
 
 def _run_task(bench: Bench, task: Task) -> Ending | None:

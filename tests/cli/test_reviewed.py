@@ -121,9 +121,13 @@ def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project
     project.plan([
         task("T1-01", files="modify `README.md`", check="false", steps=[edit("README.md", "project", "broken")]),
         task("T1-02", files="modify `README.md`", check="true", steps=[shell("echo more >> README.md")]),
+        making("T1-03", "c.txt"),
     ])  # fmt: skip
     answer = project.execute()
+    assert (answer.code, answer.error["code"]) == (1, "run.halted")
+    assert "T1-01 (failed) left work that is not done" in answer.error["message"]
     assert "broken" not in project.repo.git("show", "HEAD:README.md"), answer.out
+    assert project.statuses() == {"T1-01": "failed", "T1-02": "ready", "T1-03": "completed"}
 
 
 def test_done_work_that_the_plan_changed_is_taken_back_before_it_is_made_again(project: Project) -> None:
@@ -162,6 +166,16 @@ def test_undo_of_a_run_leaves_what_earlier_runs_did(project: Project) -> None:
     assert answer.data["tasks"] == ["T1-02"]
     assert project.exists("a.txt")
     assert not project.exists("b.txt")
+
+
+def test_undo_of_a_run_leaves_what_a_person_accepted_before(project: Project) -> None:
+    """R-GIT-3."""
+    project.plan([failing("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute().code == 1
+    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
+    assert project.resume().code == 0
+    assert project.json("undo", "--yes").data["tasks"] == ["T1-02"]
+    assert project.exists("a.txt")
 
 
 def test_after_a_rollback_uncommitted_changes_of_the_user_are_refused_again(project: Project) -> None:
