@@ -163,5 +163,5 @@ def verified(data: phrases.Data) -> str:
     lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
-    lines += [] if rows else ["  it has no success criterion, invariant or test; the tasks' own checks are all that speaks"]
+    lines += [] if rows else ["  no success criterion, invariant or test: the tasks' own checks are all that speaks"]
     return "\n".join([*lines, f"Report: {markup.one_line(data['report'])}", *phrases.commands(data)]) + "\n"
