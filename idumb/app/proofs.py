@@ -267,8 +267,3 @@ def feedback(reason: str, found: ledger.Ledger, proofs: Sequence[Evidence]) -> s
             if e.output:
                 lines.append(e.output[-2000:].rstrip())
     return "\n".join(dict.fromkeys(lines))
-
-
-def unresolved(proofs: Sequence[Evidence]) -> tuple[str, ...]:
-    """Criteria that nothing proves, or only a model's opinion: shown wherever the task is shown."""
-    return tuple(f"{e.subject} ({e.result})" for e in proofs if e.result in (evidence.OPINION, evidence.UNPROVEN))

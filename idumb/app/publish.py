@@ -23,6 +23,14 @@ _PAUSE = 50
 _DOCUMENTS = 8000
 
 
+def write(services: Services, path: str, text: str) -> None:
+    """Write one projection; what the system refuses is told and stops nothing, because nothing is lost by it."""
+    try:
+        services.reports.write(path, text)
+    except OSError as problem:
+        services.reporter.note(f"{path} could not be written: {problem.strerror or problem}")
+
+
 def execution_folder(phase: str) -> str:
     return f"{BRAIN}/execution/{phase}"
 
@@ -57,9 +65,7 @@ def checkpoint_again(services: Services, state: RunState, task: Task) -> None:
             evidence.append(event.payload)
         elif event.attempt == attempt and event.kind == "attempt.finished":
             lines = list(event.payload["ledger"])
-    services.reports.write(
-        checkpoint_path(state.phase, task.id), services.documents.checkpoint(state, task, evidence, lines)
-    )
+    write(services, checkpoint_path(state.phase, task.id), services.documents.checkpoint(state, task, evidence, lines))
 
 
 def progress(bench: Bench) -> None:
@@ -80,12 +86,12 @@ def waiting_checkpoints(bench: Bench) -> None:
     """Called at the end of a run too: thousands of tasks of milliseconds leave most of their documents until then."""
     while bench.pace.waiting:
         path, text = bench.pace.waiting.popitem()
-        bench.services.reports.write(path, text)
+        write(bench.services, path, text)
 
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:
     text = services.documents.progress(state, schedule.statuses(contract, state), head=services.history.head().commit)
-    services.reports.write(f"{execution_folder(state.phase)}/progress.json", text)
+    write(services, f"{execution_folder(state.phase)}/progress.json", text)
 
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
@@ -95,8 +101,10 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     write_progress(services, contract, state)
     now = services.clock.now()
     existing = services.reports.read(STATE_FILE)
-    services.reports.write(
-        STATE_FILE, services.documents.state(existing, state, version=services.version, now=now, result=result(shown))
+    write(
+        services,
+        STATE_FILE,
+        services.documents.state(existing, state, version=services.version, now=now, result=result(shown)),
     )
     summary = report_path(contract.folder, "SUMMARY")
     links = {
@@ -104,7 +112,8 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
         for t in state.tasks
         if state.tasks[t].checkpoint is not None
     }
-    services.reports.write(
+    write(
+        services,
         summary,
         services.documents.summary(
             contract,

@@ -260,8 +260,10 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
 
 def commit_message(bench: Bench, attempt: Attempt) -> str:
     """Subject from the title; trailers tie the commit to run, task, attempt and the plan's bytes."""
+    # A title may hold characters that steer a terminal; the branch's log is read in one.
+    subject = "".join(c if c.isprintable() else " " for c in attempt.task.title)
     return (
-        f"{attempt.task.title.splitlines()[0]}\n\n"
+        f"{subject}\n\n"
         f"Idumb-Run: {bench.run}\n"
         f"Idumb-Task: {attempt.task.id}\n"
         f"Idumb-Attempt: {attempt.number}\n"

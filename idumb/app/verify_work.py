@@ -262,5 +262,5 @@ def _requirements(contract: Contract, shown: Mapping[str, str]) -> list[dict[str
 
 def write_report(services: Services, contract: Contract, record: Mapping[str, Any]) -> str:
     path = publish.report_path(contract.folder, "VERIFICATION")
-    services.reports.write(path, services.documents.verification(contract, record, now=services.clock.now()))
+    publish.write(services, path, services.documents.verification(contract, record, now=services.clock.now()))
     return path

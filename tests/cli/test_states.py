@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -387,3 +388,12 @@ def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
     code, screen = at_terminal(project, ("execute-phase", "1", "--approve", consent), "yes")
     assert code == 0, screen
     assert project.statuses() == {"T1-01": "completed"}
+
+
+def test_a_brain_folder_that_cannot_be_written_stops_no_run(project: Project) -> None:
+    """Projections are no part of the truth: losing them loses nothing (R-LOG-4)."""
+    shutil.rmtree(project.root / ".idumb/brain", ignore_errors=True)
+    (project.root / ".idumb/brain").write_text("a file where a folder should be\n")
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
