@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.domain import canonical, graph, ledger, paths
 from idumb.domain.finding import ERROR, WARNING, Finding, nearest
-from idumb.domain.plan import CHECK, HUMAN, STRICT, UNPROVEN, VERIFY, Plan, Task
+from idumb.domain.plan import STRICT, UNPROVEN, VERIFY, Plan, Task
 from idumb.domain.settings import Settings
 
 MAX_TASKS = 10_000
@@ -358,14 +358,6 @@ def consent_paths(contract: Contract) -> tuple[str, ...]:
     """Declared literal paths that are protected unless declared; consent shows them apart."""
     declared = {p for t in contract.tasks.values() for p in ledger.written_paths(t.files)}
     return tuple(sorted(p for p in declared if paths.matches_any(p, paths.PROTECTED_UNLESS_DECLARED)))
-
-
-def has_human_proof(task: Task) -> bool:
-    return any(c.proof == HUMAN for c in task.acceptance)
-
-
-def has_command_proof(task: Task) -> bool:
-    return any(p in (CHECK, VERIFY) for p in proofs(task).values())
 
 
 def task_digest(task: Task) -> str:
