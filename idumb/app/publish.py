@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from idumb.app import schedule
@@ -29,6 +30,18 @@ def write(services: Services, path: str, text: str) -> None:
         services.reports.write(path, text)
     except OSError as problem:
         services.reporter.note(f"{path} could not be written: {problem.strerror or problem}")
+
+
+def remove(services: Services, path: str) -> None:
+    with suppress(OSError):
+        services.reports.remove(path)
+
+
+def _existing(services: Services, path: str) -> str | None:
+    try:
+        return services.reports.read(path)
+    except OSError:
+        return None
 
 
 def execution_folder(phase: str) -> str:
@@ -100,7 +113,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     shown = schedule.statuses(contract, state)
     write_progress(services, contract, state)
     now = services.clock.now()
-    existing = services.reports.read(STATE_FILE)
+    existing = _existing(services, STATE_FILE)
     write(
         services,
         STATE_FILE,

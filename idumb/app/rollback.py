@@ -357,7 +357,7 @@ def _publish(services: Services, contract: Contract, state: RunState, tasks: Seq
         known = state.tasks.get(task)
         touched.append(publish.checkpoint_path(state.phase, task))
         if known is not None and known.checkpoint is None:
-            services.reports.remove(touched[-1])
+            publish.remove(services, touched[-1])
         elif known is not None and task in contract.tasks:
             publish.checkpoint_again(services, state, contract.tasks[task])
     if set(contract.order) == set(state.tasks):

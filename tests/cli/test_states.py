@@ -392,8 +392,8 @@ def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
 
 def test_a_brain_folder_that_cannot_be_written_stops_no_run(project: Project) -> None:
     """Projections are no part of the truth: losing them loses nothing (R-LOG-4)."""
-    shutil.rmtree(project.root / ".idumb/brain", ignore_errors=True)
-    (project.root / ".idumb/brain").write_text("a file where a folder should be\n")
+    shutil.rmtree(project.repo.root / ".idumb/brain", ignore_errors=True)
+    (project.repo.root / ".idumb/brain").write_text("a file where a folder should be\n")
     answer = project.execute()
     assert answer.code == 0, answer.out
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
