@@ -11,6 +11,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plan import BUILD, STRICT, Task
+from idumb.domain.settings import Settings
 
 SHOWN_PATHS = 8
 
@@ -76,7 +77,7 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
     for plan in contract.plans:
         yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
         yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
-    for name in _agents(services, contract):
+    for name in agents(services.settings, contract):
         yield f"agent {name}: {' '.join(services.settings.bindings[name].argv)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
@@ -94,17 +95,17 @@ def _task_lines(task: Task) -> Iterable[str]:
         yield f"  asks   a person ({task.kind})"
 
 
-def _agents(services: Services, contract: Contract) -> tuple[str, ...]:
+def agents(settings: Settings, contract: Contract) -> tuple[str, ...]:
     """The bindings that build or validate, in the order of their first use."""
     used = (
         name
         for plan in contract.plans
         for task in plan.tasks
         for name in (
-            contracts.builder_of(plan, task, services.settings),
-            contracts.validator_of(plan, task, services.settings),
+            contracts.builder_of(plan, task, settings),
+            contracts.validator_of(plan, task, settings),
         )
-        if name is not None and name in services.settings.bindings
+        if name is not None and name in settings.bindings
     )
     return tuple(dict.fromkeys(used))
 

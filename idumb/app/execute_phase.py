@@ -217,6 +217,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
     try:
         recovery.recover(bench)
         recovery.resolve_waiting(bench)
+        runner.require_agents(bench)
         runner.require_setup(bench)
         for task in (contract.tasks[t] for t in contract.order):
             if journal.state.tasks[task.id].status in schedule.RUNNABLE:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import ports, proofs, recording
+from idumb.app import ports, proofs, recording, schedule
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
-from idumb.domain.plan import STRICT, Task
+from idumb.domain.plan import Task
 from idumb.domain.run import ANSWERED, TaskState
 
 
@@ -88,12 +88,7 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
 
 def _tries_again(bench: Bench, task: Task) -> bool:
     """What the runner would have said of the recorded failure."""
-    known = bench.journal.state.tasks[task.id]
-    if bench.plans[task.id].mode == STRICT or known.deviations or known.outcome == outcome.REFUSED or task.is_human:
-        return False
-    if known.outcome == outcome.TIMED_OUT and task.on_timeout != "retry":
-        return False
-    return task.on_failure not in {"block", "ask"} and known.attempts < bench.max_attempts
+    return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
 
 
 def _fail(bench: Bench, task: Task) -> None:

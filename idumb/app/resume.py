@@ -14,7 +14,7 @@ from idumb.app.services import Services
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
 
 
@@ -123,7 +123,7 @@ def _commit(
         changed, message, expected_head=head, hooks=services.settings.git.hooks, allow_empty=False
     )
     if made.commit is None:
-        raise Refusal(
+        raise WorkFailed(
             "git.commit-refused",
             f"git refused the commit of {task}: {made.words}",
             hint="Mend what git names and say it again",

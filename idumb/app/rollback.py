@@ -14,7 +14,7 @@ from idumb.app.services import Services, run_ref
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.event import Event
 from idumb.domain.run import START, RunState, TaskState, replay
 
@@ -334,7 +334,7 @@ def _commit(
         allow_empty=False,
     )
     if made.commit is None:
-        raise Refusal(
+        raise WorkFailed(
             "git.commit-refused",
             f"The files are put back, but git refused the commit: {made.words}",
             hint="Mend what git names and say it again",

@@ -6,12 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 
 from idumb.app import attempt as attempts
-from idumb.app import leftovers, proofs, publish, recovery
+from idumb.app import consent, leftovers, proofs, publish, recovery, schedule
 from idumb.app.bench import Attempt, Bench
-from idumb.app.schedule import Schedule
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.errors import Interrupted, Refusal
+from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.plan import STRICT, Condition, Setup, Task
 from idumb.domain.run import TaskState
 
@@ -31,10 +30,10 @@ class Ending:
 
 def run_tasks(bench: Bench) -> Ending:
     """Work through the schedule. What an interruption cuts short is recorded before it is passed on."""
-    schedule = Schedule(bench.contract, bench.journal.state)
+    tasks = schedule.Schedule(bench.contract, bench.journal.state)
     waiting: Ending | None = None
     held: Ending | None = None
-    while (task_id := schedule.next()) is not None:
+    while (task_id := tasks.next()) is not None:
         try:
             ending = _run_task(bench, bench.contract.tasks[task_id])
         except Refusal as refusal:
@@ -51,7 +50,7 @@ def run_tasks(bench: Bench) -> Ending:
                 return ending  # its unfinished work lies in the tree; nothing may build on top of it
             continue
         if bench.journal.state.tasks[task_id].status in outcome.DONE:
-            schedule.completed(task_id)
+            tasks.completed(task_id)
     if waiting is None and any(t.status == outcome.WAITING for t in bench.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
     return waiting or held or Ending("done")
@@ -74,7 +73,7 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
             return Ending("waiting", attempt.reason, task.id)
         if attempt.outcome == outcome.COMPLETED:
             return None
-        if not _tries_again(bench, attempt):
+        if not _tries_again(bench, task):
             return _failed(bench, attempt)
 
 
@@ -108,16 +107,8 @@ def _goes_on(bench: Bench, task: Task, last: str | None) -> bool:
     return last == outcome.FAILED and bench.agents.get(name).continues
 
 
-def _tries_again(bench: Bench, attempt: Attempt) -> bool:
-    """Guided mode retries what failed validation or, where the task says so, what timed out."""
-    task, known = attempt.task, bench.journal.state.tasks[attempt.task.id]
-    if attempt.plan.mode == STRICT or attempt.deviation or attempt.outcome == outcome.REFUSED or task.is_human:
-        return False
-    if attempt.outcome == outcome.TIMED_OUT and task.on_timeout != "retry":
-        return False
-    if task.on_failure in ("block", "ask"):
-        return False
-    return known.attempts < bench.max_attempts
+def _tries_again(bench: Bench, task: Task) -> bool:
+    return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
 
 
 def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
@@ -168,6 +159,15 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
     if answer.choice == proofs.SKIP:
         bench.journal.write(event("task.skipped", task.id, attempt.number, reason="a person left it out"))
     return None
+
+
+def require_agents(bench: Bench) -> None:
+    """Every program that builds or validates can be started; a missing one is told before anything is touched."""
+    for name in consent.agents(bench.services.settings, bench.contract):
+        try:
+            bench.agents.get(name).describe()
+        except AdapterError as problem:
+            raise Refusal(problem.code, f"The binding {name}: {problem.message}", hint=problem.hint) from problem
 
 
 def require_setup(bench: Bench) -> None:

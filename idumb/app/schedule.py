@@ -7,9 +7,13 @@ from collections.abc import Mapping
 
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.run import RunState
+from idumb.domain.plan import STRICT, Task
+from idumb.domain.run import RunState, TaskState
 
 RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
+
+
+_FINAL = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
 class Schedule:
@@ -56,6 +60,15 @@ def _of_pending(dependencies: list[str]) -> str:
     if all(s in outcome.DONE for s in dependencies):
         return outcome.READY
     return outcome.PENDING
+
+
+def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:
+    """Whether a failed attempt is followed by another. Strict never retries, and what could not start never will."""
+    if mode == STRICT or task.is_human or known.deviations or known.outcome in _FINAL:
+        return False
+    if known.outcome == outcome.TIMED_OUT and task.on_timeout != "retry":
+        return False
+    return task.on_failure not in ("block", "ask") and known.attempts < max_attempts
 
 
 def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
