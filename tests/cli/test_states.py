@@ -397,3 +397,15 @@ def test_a_brain_folder_that_cannot_be_written_stops_no_run(project: Project) ->
     answer = project.execute()
     assert answer.code == 0, answer.out
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
+
+
+def test_a_missing_agent_program_is_told_before_anything_is_touched(project: Project) -> None:
+    """No attempt is spent on what could never start (R-RUN-1, R-ADAPT-2)."""
+    project.configure("builder: gone\nbindings:\n  gone: {adapter: command, argv: [no-such-agent-at-all]}\n")
+    project.plan([making("T1-01", "a.txt", "x\n").split("```yaml steps")[0]])
+    before = project.repo.ledger()
+    answer = project.execute()
+    assert answer.code == 4, answer.out
+    assert "no-such-agent-at-all" in answer.out
+    assert projects.user_bytes(before, project.repo.ledger()) == []
+    assert project.trailers("Idumb-Task") == []
