@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from idumb.app import loading, place, publish, recovery, session
+from idumb.app import loading, place, publish, recording, recovery, session
 from idumb.app.journal import Journal
 from idumb.app.ports import Snapshot
 from idumb.app.result import Result
@@ -16,6 +16,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.event import Event
+from idumb.domain.evidence import Evidence
 from idumb.domain.run import START, RunState, TaskState, replay
 
 UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
@@ -74,17 +75,39 @@ def rollback(services: Services, phase: str, to: str, *, yes: bool) -> Result:
             )
         )
         _publish(services, contract, state, target.tasks)
+        invariants = _invariants(services, state, contract)
     return Result(
         {
             "phase": state.phase,
             "to": to,
+            "invariants": [recording.evidence_payload(e) for e in invariants],
             "paths": list(target.paths),
             "tasks": list(target.tasks),
             "commit": commit,
             "kept": before.ref,
             "next": ["idumb undo", f"idumb resume {state.phase}"],
-        }
+        },
+        warnings=_broken(invariants),
     )
+
+
+def _invariants(services: Services, state: RunState, contract: Contract) -> tuple[Evidence, ...]:
+    """The plans' invariants, judged again on what was put back; only commands that somebody consented to."""
+    if contract.hash != state.contract_hash or not services.consent.given(contract.hash):
+        return ()
+    checks = services.open_checks(services.open_workspace("here", state.id), state.id)
+    limit = float(services.settings.run.check_timeout)
+    found = []
+    for invariant in (i for plan in contract.plans for i in plan.invariants):
+        with services.interrupts.armed():
+            subject = f"invariant {invariant.id}"
+            found.append(checks.command(subject, invariant.text, invariant.check, timeout=limit, tree=None))
+    checks.end_processes()
+    return tuple(found)
+
+
+def _broken(invariants: Sequence[Evidence]) -> tuple[str, ...]:
+    return tuple(f"{e.subject} does not hold after this: {e.text} ({e.result})" for e in invariants if not e.passed)
 
 
 def _settle_killed(services: Services, journal: Journal, contract: Contract) -> None:
@@ -130,10 +153,13 @@ def undo(services: Services, *, yes: bool) -> Result:
                 after_tree=after,
             )
         )
-        _publish(services, _contract(services, state.phase), state, target.tasks)
+        contract = _contract(services, state.phase)
+        _publish(services, contract, state, target.tasks)
+        invariants = _invariants(services, state, contract)
     return Result(
         {
             "undone": event.operation,
+            "invariants": [recording.evidence_payload(e) for e in invariants],
             "what": words.removeprefix("undo of "),
             "phase": state.phase,
             "paths": list(target.paths),
@@ -141,7 +167,8 @@ def undo(services: Services, *, yes: bool) -> Result:
             "commit": commit,
             "kept": before.ref,
             "next": ["idumb next", "idumb undo"],
-        }
+        },
+        warnings=_broken(invariants),
     )
 
 

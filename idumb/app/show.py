@@ -10,7 +10,7 @@ from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal, UsageError
+from idumb.domain.errors import EXIT_FAILED, InputError, Refusal, UsageError
 from idumb.domain.event import KINDS
 from idumb.domain.finding import nearest
 from idumb.domain.plan import Task
@@ -158,3 +158,13 @@ def log(
         services.log.events(run=run, task=task, kind=kind, since=since, until=until, limit=limit, newest_first=True)
     )
     return Result({"run": run, "events": [event.as_dict() for event in reversed(found)]})
+
+
+def audit(services: Services) -> Result:
+    """Walk the whole log: every hash computed again, every event in its place."""
+    found = services.log.verify()
+    data = {"events": found.count, "head": found.head, "broken_at": found.broken_at, "why": found.why}
+    if found.broken_at is None:
+        return Result(data)
+    words = f"The event log is not as it was written: event {found.broken_at}: {found.why}"
+    return Result(data, EXIT_FAILED, (), ("audit.broken", words, "Keep a copy of the git folder before anything else"))

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rollback": ("rollback", "Go back to the checkpoint after a task, or to the start."),
     "undo": ("undo", "Undo the newest rollback, undo or run."),
     "log": ("log", "Show the events of a run."),
+    "audit": ("audit", "Check that the event log is as it was written."),
 }
 
 

@@ -31,6 +31,7 @@ _RENDERERS = {
     "show": ("answer_task", "show"),
     "diff": ("answer_task", "diff"),
     "log": ("answer_task", "log"),
+    "audit": ("answer_task", "audit"),
 }
 
 

@@ -127,6 +127,14 @@ def log(data: phrases.Data) -> str:
     return "\n".join(phrases.columns(rows, "")) + "\n"
 
 
+def audit(data: phrases.Data) -> str:
+    """How far the chain is intact, and the head to compare with one noted elsewhere."""
+    count = amount.counted(data["events"], "event")
+    if data["broken_at"] is not None:
+        return f"Intact for {count} only; broken at event {data['broken_at']}.\n"
+    return f"Intact: {count}, chained without a gap. Head: {data['head']}\n"
+
+
 def _where(event: phrases.Data) -> str:
     return f"{event['task']}.{event['attempt']}" if event.get("attempt") else str(event.get("task") or "-")
 

@@ -107,6 +107,7 @@ def test_the_answers_of_a_phase_that_succeeds_follow_their_schemas(shell: Shell)
         ["show", "T1-02"],
         ["diff", "T1-01"],
         ["log", "1"],
+        ["audit", "verify"],
         ["graph", "1"],
         ["verify-work", "1"],
         ["resume", "1"],
