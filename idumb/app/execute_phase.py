@@ -242,7 +242,7 @@ def conclude(
     services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending
 ) -> Result:
     shown = schedule.statuses(contract, journal.state)
-    done = all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values())
+    done = schedule.settled(shown)
     kind = {"done": "run.completed" if done else "run.failed"}.get(ending.kind, "run.halted")
     journal.write(journal.event(kind, reason=ending.words))
     reports = publish.ending(services, contract, journal.state)
@@ -251,7 +251,7 @@ def conclude(
         verification = verify_work.judge(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
-    warnings = (*_commit_reports(services, journal, reports), *verify_work.unmet(verification))
+    warnings = (*publish.record_reports(services, journal, reports), *verify_work.unmet(verification))
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
 
 
@@ -267,16 +267,7 @@ def finish_reports(services: Services, owned: session.Owned, contract: Contract,
     reports = publish.ending(services, contract, state)
     if state.verification is not None:
         reports = (*reports, verify_work.write_report(services, contract, state.verification))
-    _commit_reports(services, owned.journal(state), reports)
-
-
-def _commit_reports(services: Services, journal: Journal, reports: tuple[str, ...]) -> tuple[str, ...]:
-    if not services.settings.git.commit_reports or journal.state.policy != "task":
-        return ()
-    commit, words = publish.commit_reports(services, journal.state, reports)
-    if commit is not None:
-        journal.write(journal.event("reports.committed", commit=commit, paths=list(reports)))
-    return (f"git refused the commit of the reports: {words}",) if words else ()
+    publish.record_reports(services, owned.journal(state), reports)
 
 
 def _result(
@@ -289,7 +280,7 @@ def _result(
     warnings: tuple[str, ...],
 ) -> Result:
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
-    done = all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values())
+    done = schedule.settled(shown)
     word = "complete" if done else ("waiting" if ending.kind == "waiting" else "partial")
     if not done and not any(s in outcome.DONE for s in shown.values()) and word == "partial":
         word = "failed"

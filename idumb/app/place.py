@@ -1,10 +1,12 @@
-"""Refusals that the state of the repository gives, before anything is touched."""
+"""The user's repository as a place to work: refusals before anything is touched, and commits by the user's settings."""
 
 from __future__ import annotations
 
-from idumb.app.ports import Standing
+from collections.abc import Sequence
+
+from idumb.app.ports import CommitAttempt, Standing
 from idumb.app.services import Services
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.run import RunState
 
 
@@ -59,3 +61,24 @@ def require_standing(services: Services, state: RunState, task: str, before: Sta
             hint=f"git reflog shows what happened; git branch NAME {was} keeps it. Then idumb resume {state.phase}",
             details={"task": task, "was": was, "is": after.head.commit},
         )
+
+
+def commit(services: Services, paths: Sequence[str], message: str) -> CommitAttempt:
+    """Commit these paths on the present HEAD by the user's settings; nothing to commit is no refusal."""
+    if not paths:
+        return CommitAttempt(None)
+    return services.history.commit(
+        paths,
+        message,
+        expected_head=services.history.head().commit,
+        hooks=services.settings.git.hooks,
+        allow_empty=False,
+    )
+
+
+def commit_or_fail(services: Services, paths: Sequence[str], message: str, what: str) -> str | None:
+    """The commit, None where there is nothing to commit; WorkFailed with `what` and git's words when it refuses."""
+    made = commit(services, paths, message)
+    if paths and made.commit is None:
+        raise WorkFailed("git.commit-refused", f"{what}: {made.words}", hint="Mend what git names and say it again")
+    return made.commit

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from idumb.app import schedule
+from idumb.app import place, schedule
 from idumb.app.bench import Attempt, Bench
+from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
 from idumb.app.services import Services
 from idumb.domain import outcome
@@ -179,17 +180,20 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 def commit_reports(services: Services, state: RunState, paths: Sequence[str]) -> tuple[str | None, str]:
     """One commit with the Markdown reports; (commit, words of a refusal). Ignored files stay out of it."""
-    changed = services.history.uncommitted(paths)
-    if not changed:
-        return None, ""
-    message = (
-        f"Phase {state.phase}: reports of run {state.number}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n"
-    )
-    made = services.history.commit(
-        changed,
-        message,
-        expected_head=services.history.head().commit,
-        hooks=services.settings.git.hooks,
-        allow_empty=False,
+    subject = f"Phase {state.phase}: reports of run {state.number}"
+    made = place.commit(
+        services,
+        services.history.uncommitted(paths),
+        f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n",
     )
     return made.commit, made.words
+
+
+def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
+    """Commit the reports where policy and settings say so, and record it; warnings."""
+    if not services.settings.git.commit_reports or journal.state.policy != "task":
+        return ()
+    commit, words = commit_reports(services, journal.state, reports)
+    if commit is not None:
+        journal.write(journal.event("reports.committed", commit=commit, paths=list(reports)))
+    return (f"git refused the commit of the reports: {words}",) if words else ()

@@ -14,7 +14,7 @@ from idumb.app.services import Services
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer
-from idumb.domain.errors import InputError, Refusal, WorkFailed
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
 
 
@@ -113,22 +113,10 @@ def _commit(
     """Commit what the accepted task left, if the run's policy commits and there is something."""
     if journal.state.policy != "task" or not touched:
         return None
-    changed = services.history.uncommitted(touched)
-    if not changed:
-        return None
     title = contract.tasks[task].title
     message = f"{title}\n\nAccepted: {why}\n\nIdumb-Run: {journal.state.id}\nIdumb-Task: {task}\nIdumb-Accepted: true\n"
-    head = services.history.head().commit
-    made = services.history.commit(
-        changed, message, expected_head=head, hooks=services.settings.git.hooks, allow_empty=False
-    )
-    if made.commit is None:
-        raise WorkFailed(
-            "git.commit-refused",
-            f"git refused the commit of {task}: {made.words}",
-            hint="Mend what git names and say it again",
-        )
-    return made.commit
+    changed = services.history.uncommitted(touched)
+    return place.commit_or_fail(services, changed, message, f"git refused the commit of {task}")
 
 
 def find(services: Services, task: str) -> tuple[Contract, RunState, str]:

@@ -14,7 +14,7 @@ from idumb.app.services import Services, run_ref
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import InputError, Refusal, WorkFailed
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.event import Event
 from idumb.domain.evidence import Evidence
 from idumb.domain.run import START, RunState, TaskState, replay
@@ -350,23 +350,8 @@ def _commit(
     services: Services, state: RunState, paths: Sequence[str], tree: str, subject: str, trailer: str
 ) -> str | None:
     changed = tuple(dict.fromkeys((*services.history.uncommitted(paths), *_new(services, paths, tree))))
-    if not changed:
-        return None
     message = f"{subject}\n\nIdumb-Run: {state.id}\n{trailer}\n"
-    made = services.history.commit(
-        changed,
-        message,
-        expected_head=services.history.head().commit,
-        hooks=services.settings.git.hooks,
-        allow_empty=False,
-    )
-    if made.commit is None:
-        raise WorkFailed(
-            "git.commit-refused",
-            f"The files are put back, but git refused the commit: {made.words}",
-            hint="Mend what git names and say it again",
-        )
-    return made.commit
+    return place.commit_or_fail(services, changed, message, "The files are put back, but git refused the commit")
 
 
 def _new(services: Services, paths: Sequence[str], tree: str) -> Iterator[str]:

@@ -62,6 +62,11 @@ def _of_pending(dependencies: list[str]) -> str:
     return outcome.PENDING
 
 
+def settled(shown: Mapping[str, str]) -> bool:
+    """Whether nothing is left to run: every task is completed, accepted or skipped."""
+    return all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values())
+
+
 def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:
     """Whether a failed attempt is followed by another. Strict never retries, and what could not start never will."""
     if mode == STRICT or task.is_human or known.deviations or known.outcome in _FINAL:

@@ -186,7 +186,7 @@ def next_commands(
 ) -> list[str]:
     """What a user can do now, the most likely first."""
     phase = contract.phase
-    if all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values()):
+    if schedule.settled(shown):
         if verification is not None and verification["status"] == "waiting":
             return ["idumb decisions", f"idumb verify-work {phase}"]
         if verification is None or verification["status"] != "passed":

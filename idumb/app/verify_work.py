@@ -47,12 +47,7 @@ def verify(services: Services, phase: str) -> Result:
         record = judge(services, journal, contract)
         report = write_report(services, contract, record)
         reports = (report, *publish.ending(services, contract, journal.state))
-        warnings: tuple[str, ...] = ()
-        if services.settings.git.commit_reports and state.policy == "task":
-            commit, words = publish.commit_reports(services, state, reports)
-            if commit is not None:
-                journal.write(journal.event("reports.committed", commit=commit, paths=list(reports)))
-            warnings = (f"git refused the commit of the reports: {words}",) if words else ()
+        warnings = publish.record_reports(services, journal, reports)
     data = {"phase": contract.phase, "run": state.id, "report": report, **record}
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *unmet(record)))
@@ -78,24 +73,21 @@ def judge(services: Services, journal: Journal, contract: Contract) -> dict[str,
     checks.end_processes()
     spoiled = [c.path for c in services.trees.changes(tree, services.trees.scan()) if c.old is not None]
     mismatches = _mismatches(services, journal, contract, tree)
+    shown = schedule.statuses(contract, journal.state)
     status, reason = _status(found, spoiled, mismatches)
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
         "tree": tree,
         "evidence": [evidence_payload(e) for e in found],
-        "requirements": _requirements(contract, schedule.statuses(contract, journal.state)),
+        "requirements": _requirements(contract, shown),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,
         "spoiled": spoiled,
         "unproven": [e.text for e in found if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in found if e.result == evidence.OPINION],
-        "skipped": [t for t, s in schedule.statuses(contract, journal.state).items() if s == outcome.SKIPPED],
-        "accepted": {
-            t: journal.state.tasks[t].reason
-            for t, s in schedule.statuses(contract, journal.state).items()
-            if s == outcome.ACCEPTED
-        },
+        "skipped": [t for t, s in shown.items() if s == outcome.SKIPPED],
+        "accepted": {t: journal.state.tasks[t].reason for t, s in shown.items() if s == outcome.ACCEPTED},
     }
     journal.write(journal.event("verification.recorded", **record))
     return record
