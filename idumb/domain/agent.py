@@ -37,7 +37,8 @@ class AgentRequest:
     `workspace` is an absolute path. `allowed_paths` are the paths and globs the task declares (without `read`).
     `question` is set where a person is to do the work, `answer` where that person has answered already.
     `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
-    `feedback` is what the validator said of the attempt before, "" on the first.
+    `feedback` is what the validator said of the attempt before, "" on the first. `idle_timeout` is how long (seconds)
+    nothing may be printed and nothing done, `limits` are ceilings by name (`idumb.domain.settings.Limits`).
     """
 
     role: str
@@ -55,6 +56,8 @@ class AgentRequest:
     run_id: str = ""
     question: Decision | None = None
     answer: Answer | None = None
+    idle_timeout: float | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class AgentResult:
     """`outcome` is one of `idumb.domain.outcome`; `transcript` names where the spooled output is kept.
 
     `exit_code` is None where there was no process. `output` holds head and tail of what was printed, bounded.
-    `answer` is what a person said to the request's question.
+    `answer` is what a person said to the request's question. `cause` says why it did not end by itself: `resources`,
+    `deadlock`, `model-stall` or `external`; None where it did.
     """
 
     outcome: str
@@ -91,3 +95,4 @@ class AgentResult:
     steps: tuple[StepRecord, ...] = ()
     seconds: float = 0.0
     answer: Answer | None = None
+    cause: str | None = None

@@ -16,6 +16,7 @@ EXIT_INVALID = 3
 EXIT_REFUSED = 4
 EXIT_WAITING = 5
 EXIT_INTERNAL = 70
+EXIT_HUNG_UP = 129
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
@@ -69,7 +70,10 @@ class InputError(IdumbError):
 
 
 class Refusal(IdumbError):
-    """idumb declines before it touches anything: wrong repository state, no consent, lock held."""
+    """idumb declines: wrong repository state, no consent, lock held; or the system refused it something.
+
+    Before anything is touched, but for what the system refuses: there everything recorded until then stands.
+    """
 
     exit_code = EXIT_REFUSED
 
@@ -97,7 +101,7 @@ class StoreError(IdumbError):
 
 
 class Interrupted(IdumbError):
-    """The user or the system asked the command to stop; `exit_code` is 130 or 143."""
+    """The user or the system asked the command to stop; `exit_code` is 128 and the signal's number."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("run.interrupted", "interrupted", hint="idumb status shows where you are")

@@ -20,6 +20,7 @@ KINDS: Mapping[str, str] = {
     "operation.finished": "a writing command ended, with its exit code",
     "run.started": "a run of a phase began: contract, base, tasks in order",
     "run.resumed": "a run went on after an interruption, a failure or an answer",
+    "guarded.accepted": "a person said that changed files of git's own may stay as they are",
     "run.halted": "a run stopped before its end: why, and which task",
     "run.interrupted": "a run was stopped by a signal, at a safe point",
     "run.completed": "no task is left to run: every one is completed, accepted or skipped",
@@ -36,15 +37,21 @@ KINDS: Mapping[str, str] = {
     "attempt.finished": "builder ended, candidate frozen, ledger and verdict known",
     "step.finished": "one tool call of a task's steps, for the audit",
     "evidence.recorded": "one check and its result",
-    "checkpoint.intended": "the branch is about to receive the task's commit",
+    "checkpoint.intended": "the task's files are about to be delivered from a clone or committed",
     "checkpoint.recorded": "commit and snapshot after an attempt, whatever its outcome",
     "decision.asked": "a question was put to a person",
     "decision.answered": "a person answered",
     "verification.recorded": "verify-work judged a phase",
+    "rollback.intended": "a rollback or undo is about to put paths back; what was there is kept",
+    "rollback.abandoned": "an intended rollback or undo put nothing back, because somebody changed its paths",
+    "rollback.compensated": "the commands that take a task's effects back were run before a rollback",
     "rollback.completed": "paths were put back to a checkpoint; tasks after it are pending again",
     "undo.completed": "an operation was undone",
     "phase.forced": "a verified phase is run again on the user's word",
     "reports.committed": "the Markdown reports were committed",
+    "legacy.imported": "files of an old iDumb were taken over; told, not witnessed",
+    "log.archived": "older events were moved to a segment of the archive",
+    "doctor.mended": "idumb doctor mended something",
 }
 
 
@@ -99,12 +106,14 @@ class ChainCheck:
     """What a walk along the chain found: `count` events are sound, `head` is the hash of the last of them.
 
     `broken_at` is the first sequence number that is not as it was written (None: all are), `why` says in what way.
+    `witnessed` is the newest event that is known to somebody outside the database; a cut after it would not show.
     """
 
     count: int
     head: str
     broken_at: int | None = None
     why: str = ""
+    witnessed: int = 0
 
 
 def chain_hash(

@@ -18,7 +18,8 @@ class Evidence:
     """One check. `subject` says what it proves (`AC-1`, `verify`, `invariant INV-1`, `postcondition 1`).
 
     `argv` is what ran (empty for a person's answer), `tree` the frozen tree it ran on, `exit_code` None where
-    no process ended by itself. `output` is head and tail, bounded and redacted; `output_sha256` is of the whole.
+    no process ended by itself; `cause` then says why, as in `idumb.domain.agent.AgentResult`. `output` is head and
+    tail, bounded and redacted; `output_sha256` is of the whole.
     """
 
     subject: str
@@ -32,6 +33,7 @@ class Evidence:
     truncated: bool = False
     tree: str | None = None
     seconds: float = 0.0
+    cause: str | None = None
 
     @property
     def passed(self) -> bool:

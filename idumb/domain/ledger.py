@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain import paths
+from idumb.domain import paths, symbols
 from idumb.domain.plan import FileClaim
 
 CREATED = "created"
@@ -53,7 +53,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
+    """`symbols` is empty where the task declares none."""
+
     lines: tuple[Line, ...]
+    symbols: tuple[symbols.Line, ...] = ()
 
     def paths(self, *statuses: str) -> tuple[str, ...]:
         return tuple(line.path for line in self.lines if line.status in statuses)
@@ -68,13 +71,15 @@ class Ledger:
 
     @property
     def holds(self) -> bool:
-        return all(line.status == DECLARED for line in self.lines)
+        return all(line.status == DECLARED for line in self.lines) and all(line.holds for line in self.symbols)
 
     def as_list(self) -> list[dict[str, Any]]:
-        return [
+        """Rows of files, then of symbols, which have a key `symbol` besides."""
+        files = [
             {"path": line.path, "status": line.status, "actual": line.actual, "declared": line.declared}
             for line in self.lines
         ]
+        return [*files, *(line.as_dict() for line in self.symbols)]
 
 
 def written_claims(files: Iterable[FileClaim]) -> tuple[FileClaim, ...]:

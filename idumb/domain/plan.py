@@ -23,6 +23,10 @@ HUMAN = "human"
 OPINION = "opinion"
 UNPROVEN = "unproven"
 
+REVERSIBLE = "reversible"
+COMPENSATABLE = "compensatable"
+IRREVERSIBLE = "irreversible"
+
 FILE_VERBS = ("create", "modify", "delete", "read", "move")
 DEFAULT_ESTIMATE = 30 * 60
 
@@ -110,7 +114,7 @@ class Limits:
 class RollbackClass:
     """`kind`: reversible, compensatable (with commands) or irreversible (with a reason)."""
 
-    kind: str = "reversible"
+    kind: str = REVERSIBLE
     commands: tuple[str, ...] = ()
     reason: str = ""
 

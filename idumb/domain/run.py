@@ -22,7 +22,11 @@ FAILED = "failed"
 CLOSED = frozenset({COMPLETED})
 
 START = "start"
+MAIN = "main"
 ANSWERED = "answered"
+
+EFFECT = "made"
+COMPENSATED = "compensated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,10 @@ class TaskState:
 
     `base` is the task base, `left` the tree the last attempt left, `touched` the paths it changed since the base.
     `snapshot` is the commit taken before the last attempt, `accepted_commit` the one a person's acceptance made.
-    `carried_from` names an earlier run.
+    `carried_from` names an earlier run. `effect` is `made` once a task that says it cannot be taken back by files
+    alone may have had its effect, `compensated` once its own commands took that back, and empty before. `symbols` are
+    words such as `added slugify in slug.py`, where the task declares symbols. `folders` are those that its steps were
+    to make and that were not there.
     """
 
     id: str
@@ -72,11 +79,19 @@ class TaskState:
     intended: Mapping[str, Any] | None = None
     seconds: float = 0.0
     accepted_commit: str | None = None
+    effect: str = ""
+    symbols: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class RunState:
-    """`order` is the execution order; `attempted` the tasks with an attempt, in the order of their first one."""
+    """`restoring` is the rollback or undo that was announced and not recorded yet.
+
+    `guarded` is a digest of each of git's own files when the last attempt began, None where nobody recorded it; while
+    `unguarded` nobody has held them against it since.
+    `order` is the execution order; `attempted` the tasks with an attempt, in the order of their first one.
+    """
 
     id: str = ""
     phase: str = ""
@@ -101,6 +116,9 @@ class RunState:
     answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     verification: Mapping[str, Any] | None = None
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    restoring: Mapping[str, Any] | None = None
+    guarded: Mapping[str, str] | None = None
+    unguarded: bool = False
     last_seq: int = 0
 
     def count(self, *statuses: str) -> int:
@@ -126,9 +144,13 @@ class RunState:
         self.tasks[task_id] = dataclasses.replace(self.tasks[task_id], **changes)
 
 
-def run_id(contract_hash: str, base_commit: str | None, number: int) -> str:
-    """Deterministic: a hash of the first contract hash, the base commit and the run's number."""
-    return canonical.digest([contract_hash, base_commit, number])[:16]
+def run_id(contract_hash: str, base_commit: str | None, number: int, worktree: str = MAIN) -> str:
+    """Deterministic: a hash of the first contract hash, the base commit and the run's number.
+
+    Linked work trees count for themselves, so that two of them may start the same phase at once; their name is in it.
+    """
+    linked = () if worktree == MAIN else (worktree,)
+    return canonical.digest([contract_hash, base_commit, number, *linked])[:16]
 
 
 def call_id(run: str, task: str, attempt: int, index: int) -> str:
@@ -158,8 +180,19 @@ def _run_started(state: RunState, event: Event) -> None:
     state.base_snapshot = p.get("base_snapshot")
     state.branch = p.get("branch")
     state.workspace = p.get("workspace", "here")
+    state.guarded = p.get("guarded")
     state.started_at = event.at
     state.tasks = {task_id: TaskState(task_id, digest) for task_id, digest in p["tasks"]}
+
+
+def _guarded_accepted(state: RunState, event: Event) -> None:
+    state.guarded, state.unguarded = event.payload["guarded"], False
+
+
+def _run_resumed(state: RunState, event: Event) -> None:
+    """A run goes on only where git's own files were looked at."""
+    _run_state(ACTIVE)(state, event)
+    state.unguarded = False
 
 
 def _run_state(value: str) -> Callable[[RunState, Event], None]:
@@ -182,12 +215,15 @@ def _task_carried(state: RunState, event: Event) -> None:
         carried_from=p["from_run"],
         left=checkpoint.tree,
         reason=p.get("reason", ""),
+        effect=p.get("effect", ""),
     )
 
 
 def _attempt_started(state: RunState, event: Event) -> None:
     p, task = event.payload, _task(event)
     number = event.attempt or 1
+    state.guarded, state.unguarded = p.get("guarded", state.guarded), True
+    folders = dict.fromkeys((*state.tasks[task].folders, *p.get("folders", ())))
     state.attempted.setdefault(task, event.seq)
     state.update(
         task,
@@ -199,11 +235,13 @@ def _attempt_started(state: RunState, event: Event) -> None:
         outcome=None,
         intended=None,
         reason="",
+        folders=tuple(folders),
     )
 
 
 def _attempt_interrupted(state: RunState, event: Event) -> None:
     p = event.payload
+    state.unguarded = bool(p.get("guarded"))
     state.update(
         _task(event),
         status=outcome.PENDING,
@@ -213,12 +251,14 @@ def _attempt_interrupted(state: RunState, event: Event) -> None:
         touched=tuple(p.get("touched", ())),
         reason=p.get("reason", ""),
         intended=None,
+        effect=p.get("effect") or state.tasks[_task(event)].effect,
     )
 
 
 def _attempt_finished(state: RunState, event: Event) -> None:
     p, task = event.payload, _task(event)
     known = state.tasks[task]
+    state.unguarded = False
     state.update(
         task,
         running=False,
@@ -232,6 +272,8 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         seconds=known.seconds + p.get("seconds", 0.0),
         status=outcome.RUNNING,
         accepted_paths=tuple(p.get("accepted_paths", ())),
+        effect=p.get("effect") or known.effect,
+        symbols=tuple(p.get("symbols", ())),
     )
 
 
@@ -325,12 +367,34 @@ def _forget(state: RunState, answers: Iterable[str]) -> None:
         state.answers.pop(decision, None)
 
 
+def _intended(state: RunState, event: Event) -> None:
+    state.restoring = event.payload
+
+
+def _abandoned(state: RunState, _: Event) -> None:
+    state.restoring = None
+
+
+def _compensated(state: RunState, event: Event) -> None:
+    """What the commands changed in files counts as left by the tasks that had touched them."""
+    state.update(_task(event), effect=COMPENSATED)
+    for task, tree in event.payload["left"].items():
+        if task in state.tasks:
+            state.update(task, left=tree)
+
+
+def _operation(event: Event) -> str:
+    """The operation that announced it; another one may have finished it."""
+    return str(event.payload.get("operation", event.operation))
+
+
 def _rollback(state: RunState, event: Event) -> None:
     """Tasks after the checkpoint are as if never tried; what they were is kept for `undo`."""
+    state.restoring = None
     trimmed = {task: state.tasks[task] for task in event.payload["tasks"] if task in state.tasks}
     answers = _answers_about(state, trimmed)
     _forget(state, answers)
-    state.operations[event.operation] = {
+    state.operations[_operation(event)] = {
         "tasks": trimmed,
         "answers": answers,
         "verification": state.verification,
@@ -338,7 +402,8 @@ def _rollback(state: RunState, event: Event) -> None:
         "attempted": {t: s for t, s in state.attempted.items() if t in trimmed},
     }
     for task, known in trimmed.items():
-        state.tasks[task] = TaskState(task, known.digest, attempt=known.attempt)
+        effect = EFFECT if known.effect == EFFECT else ""
+        state.tasks[task] = TaskState(task, known.digest, attempt=known.attempt, effect=effect)
         state.attempted.pop(task, None)
     state.verification = None
     state.failures_in_a_row = 0
@@ -348,13 +413,14 @@ def _rollback(state: RunState, event: Event) -> None:
 
 def _undo(state: RunState, event: Event) -> None:
     """Put back what the undone operation took away, keeping the present for an undo of the undo."""
+    state.restoring = None
     kept = state.operations.get(event.payload["undone"])
     if kept is None:
         return
     answers = _answers_about(state, kept["tasks"])
     _forget(state, answers)
     state.answers.update(kept["answers"])
-    state.operations[event.operation] = {
+    state.operations[_operation(event)] = {
         "tasks": {task: state.tasks[task] for task in kept["tasks"]},
         "answers": answers,
         "verification": state.verification,
@@ -377,7 +443,8 @@ def _task(event: Event) -> str:
 
 _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "run.started": _run_started,
-    "run.resumed": _run_state(ACTIVE),
+    "run.resumed": _run_resumed,
+    "guarded.accepted": _guarded_accepted,
     "run.halted": _run_state(HALTED),
     "run.interrupted": _run_state(INTERRUPTED),
     "run.completed": _run_state(COMPLETED),
@@ -397,6 +464,9 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "decision.asked": _decision_asked,
     "decision.answered": _decision_answered,
     "verification.recorded": _verification,
+    "rollback.intended": _intended,
+    "rollback.abandoned": _abandoned,
+    "rollback.compensated": _compensated,
     "rollback.completed": _rollback,
     "undo.completed": _undo,
 }

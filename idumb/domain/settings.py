@@ -21,8 +21,28 @@ DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings of one process and, but for `processes`, of each that it starts; None is none.
+
+    Memory and file size in bytes, CPU time in seconds. `processes` are all those of the user.
+    """
+
+    memory: int | None = None
+    cpu: int | None = None
+    processes: int | None = None
+    file_size: int | None = None
+    open_files: int | None = None
+
+    def chosen(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
-    """A named way to fill a role. `prompt` is `stdin` or `file`; `timeout` in seconds overrides the task's."""
+    """A named way to fill a role. `prompt` is `stdin` or `file`; `timeout` in seconds overrides the task's.
+
+    `idle_timeout` (seconds) and `limits` stand for those of the whole configuration; None where it has none of its own.
+    """
 
     name: str
     adapter: str
@@ -31,6 +51,13 @@ class Binding:
     environment: tuple[str, ...] = ()
     timeout: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    idle_timeout: int | None = None
+    limits: Limits | None = None
+
+
+BRANCH_CURRENT = "current"
+BRANCH_PHASE = "phase"
+BRANCHES = (BRANCH_CURRENT, BRANCH_PHASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +65,9 @@ class GitSettings:
     commit: str = COMMIT_TASK
     hooks: bool = True
     commit_reports: bool = True
+    network: bool = False
+    branch: str = BRANCH_CURRENT
+    branch_name: str = "idumb/phase-{phase}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +81,8 @@ class RunSettings:
     check_timeout: int = 600
     output_limit: int = 8 * 1024 * 1024
     workspace: str = "here"
+    idle_timeout: int = 3600
+    check_idle_timeout: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +96,7 @@ class Settings:
     run: RunSettings = RunSettings()
     protected: tuple[str, ...] = ()
     environment: tuple[str, ...] = DEFAULT_ENVIRONMENT
+    limits: Limits = Limits()
 
     def digest(self) -> str:
         """What consent is bound to: every setting decides what runs or what is written."""

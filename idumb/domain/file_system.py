@@ -1,0 +1,12 @@
+"""Kinds of file systems, as the system calls them."""
+
+from __future__ import annotations
+
+NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "fuse"}
+)
+
+
+def is_network(kind: str) -> bool:
+    """Whether locks and forced writes may not hold there. What FUSE is used for cannot be told, so it counts."""
+    return kind in NETWORK or kind.startswith("fuse.")
