@@ -11,19 +11,27 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from idumb.domain.errors import StoreError
-from idumb.domain.event import GENESIS
-from idumb.store import anchor, migrations
+from idumb.store import anchor, chain, migrations, problems, segments
+from idumb.store.anchored_copy import AnchoredCopy, Placed
+from idumb.store.standing import Witnesses, nothing_kept
 from idumb.system import folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
+_PAGE = 500
+_PLACED = (
+    f"SELECT {chain.COLUMNS}, (SELECT worktree FROM runs WHERE id = events.run) FROM events"  # noqa: S608
+    f" WHERE seq > ? ORDER BY seq LIMIT {_PAGE}"
+)
+_NOTHING: list[chain.Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
 
 T = TypeVar("T")
+translated = problems.translated
 
 # A connection that came through fork must not be closed by the child: closing could roll back the parent's work.
 _inherited: list[sqlite3.Connection] = []
@@ -32,13 +40,27 @@ _inherited: list[sqlite3.Connection] = []
 class Database:
     """`store.db` below `<common dir>/idumb`, opened at first use, again after a fork and after a failed write."""
 
-    def __init__(self, common_dir: str) -> None:
+    def __init__(
+        self,
+        common_dir: str,
+        kept_refs: Callable[[], bool] = nothing_kept,
+        may_create: Callable[[str], None] | None = None,
+    ) -> None:
+        """`kept_refs` says whether refs/idumb holds anything; `may_create` raises where no log may be begun."""
         self.folder = os.path.join(common_dir, "idumb")
         self.path = os.path.join(self.folder, "store.db")
+        self._common_dir = common_dir
+        self.kept_refs = kept_refs
+        self._may_create = may_create
         self._anchor = os.path.join(self.folder, "anchor.json")
+        self._seen: Witnesses | None = None
         self._connection: sqlite3.Connection | None = None
+        self._is_older = False
         self._process = 0
+        self._file = 0
         self._lock = threading.RLock()
+        # Called in each write's transaction; the owner of a work tree raises here once it lost it.
+        self.guard: Callable[[], None] = lambda: None
 
     def read(self, query: Callable[[sqlite3.Connection], T], empty: T) -> T:
         """What `query` makes of the database; `empty` when there is none yet. Raises StoreError."""
@@ -57,7 +79,7 @@ class Database:
                 try:
                     return self._once(transaction)
                 except sqlite3.OperationalError as error:
-                    if attempt == ATTEMPTS or not _is_busy(error):
+                    if attempt == ATTEMPTS or not problems.is_busy(error):
                         raise
             raise AssertionError
 
@@ -67,16 +89,54 @@ class Database:
                 self._forget()
 
     def set_anchor(self) -> None:
-        """Record outside the database how far the log has come."""
-        found = self.read(_head, (0, GENESIS))
-        if found[0]:
-            anchor.write(self._anchor, *found)
+        """Record outside the database how far the log has come, in both places, and force it to disk."""
+        found = self.read(_anchor_of, anchor.Anchor())
+        if found.seq:
+            anchor.write(self._anchor, found)
+            self.follow([])
+            with contextlib.suppress(OSError):
+                self._witnesses().copy.sync()
+
+    def witnessed(self) -> int:
+        """The newest event that anchor or copy know."""
+        return self._witnesses().newest()
+
+    def follow(self, rows: Sequence[Placed]) -> None:
+        """Let the copy in the state directory have what was just appended, and whatever else it lacks.
+
+        A failure is none of the caller's: the log has it, and the copy catches up at the next write.
+        """
+        with contextlib.suppress(OSError, StoreError):
+            witnesses = self._witnesses()
+            if witnesses.trusted() and not witnesses.copy.follow(rows, self._missed):
+                # What cannot be followed is kept beside, and a sound log makes a new one.
+                self.read(witnesses.require_newest, None)
+                witnesses.copy.set_aside()
+                witnesses.copy.follow([], self._missed)
+
+    def _missed(self, seq: int, head: str) -> Iterable[Placed] | None:
+        """The events after number `seq`; None where the log's own is another. Stops where the chain breaks."""
+        if seq and self.read(lambda db: segments.hash_at(db, seq), None) not in (head, None):
+            return None
+        return _sound(self.placed(after=seq), seq, head)
+
+    def placed(self, after: int = 0) -> Iterator[Placed]:
+        """Every event after a number with the work tree of its run, those in segments too, a page at a time."""
+        none: tuple[segments.Segment, ...] = ()
+        for segment in self.read(segments.listed, none):
+            if segment.last > after:
+                yield from (p for p in segments.placed(self.folder, segment) if p[0][chain.SEQ] > after)
+                after = segment.last
+        while page := self.read(lambda db, start=after: db.execute(_PLACED, (start,)).fetchall(), _NOTHING):  # type: ignore[misc]
+            yield from ((row[:-1], row[-1]) for row in page)
+            after = page[-1][chain.SEQ]
 
     def _once(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._open(create=True)
         assert connection is not None  # noqa: S101 - for the type checker; `create` leaves no other way
         try:
             connection.execute("BEGIN IMMEDIATE")
+            self.guard()
             result = transaction(connection)
             connection.execute("COMMIT")
             return result
@@ -93,49 +153,82 @@ class Database:
         if self._connection is not None and self._process != os.getpid():
             _inherited.append(self._connection)
             self._connection = None
+        if self._connection is not None and _inode(self.path) != self._file:
+            # Another file was put in its place, by `idumb doctor --mend` for one; the old one gets no more writes.
+            self._forget()
+        if create and self._is_older:
+            self._forget()
         if self._connection is None:
             self._connection = self._opened(create=create)
-            self._process = os.getpid()
+            self._process, self._file = os.getpid(), _inode(self.path)
         return self._connection
 
     def _opened(self, *, create: bool) -> sqlite3.Connection | None:
         if not os.path.exists(self.path) or not os.path.getsize(self.path):
-            if anchor.exists(self._anchor):
-                raise _missing(self.path)
+            if not os.path.isdir(self._common_dir):
+                return None
+            self._require_none_before()
             if not create:
                 return None
+            self._begin()
             _make_file(self.folder, self.path)
         connection = _connect(self.path)
         try:
-            self._prepare(connection)
+            self._prepare(connection, create=create)
         except BaseException:
             connection.close()
             raise
+        if create:
+            self._require_safe_copy()
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: sqlite3.Connection, *, create: bool) -> None:
         _set_pragmas(connection)
         known = migrations.version(connection)
         if known > migrations.CURRENT:
-            raise _newer(self.path, known)
-        if known < migrations.CURRENT:
+            raise problems.newer(self.path, known, migrations.CURRENT)
+        witnesses = self._witnesses()
+        if known:
+            witnesses.require_sound(connection)
+        self._is_older = 0 < known < migrations.CURRENT and not create
+        if self._is_older:
+            migrations.stand_in(connection)
+        elif known < migrations.CURRENT:
             self._migrate(connection)
-        self._check_anchor(connection)
+        witnesses.require_newest(connection)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
+        # Another process may have made the tables while this one waited for its turn.
+        if migrations.version(connection) == 0:
+            self._require_none_before()
         migrations.migrate(connection)
         connection.execute("COMMIT")
         if not anchor.exists(self._anchor):
-            anchor.write(self._anchor, 0, GENESIS)
+            anchor.write(self._anchor, anchor.Anchor())
 
-    def _check_anchor(self, connection: sqlite3.Connection) -> None:
-        known = anchor.read(self._anchor)
-        if known is None or known[0] == 0:
-            return
-        row = connection.execute("SELECT hash FROM events WHERE seq = ?", (known[0],)).fetchone()
-        if row is None or row[0] != known[1]:
-            raise _older(self.path, known[0])
+    def _begin(self) -> None:
+        """Before the first log is made. StoreError where none may be."""
+        if self._may_create is not None:
+            self._may_create(self.folder)
+        witnesses = self._witnesses()
+        if witnesses.trusted() and os.path.exists(witnesses.copy.path):
+            # Neither anchor nor refs: another repository stands where one was that idumb knew.
+            with contextlib.suppress(OSError):
+                witnesses.copy.set_aside()
+
+    def _require_none_before(self) -> None:
+        self._witnesses().require_none()
+
+    def _require_safe_copy(self) -> None:
+        why = self._witnesses().copy.problem()
+        if why is not None:
+            raise problems.unsafe(why)
+
+    def _witnesses(self) -> Witnesses:
+        if self._seen is None:
+            self._seen = Witnesses(self.path, self._anchor, AnchoredCopy(self._common_dir), self.kept_refs)
+        return self._seen
 
     def _forget(self) -> None:
         if self._connection is not None:
@@ -169,83 +262,30 @@ def _cannot_write(connection: sqlite3.Connection) -> bool:
     return not os.access(path, os.W_OK)
 
 
-def _head(connection: sqlite3.Connection) -> tuple[int, str]:
-    row = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").fetchone()
-    return (0, GENESIS) if row is None else (row[0], row[1])
+def _anchor_of(connection: sqlite3.Connection) -> anchor.Anchor:
+    connection.execute("BEGIN")
+    try:
+        return anchor.of(connection, *segments.head(connection))
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _sound(rows: Iterable[Placed], seq: int, previous: str) -> Iterator[Placed]:
+    for row, worktree in rows:
+        if chain.fault(row, seq + 1, previous) is not None:
+            return
+        yield row, worktree
+        seq, previous = row[chain.SEQ], row[chain.HASH]
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
 
 
 def _make_file(folder: str, path: str) -> None:
     folders.make_private(folder)
     # SQLite gives its journal the mode of the database, so the mode is set before SQLite sees the file.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-def _code(error: sqlite3.Error) -> int:
-    """The primary result code; extended ones keep it in the low byte."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-class translated(contextlib.AbstractContextManager[None]):  # noqa: N801 - used like a function
-    """Turns what SQLite and the system say into StoreError, with the next step."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            _raise(self._path, error)
-        if isinstance(error, UnicodeDecodeError):
-            # SQLite's own messages quote the damaged text that they are about.
-            raise StoreError("store.corrupt", f"the event log is damaged: {self._path}", hint=_BACKUP) from error
-        if isinstance(error, OSError):
-            raise StoreError("store.file", f"the event log cannot be used: {error}") from error
-
-
-_BACKUP = "put a backup in its place"
-_ANSWERS = {
-    sqlite3.SQLITE_BUSY: ("store.busy", "another process holds the event log", "try again when it has ended"),
-    sqlite3.SQLITE_LOCKED: ("store.busy", "another process holds the event log", "try again when it has ended"),
-    sqlite3.SQLITE_FULL: ("store.full", "no space is left for the event log", "make room, then `idumb resume`"),
-    sqlite3.SQLITE_READONLY: ("store.read-only", "the event log cannot be written", "check owner and mode of the file"),
-    sqlite3.SQLITE_CORRUPT: ("store.corrupt", "the event log is damaged", _BACKUP),
-    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is no SQLite database", _BACKUP),
-    sqlite3.SQLITE_CONSTRAINT: ("store.refused", "the event log refused the write", None),
-    sqlite3.SQLITE_IOERR: ("store.io", "the disk failed under the event log", "check the disk, then `idumb resume`"),
-    sqlite3.SQLITE_CANTOPEN: ("store.file", "the event log cannot be opened", "check owner and mode of its folder"),
-}
-
-
-def _raise(path: str, error: sqlite3.Error) -> NoReturn:
-    code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", _BACKUP))
-    raise StoreError(code, f"{message}: {path}: {error}", hint=hint, details={"path": path}) from error
-
-
-def _newer(path: str, known: int) -> StoreError:
-    return StoreError(
-        "store.newer",
-        f"the event log was written by a newer idumb (schema {known}, this one knows {migrations.CURRENT}): {path}",
-        hint="install a newer idumb",
-        details={"path": path, "schema": known, "known": migrations.CURRENT},
-    )
-
-
-def _missing(path: str) -> StoreError:
-    return StoreError(
-        "store.missing",
-        f"the event log is gone or empty, though anchor.json beside it says that there was one: {path}",
-        hint="put a backup of store.db in its place",
-        details={"path": path},
-    )
-
-
-def _older(path: str, seq: int) -> StoreError:
-    return StoreError(
-        "store.older",
-        f"the event log lacks event {seq} as anchor.json beside it knows it: an older or other copy: {path}",
-        hint="put the newest copy of store.db in its place",
-        details={"path": path, "seq": seq},
-    )

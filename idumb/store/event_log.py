@@ -5,35 +5,47 @@ from __future__ import annotations
 import functools
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from idumb.app import ports
 from idumb.domain import canonical
-from idumb.domain.errors import StoreError
+from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.event import GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
-from idumb.store import connection, pages, run_index
-from idumb.store.pages import COLUMNS, Row
-
-_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+from idumb.store import chain, connection, pages, problems, run_index, segments
+from idumb.store.chain import COLUMNS, Row
+from idumb.store.standing import nothing_kept
 
 
 class SqliteEventLog:
     """Implements the port `EventLog`. Nothing is created on disk before the first `append`."""
 
-    def __init__(self, common_dir: str, worktree: str, clock: ports.Clock) -> None:
-        self.database = connection.Database(common_dir)
+    def __init__(
+        self,
+        common_dir: str,
+        worktree: str,
+        clock: ports.Clock,
+        *,
+        kept_refs: Callable[[], bool] = nothing_kept,
+        may_create: Callable[[str], None] | None = None,
+    ) -> None:
+        """`kept_refs` says whether refs/idumb holds anything; `may_create` raises where no log may be begun."""
+        self.database = connection.Database(common_dir, kept_refs, may_create)
         self._worktree = worktree
         self._clock = clock
 
-    def append(self, events: Sequence[NewEvent], *, operation: str, fence: int) -> tuple[Event, ...]:
+    def append(
+        self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
+    ) -> tuple[Event, ...]:
         """One durable transaction. StoreError `store.fence` when `fence` is not this work tree's current one.
 
-        The payloads of what is given back have been through JSON, so they are what a later replay will see.
+        `expected` is the newest event of the run that the caller knows; Refusal `run.moved-on` when there are later
+        ones. The payloads of what is given back have been through JSON, so they are what a later replay will see.
         """
         encoded = [(new, _encoded(new)) for new in events]
         if not encoded:
             return ()
-        rows = self.database.write(functools.partial(self._insert, encoded, operation, fence))
+        rows = self.database.write(functools.partial(self._insert, encoded, operation, fence, expected))
+        self.database.follow([(row, self._worktree) for row in rows])
         return tuple(_events(rows))
 
     def events(
@@ -60,11 +72,15 @@ class SqliteEventLog:
             until=until,
             after=after,
         )
-        for page in pages.pages(self.database, where, limit=limit, newest_first=newest_first):
+        for page in pages.everywhere(self.database, where, limit=limit, newest_first=newest_first):
+            for row in page:
+                why = chain.own_fault(row)
+                if why is not None:
+                    raise problems.corrupt(self.database.path, why)
             yield from _events(page)
 
     def head(self) -> tuple[int, str]:
-        return self.database.read(_head, (0, GENESIS))
+        return self.database.read(segments.head, (0, GENESIS))
 
     def verify(self) -> ChainCheck:
         """Compute every hash again and follow the chain from the first event to the last.
@@ -73,26 +89,34 @@ class SqliteEventLog:
         """
         self.database.read(_require_sound, None)
         previous, count = GENESIS, 0
-        for page in pages.pages(self.database, pages.Where()):
+        for page in pages.everywhere(self.database, pages.Where()):
             for row in page:
-                why = _fault(row, count + 1, previous)
+                why = chain.fault(row, count + 1, previous)
                 if why is not None:
                     return ChainCheck(count, previous, broken_at=count + 1, why=why)
                 previous, count = row[-1], count + 1
-        return ChainCheck(count, previous)
+        return ChainCheck(count, previous, witnessed=min(count, self.database.witnessed()))
 
     def _insert(
-        self, encoded: Sequence[tuple[NewEvent, str]], operation: str, fence: int, db: sqlite3.Connection
+        self,
+        encoded: Sequence[tuple[NewEvent, str]],
+        operation: str,
+        fence: int,
+        expected: int | None,
+        db: sqlite3.Connection,
     ) -> list[Row]:
         _require_fence(db, self._worktree, fence)
-        seq, previous = _head(db)
+        if expected is not None:
+            _require_newest(db, encoded[0][0].run, expected)
+        _require_readable_end(db)
+        seq, previous = segments.head(db)
         at = self._clock.now()
         rows = []
         for new, payload in encoded:
             seq += 1
             previous, row = _row(new, payload, seq, operation, fence, at, previous)
             rows.append(row)
-        db.executemany(_INSERT, rows)
+        db.executemany(segments.INSERT_EVENT, rows)
         for (new, _), row in zip(encoded, rows, strict=True):
             run_index.follow(db, new, row[0], self._worktree)
         return rows
@@ -119,29 +143,34 @@ def _events(rows: Sequence[Row]) -> Iterator[Event]:
     if not rows:
         return
     # One call for the whole page: the decoder's start costs as much as a small payload.
-    try:
-        payloads = json.loads("[" + ",".join([row[6] for row in rows]) + "]")
-    except (ValueError, TypeError) as error:
-        raise StoreError(
-            "store.corrupt",
-            f"a payload among events {rows[0][0]} to {rows[-1][0]} is not readable",
-            hint="idumb audit verify",
-        ) from error
+    payloads = json.loads("[" + ",".join([row[chain.PAYLOAD] for row in rows]) + "]")
     for row, payload in zip(rows, payloads, strict=True):
         seq, operation, run, task, attempt, kind, _, version, fence, at, previous, own = row
         yield Event(seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own)
 
 
-def _head(db: sqlite3.Connection) -> tuple[int, str]:
-    row = db.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").fetchone()
-    return (0, GENESIS) if row is None else (row[0], row[1])
-
-
 def _require_sound(db: sqlite3.Connection) -> None:
     found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found != "ok":
-        raise StoreError(
-            "store.corrupt", f"the event log's file is damaged: {found}", hint="put a backup of store.db in its place"
+        raise problems.corrupt(db.execute("PRAGMA database_list").fetchone()[2], found)
+
+
+def _require_readable_end(db: sqlite3.Connection) -> None:
+    """Nothing is chained to an event that is not as it was written."""
+    last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608
+    why = None if last is None else chain.own_fault(last)
+    if why is not None:
+        raise problems.corrupt(db.execute("PRAGMA database_list").fetchone()[2], why)
+
+
+def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> None:
+    newest = db.execute("SELECT MAX(seq) FROM events WHERE run = ?", (run,)).fetchone()[0]
+    if newest is not None and newest > expected:
+        raise Refusal(
+            "run.moved-on",
+            "Another idumb went on with this run meanwhile.",
+            hint="idumb status shows where it is now",
+            details={"known": expected, "newest": newest},
         )
 
 
@@ -155,23 +184,3 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
             hint="idumb status",
             details={"fence": fence, "current": current},
         )
-
-
-def _fault(row: Row, seq: int, previous: str) -> str | None:
-    """Why a row cannot stand at this place of the chain, or None."""
-    if row[0] != seq:
-        return f"event {seq} is missing"
-    if row[10] != previous:
-        return f"event {seq} is not chained to the event before it"
-    try:
-        own = _hash_of(row)
-    except (AttributeError, TypeError, ValueError):
-        return f"event {seq} is not readable"
-    return None if own == row[11] else f"event {seq} is not what it was when it was written"
-
-
-def _hash_of(row: Row) -> str:
-    return chain_hash(
-        seq=row[0], operation=row[1], run=row[2], task=row[3], attempt=row[4], kind=row[5], payload=row[6],
-        version=row[7], fence=row[8], at=row[9], previous=row[10],
-    )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb.store import schema
 
-STEPS: Mapping[int, Sequence[str]] = {1: schema.VERSION_1}
+STEPS: Mapping[int, Sequence[str]] = {1: schema.VERSION_1, 2: schema.VERSION_2}
 """Version to the statements that lead to it from the one before."""
 
 CURRENT = max(STEPS)
@@ -20,6 +20,16 @@ CURRENT = max(STEPS)
 def version(connection: sqlite3.Connection) -> int:
     """0 for an empty database."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def stand_in(connection: sqlite3.Connection) -> None:
+    """Let a database of an older schema be read as it is: what it lacks is there for this connection, and empty.
+
+    Only a command that writes owns the work tree and may migrate; and on read-only media nobody can.
+    """
+    connection.execute("PRAGMA temp_store = MEMORY")
+    for statement in schema.TEMPORARY:
+        connection.execute(statement)
 
 
 def migrate(connection: sqlite3.Connection) -> None:

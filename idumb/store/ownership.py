@@ -1,4 +1,8 @@
-"""One owner per work tree: an advisory lock that dies with its process, and a fencing token that outlives it."""
+"""One owner per work tree: an advisory lock that dies with its process, and a fencing token that outlives it.
+
+Whoever takes a work tree over raises the token, and replaces the lock file where the owner before cannot be proven
+dead. So an owner that was stopped and goes on later finds out before each effect, and the log refuses its token.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,21 @@ import contextlib
 import functools
 import json
 import os
+import signal
 import sqlite3
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from idumb.app import ports
 from idumb.domain.errors import Refusal, StoreError
-from idumb.store import connection
-from idumb.system import atomic, folders, host
+from idumb.store import connection, owner_card, owner_lock
+from idumb.system import atomic, folders, host, process_tree
 
-if TYPE_CHECKING:
-    import filelock
+# A dead owner's lock can be kept for a moment by a program that it was about to start.
+PATIENCE = 1.0
+ASKED_SECONDS = 10.0
+_GRACE = 2.0
+_LOOKS = 20
 
 
 class FileOwnership:
@@ -28,99 +36,190 @@ class FileOwnership:
         self._clock = clock
         self._folder = os.path.join(database.folder, "worktrees", worktree)
         self._card = os.path.join(self._folder, "owner.json")
-        self._lock: filelock.BaseFileLock | None = None
+        self._request = os.path.join(self._folder, "cancel.json")
+        self._path = os.path.join(self._folder, "owner.lock")
+        self._lock: owner_lock.OwnerLock | None = None
+        self._fence = 0
+        self._lost = False
+        database.guard = self.guard
 
-    def acquire(self, command: str) -> int:
+    def acquire(self, command: str, *, force: bool = False) -> int:
+        """The next token. `force` takes the work tree from an owner that cannot be proven dead."""
         if self._lock is not None:
-            raise _held(self._holder())
+            raise _held(owner_card.read(self._card))
         with connection.translated(self._folder):
             folders.make_private(self._folder)
-            lock = self._locked()
+            lock = self._taken(force=force)
+        self._lost = False
         try:
-            since = self._clock.now()
-            with connection.translated(self._card):
-                _write_card(self._card, command, since)
-            fence = self._database.write(functools.partial(_next_fence, self._worktree, command, since))
+            self._fence = self._announced(lock, command)
         except BaseException:
             lock.release()
             raise
         self._lock = lock
-        return fence
+        return self._fence
 
     def release(self) -> None:
         """Does nothing where this process is not the owner. Never raises: it runs while other errors are on their way.
 
-        The anchor may stay behind and the card may stay, for neither is the truth.
+        The anchor may stay behind and the card may stay, for neither is the truth. An owner that lost the work tree
+        leaves everything to the new one.
         """
         if self._lock is None:
             return
         lock, self._lock = self._lock, None
+        self._lost = self._lost or not lock.holds()
         try:
-            with contextlib.suppress(StoreError, OSError):
-                self._database.set_anchor()
-            with contextlib.suppress(OSError):
-                os.unlink(self._card)
+            if not self._lost:
+                with contextlib.suppress(StoreError, OSError):
+                    self._database.set_anchor()
+                for path in (self._request, self._card):
+                    with contextlib.suppress(OSError):
+                        os.unlink(path)
         finally:
             lock.release()
 
     def check(self, fence: int) -> bool:
-        if self._lock is None:
+        if self._lock is None or not self._lock.holds():
             return False
         return self._database.read(functools.partial(_fence, self._worktree), None) == fence
 
+    def guard(self) -> None:
+        """Two microseconds, so before each effect: Refusal `lock.lost` when another process took the work tree.
+
+        A process that never was its owner passes.
+        """
+        if self._lost or (self._lock is not None and not self._lock.holds()):
+            self._lost = True
+            raise lost()
+
     def holder(self) -> Mapping[str, Any] | None:
-        """Who seems to own the work tree: pid, host, since, command; None when nobody does. Creates nothing.
+        """Who seems to own the work tree: pid, host, since, command, standing; None when nobody does. Creates nothing.
 
         Told from the card and the process table: trying the lock could make a real owner fail.
         """
-        known = self._holder()
-        return known if known and _lives(known) else None
+        return owner_card.holder(self._card)
 
-    def _locked(self) -> filelock.BaseFileLock:
-        import filelock
+    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
+        """Ask the owner to stop; whether it let go of the work tree within ten seconds. A stopped one cannot."""
+        self._leave_request(holder, by)
+        if not self._signal(holder, signal.SIGTERM):
+            return True
+        if holder["standing"] == owner_card.STOPPED:
+            return False
+        for _ in range(int(ASKED_SECONDS * _LOOKS)):
+            if self._let_go(holder):
+                return True
+            host.wait_for_end(holder["pid"], holder.get("started"), 1 / _LOOKS)
+        return self._let_go(holder)
 
-        lock = filelock.FileLock(os.path.join(self._folder, "owner.lock"), timeout=0, mode=0o600, thread_local=False)
-        try:
-            lock.acquire()
-        except filelock.Timeout:
-            raise _held(self._holder()) from None
-        except NotImplementedError as error:
-            raise StoreError("lock.unsupported", f"this file system has no locks: {self._folder}") from error
+    def end(self, holder: Mapping[str, Any]) -> None:
+        """Kill the owner, as pulling the plug would, and everything that it had started."""
+        if self._let_go(holder):
+            return  # its number may be somebody else's by now, and so may what is below it
+        below = process_tree.descendants([holder["pid"]])[1:]
+        started = {pid: host.process_started(pid) for pid in below}
+        self._signal(holder, signal.SIGKILL)
+        host.wait_for_end(holder["pid"], holder.get("started"), _GRACE)
+        # Git takes its locks away when it is asked to end.
+        _send(started, signal.SIGTERM, signal.SIGCONT)
+        process_tree.wait_gone(below, _GRACE)
+        _send(started, signal.SIGKILL)
+
+    def asked(self) -> str | None:
+        """Who asked this owner to stop by `cancel`; None when nobody did."""
+        known = owner_card.read(self._request)
+        return str(known.get("by")) if self._fence and known.get("fence") == self._fence else None
+
+    def _taken(self, *, force: bool) -> owner_lock.OwnerLock:
+        known = owner_card.read(self._card)
+        standing = owner_card.standing(known) if known else owner_card.DEAD
+        if standing == owner_card.ELSEWHERE:
+            return self._taken_from_elsewhere(known, force=force)
+        lock = owner_lock.take(self._path)
+        for _ in range(int(PATIENCE * _LOOKS)):
+            if lock is not None or self._lives():
+                break
+            host.pause(1 / _LOOKS)
+            lock = owner_lock.take(self._path)
+        if lock is not None:
+            return lock
+        known = owner_card.read(self._card)
+        if known and owner_card.standing(known) == owner_card.DEAD:
+            return owner_lock.replace(self._path)
+        raise _held(known)
+
+    def _taken_from_elsewhere(self, known: Mapping[str, Any], *, force: bool) -> owner_lock.OwnerLock:
+        """Locks may not reach from one machine to another, so a free one proves nothing there."""
+        if force:
+            return owner_lock.replace(self._path)
+        # In another container of this machine the lock is the truth.
+        lock = owner_lock.take(self._path) if owner_card.here(known) else None
+        if lock is None:
+            raise elsewhere(known)
         return lock
 
-    def _holder(self) -> Mapping[str, Any]:
+    def _lives(self) -> bool:
+        known = owner_card.read(self._card)
+        return bool(known) and owner_card.standing(known) != owner_card.DEAD
+
+    def _announced(self, lock: owner_lock.OwnerLock, command: str) -> int:
+        """Card, token, and the card with the token: an owner that waits for the database is seen as one."""
+        since = self._clock.now()
+        before = owner_card.read(self._card).get("namespace")
+        with connection.translated(self._card):
+            owner_card.write(self._card, command, since, None, before)
+        fence = self._database.write(functools.partial(_next_fence, self._worktree, command, since, lock))
+        with connection.translated(self._card):
+            owner_card.write(self._card, command, since, fence, before)
+        return fence
+
+    def _leave_request(self, holder: Mapping[str, Any], by: str) -> None:
+        request = {"fence": holder.get("fence"), "by": by, "at": self._clock.now()}
+        with connection.translated(self._request):
+            atomic.write(self._request, json.dumps(request).encode() + b"\n", durable=False, mode=0o600)
+
+    def _signal(self, holder: Mapping[str, Any], number: int) -> bool:
+        """Whether the owner still lives; only a process that holds the lock is ever signalled."""
+        if self._let_go(holder):
+            return False
         try:
-            with open(self._card, encoding="utf-8") as stream:
-                known = json.load(stream)
-        except (OSError, ValueError):
-            return {}
-        return known if isinstance(known, dict) else {}
+            return host.signal_process(holder["pid"], holder.get("started"), number)
+        except PermissionError:
+            raise Refusal(
+                "cancel.not-allowed",
+                f"process {holder['pid']} belongs to another user, so it cannot be stopped from here",
+                hint="idumb cancel, as that user",
+            ) from None
+
+    def _let_go(self, holder: Mapping[str, Any]) -> bool:
+        """Whether the owner on the card has ended, or no longer has the lock."""
+        known = owner_card.read(self._card)
+        if (known.get("pid"), known.get("started"), known.get("since")) != (
+            holder["pid"],
+            holder.get("started"),
+            holder.get("since"),
+        ):
+            return True
+        if not host.process_is(holder["pid"], holder.get("started")):
+            return True
+        lock = owner_lock.take(self._path)
+        if lock is not None:
+            lock.release()
+        return lock is not None
 
 
-def _lives(card: Mapping[str, Any]) -> bool:
-    if card.get("host") != host.name():
-        return True
-    if card.get("boot") != host.boot_id():
-        return False
-    pid = card.get("pid")
-    return isinstance(pid, int) and host.process_alive(pid) and card.get("started") == host.process_started(pid)
+def _send(started: Mapping[int, int | None], *numbers: int) -> None:
+    for number in numbers:
+        for pid, since in started.items():
+            with contextlib.suppress(PermissionError):
+                host.signal_process(pid, since, number)
 
 
-def _write_card(path: str, command: str, since: str) -> None:
-    pid = os.getpid()
-    card = {
-        "pid": pid,
-        "started": host.process_started(pid),
-        "boot": host.boot_id(),
-        "host": host.name(),
-        "command": command,
-        "since": since,
-    }
-    # Not durable: after a power cut there is no holder to tell about.
-    atomic.write(path, json.dumps(card, sort_keys=True).encode() + b"\n", durable=False, mode=0o600)
-
-
-def _next_fence(worktree: str, command: str, since: str, db: sqlite3.Connection) -> int:
+def _next_fence(worktree: str, command: str, since: str, lock: owner_lock.OwnerLock, db: sqlite3.Connection) -> int:
+    """Looked at inside the transaction, so that of two that take over only the later one gets a token that lasts."""
+    if not lock.holds():
+        raise lost()
     fence = (_fence(worktree, db) or 0) + 1
     db.execute(
         "INSERT INTO owners (worktree, fence, command, since) VALUES (?, ?, ?, ?)"
@@ -136,15 +235,39 @@ def _fence(worktree: str, db: sqlite3.Connection) -> int | None:
     return None if row is None else int(row[0])
 
 
+def lost() -> Refusal:
+    return Refusal(
+        "lock.lost",
+        "This process owns the work tree no longer: another one took it over, or its lock file was removed."
+        " Nothing more is written here.",
+        hint="idumb doctor shows who holds it, and whether anything has to be mended",
+    )
+
+
+def _words(holder: Mapping[str, Any]) -> str:
+    named = {name: holder.get(name, "?") for name in ("pid", "host", "since", "command")}
+    return "process {pid} on {host}, since {since}: {command}".format(**named)
+
+
 def _held(holder: Mapping[str, Any]) -> Refusal:
-    who = "another idumb"
-    if holder:
-        who = "process {pid} on {host}, since {since}: {command}".format(
-            **{name: holder.get(name, "?") for name in ("pid", "host", "since", "command")}
-        )
+    stopped = bool(holder) and owner_card.standing(holder) == owner_card.STOPPED
     return Refusal(
         "lock.held",
-        f"this work tree is in use by {who}",
-        hint="wait for it to end; `idumb status` shows what it does",
+        f"this work tree is in use by {_words(holder) if holder else 'another idumb'}"
+        f"{', which is stopped' if stopped else ''}",
+        hint="idumb cancel --force ends it; idumb resume then goes on"
+        if stopped
+        else "wait for it to end (`idumb status` shows where it is), or stop it: idumb cancel",
+        details=holder,
+    )
+
+
+def elsewhere(holder: Mapping[str, Any]) -> Refusal:
+    """Locks and processes of another machine cannot be seen from here, so a person has to look."""
+    return Refusal(
+        "lock.elsewhere",
+        f"this work tree is in use by {_words(holder)}; from here nobody can tell whether that process still lives",
+        hint=f"look on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} runs;"
+        " when it has ended for good: idumb cancel --force",
         details=holder,
     )

@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.store import connection
+from idumb.store import chain, connection, problems, segments
+from idumb.store.chain import COLUMNS, Row
 
 PAGE = 500
-COLUMNS = "seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, hash"
 _LAST = 2**63 - 1
 _WIDE = frozenset({"kind", "operation"})
-
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +22,57 @@ class Where:
     since: str | None = None
     until: str | None = None
     after: int = 0
+
+
+def everywhere(
+    database: connection.Database, where: Where, *, limit: int | None = None, newest_first: bool = False
+) -> Iterator[list[Row]]:
+    """`pages`, going on in the segments as if the rows had never left the table."""
+    left = _LAST if limit is None else limit
+    begun = database.read(segments.archived, 0)
+    edge = _LAST
+    parts = [_archived(database, where, newest_first=newest_first), None]
+    for part in reversed(parts) if newest_first else parts:
+        found = pages(database, where, limit=left, newest_first=newest_first) if part is None else part
+        for page in found:
+            # Rows that were archived meanwhile come again when the newest are read first.
+            kept = [row for row in page if row[chain.SEQ] < edge] if newest_first else page
+            yield kept[:left]
+            edge = kept[-1][chain.SEQ] if kept else edge
+            left -= len(kept)
+            if left <= 0:
+                return
+    if not newest_first and database.read(segments.archived, 0) != begun:
+        raise problems.moved(database.path)
+
+
+def _archived(database: connection.Database, where: Where, *, newest_first: bool) -> Iterator[list[Row]]:
+    """Fitting rows of each segment that may have any; nothing is opened before it is asked for."""
+    listed: tuple[segments.Segment, ...] = database.read(segments.listed, ())
+    if not listed or where.after >= listed[-1].last or _began_later(database, where, listed[-1].last):
+        return
+    for segment in reversed(listed) if newest_first else listed:
+        if segment.last > where.after and where.equal.get("kind", "") in ("", *segment.kinds.split()):
+            page = [row for row in segments.rows(database.folder, segment) if _fits(row, where)]
+            if page:
+                yield page[::-1] if newest_first else page
+
+
+def _began_later(database: connection.Database, where: Where, archived: int) -> bool:
+    """Whether the run that is asked for began after everything that was archived."""
+    run = where.equal.get("run")
+    found = rows(database, "SELECT started_seq FROM runs WHERE id = ?", [run]) if run is not None else []
+    return bool(found) and found[0][0] > archived
+
+
+def _fits(row: Row, where: Where) -> bool:
+    at = row[chain.AT]
+    return (
+        row[chain.SEQ] > where.after
+        and (where.since is None or at >= where.since)
+        and (where.until is None or at <= where.until)
+        and all(row[chain.PLACE[column]] == value for column, value in where.equal.items())
+    )
 
 
 def pages(

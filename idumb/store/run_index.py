@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping
 
 from idumb.domain import run
 from idumb.domain.event import NewEvent
-from idumb.store import connection
+from idumb.store import chain, connection
+from idumb.store.chain import Row
 from idumb.store.pages import rows
 
 _STATES: Mapping[str, str] = {
@@ -32,10 +34,11 @@ class SqliteRunIndex:
         found = rows(self._database, query, [phase, self._worktree])
         return found[0][0] if found else None
 
-    def count(self, phase: str) -> int:
-        """Runs of a phase in all work trees of the repository: they share the log, and so the numbers of runs."""
-        found = rows(self._database, "SELECT COUNT(*) FROM runs WHERE phase = ?", [phase])
-        return found[0][0] if found else 0
+    def last_number(self, phase: str) -> int:
+        """Each work tree counts for itself: what two of them start at once must not get the same number and id."""
+        query = "SELECT MAX(number) FROM runs WHERE phase = ? AND worktree = ?"
+        found = rows(self._database, query, [phase, self._worktree])
+        return (found[0][0] or 0) if found else 0
 
     def phases(self) -> tuple[str, ...]:
         """Phases that were run in this work tree, in the order of their first run."""
@@ -52,3 +55,9 @@ def follow(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> No
         )
     elif new.kind in _STATES:
         db.execute("UPDATE runs SET state = ? WHERE id = ?", (_STATES[new.kind], new.run))
+
+
+def follow_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
+    """`follow` for an event that was written before."""
+    payload = json.loads(row[chain.PAYLOAD]) if row[chain.KIND] == "run.started" else {}
+    follow(db, NewEvent(row[chain.KIND], payload, run=row[chain.RUN]), row[chain.SEQ], worktree)

@@ -1,6 +1,7 @@
 """The tables of each schema version as SQL. A version that was released is never edited: a new one is added.
 
-`events` is the truth; `runs` finds runs without replaying them; `owners` holds the fencing token of each work tree.
+`events` is the truth; `runs` finds runs without replaying them; `owners` holds the fencing token of each work tree;
+`segments` lists the files that older events were moved to.
 The triggers keep the log append-only against any program that comes with an ordinary connection.
 """
 
@@ -79,3 +80,72 @@ VERSION_1 = (
     END
     """,
 )
+
+VERSION_2 = (
+    """
+    CREATE TABLE segments (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        first_seq INTEGER NOT NULL,
+        last_seq INTEGER NOT NULL,
+        previous TEXT NOT NULL,
+        head TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        at TEXT NOT NULL,
+        kinds TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TRIGGER segments_follow_each_other BEFORE INSERT ON segments
+    WHEN NEW.number IS NOT (SELECT COALESCE(MAX(number), 0) + 1 FROM segments)
+        OR NEW.first_seq IS NOT (SELECT COALESCE(MAX(last_seq), 0) + 1 FROM segments)
+        OR NEW.last_seq < NEW.first_seq
+        OR NEW.previous IS NOT COALESCE(
+            (SELECT head FROM segments ORDER BY number DESC LIMIT 1),
+            '0000000000000000000000000000000000000000000000000000000000000000'
+        )
+    BEGIN
+        SELECT RAISE(ABORT, 'segments follow each other, each chained to the last one');
+    END
+    """,
+    """
+    CREATE TRIGGER segments_never_change BEFORE UPDATE ON segments
+    BEGIN
+        SELECT RAISE(ABORT, 'segments are never changed');
+    END
+    """,
+    """
+    CREATE TRIGGER segments_never_go BEFORE DELETE ON segments
+    BEGIN
+        SELECT RAISE(ABORT, 'segments are never deleted');
+    END
+    """,
+    "DROP TRIGGER events_grow_at_the_end",
+    """
+    CREATE TRIGGER events_grow_at_the_end BEFORE INSERT ON events
+    WHEN NEW.seq IS NOT COALESCE(
+            (SELECT MAX(seq) FROM events),
+            (SELECT MAX(last_seq) FROM segments),
+            0
+        ) + 1
+        OR NEW.previous IS NOT COALESCE(
+            (SELECT hash FROM events ORDER BY seq DESC LIMIT 1),
+            (SELECT head FROM segments ORDER BY number DESC LIMIT 1),
+            '0000000000000000000000000000000000000000000000000000000000000000'
+        )
+    BEGIN
+        SELECT RAISE(ABORT, 'events are appended, each chained to the last one');
+    END
+    """,
+    "DROP TRIGGER events_never_go",
+    """
+    CREATE TRIGGER events_never_go BEFORE DELETE ON events
+    WHEN OLD.seq > COALESCE((SELECT MAX(last_seq) FROM segments), 0)
+    BEGIN
+        SELECT RAISE(ABORT, 'events are never deleted before they are in a segment');
+    END
+    """,
+)
+
+TEMPORARY = (VERSION_2[0].replace("CREATE TABLE", "CREATE TEMPORARY TABLE"),)
+"""Tables that readers need and version 1 lacks. There is nothing in them."""

@@ -1,13 +1,14 @@
 """What `idumb status` and `next` show, kept as JSON so that they open neither the database nor a plan.
 
 A view is handed out only while everything it was made from is provably the same; whatever is in doubt counts as
-stale. Nothing here may import more than os and json: these commands are measured against an empty program.
+stale. Nothing here may import more than os, json and zlib: these commands are measured against an empty program.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 
 from idumb.system import atomic, clock, folders
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-SCHEMA = 1
+SCHEMA = 3
 NAME = "status.json"
 _JOURNAL = "-journal"
 _COUNTER = slice(24, 28)  # SQLite's file change counter: every commit outside write-ahead mode increases it
@@ -32,7 +33,7 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
     try:
         # The view first, the signature after: a view cannot know of a commit that comes later.
         with open(os.path.join(folder, NAME), "rb") as stream:
-            known = json.loads(stream.read())
+            known = json.loads(_checked(stream.read()))
         if known["schema"] != SCHEMA or known["root"] != root:
             return None
         seen = known["seen"]
@@ -44,6 +45,14 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
         return view
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _checked(data: bytes) -> bytes:
+    """What follows the checksum in the first line; ValueError where it does not fit."""
+    checksum, _, body = data.partition(b"\n")
+    if int(checksum, 16) != zlib.crc32(body):
+        raise ValueError
+    return body
 
 
 def observe(folder: str, root: str, inputs: Sequence[str]) -> dict[str, Any]:
@@ -65,7 +74,8 @@ def write(
     observed = observe(folder, root, inputs) if seen is None else seen
     text = json.dumps({"schema": SCHEMA, "root": root, "seen": observed, "view": view}, separators=(",", ":"))
     folders.make_private(folder)
-    atomic.write(os.path.join(folder, NAME), text.encode("ascii"), durable=False, mode=0o600)
+    body = text.encode("ascii")
+    atomic.write(os.path.join(folder, NAME), b"%08x\n" % zlib.crc32(body) + body, durable=False, mode=0o600)
 
 
 def store_signature(path: str) -> list[int] | bool | None:

@@ -1,0 +1,222 @@
+"""A copy of the event log in the user's state directory: one line an event, only ever appended to.
+
+It is made from the database and follows it, so it may lag behind and never runs ahead. A database that is gone,
+older or damaged shows against it and can be made anew from it. What happens in the repository's own folder cannot
+reach it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from idumb.domain.event import GENESIS
+from idumb.store import chain, consent
+from idumb.store.chain import Row
+from idumb.system import atomic, host, state_dir
+
+NAME = "events.jsonl"
+_TAIL = 64 * 1024
+_TRIES = 40
+_LOOK = 0.005  # seconds between two tries
+
+Placed = tuple[Row, str | None]
+"""A row and the work tree it was written from."""
+
+
+class AnchoredCopy:
+    """The copy that belongs to the repository of `common_dir`; a moved or copied repository begins another."""
+
+    def __init__(self, common_dir: str) -> None:
+        self._parts = ("events", consent.repository_id(common_dir))
+        self.folder = os.path.join(state_dir.path(), *self._parts)
+        self.path = os.path.join(self.folder, NAME)
+        self._known: tuple[tuple[int, int, int], tuple[int, str]] | None = None
+
+    def problem(self) -> str | None:
+        """Why somebody else could have written it, or None."""
+        return state_dir.problem(*self._parts) or state_dir.unsafe(self.path)
+
+    def tail(self) -> tuple[int, str] | None:
+        """(sequence number, hash) of the last event it knows; None where there is no copy or none that can be used."""
+        try:
+            with self._opened(os.O_RDONLY) as descriptor:
+                return self._tail(descriptor)[0]
+        except OSError:
+            return None
+
+    def lines(self) -> Iterator[Placed]:
+        """Every event that is readable, in order; damaged lines are left out."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError:
+            return
+        with open(descriptor, "rb") as stream:
+            for text in stream:
+                placed = chain.row_of(text)
+                if placed is not None:
+                    yield placed
+
+    def hash_at(self, seq: int) -> str | None:
+        """GENESIS for 0, None where it does not know that event."""
+        if seq == 0:
+            return GENESIS
+        return next((row[chain.HASH] for row, _ in self.lines() if row[chain.SEQ] == seq), None)
+
+    def follow(self, rows: Sequence[Placed], missed: Callable[[int, str], Iterable[Placed] | None]) -> bool:
+        """Append what was just written to the log; whether the copy has it now.
+
+        `missed(seq, hash)` are the events after one that the copy ends with, None where the log does not know it.
+        Raises OSError; then nothing is half-written but what the next call cuts off.
+        """
+        state_dir.prepare(*self._parts)
+        with self._opened(os.O_RDWR | os.O_CREAT) as descriptor:
+            _lock(descriptor)
+            last, end, whole = self._tail(descriptor)
+            if not whole:
+                return False
+            seq, head = last or (0, GENESIS)
+            wanted: Iterable[Placed] | None = rows
+            if not rows or rows[0][0][chain.PREVIOUS] != head:
+                wanted = () if rows and rows[-1][0][chain.SEQ] <= seq else missed(seq, head)
+            if wanted is None:
+                return False
+            self._append(descriptor, end, wanted)
+            return True
+
+    def sync(self) -> None:
+        """Force it to disk. Raises OSError."""
+        with self._opened(os.O_RDONLY) as descriptor:
+            atomic.sync(descriptor)
+        atomic.sync_folder(self.folder)
+
+    def set_aside(self) -> str:
+        """Take it out of the way under a name of its own, which is given back."""
+        return set_aside(self.path, "kept")
+
+    def damaged(self) -> int:
+        """How many lines cannot be read, the half-written last one left out."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError:
+            return 0
+        with open(descriptor, "rb") as stream:
+            return sum(1 for text in stream if text.endswith(b"\n") and chain.row_of(text) is None)
+
+    @contextlib.contextmanager
+    def _opened(self, flags: int) -> Iterator[int]:
+        descriptor = os.open(self.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _tail(self, descriptor: int) -> tuple[tuple[int, str] | None, int, bool]:
+        """(last event, where it ends, whether the last whole line is that event)."""
+        found = os.fstat(descriptor)
+        state = _state(found)
+        if self._known is not None and self._known[0] == state:
+            return self._known[1], found.st_size, True
+        end, text = _last_line(descriptor, found.st_size)
+        if not text:
+            # Bytes without any line end are no half-written line that may be cut off: who knows what they were.
+            return None, 0, not found.st_size
+        placed = chain.row_of(text)
+        if placed is None:
+            return self._last_readable(), end, False
+        last = (placed[0][chain.SEQ], placed[0][chain.HASH])
+        if end == found.st_size:
+            self._known = state, last
+        return last, end, True
+
+    def _last_readable(self) -> tuple[int, str] | None:
+        last = None
+        for row, _ in self.lines():
+            last = (row[chain.SEQ], row[chain.HASH])
+        return last
+
+    def _append(self, descriptor: int, end: int, rows: Iterable[Placed]) -> None:
+        if os.fstat(descriptor).st_size != end:
+            os.ftruncate(descriptor, end)
+        self._known = None
+        last: tuple[int, str] | None = None
+        try:
+            for text, row in _blocks(rows):
+                end += _write_all(descriptor, text, end)
+                last = (row[chain.SEQ], row[chain.HASH])
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, end)
+            raise
+        if last is not None:
+            self._known = _state(os.fstat(descriptor)), last
+
+
+def set_aside(path: str, word: str) -> str:
+    """Rename a file to the first free `NAME.WORD-N` beside it; that path. Nothing is ever overwritten."""
+    for number in range(1, 1_000_000):
+        place = f"{path}.{word}-{number}"
+        try:
+            # The name is taken first, for a rename replaces what is there.
+            os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        except FileExistsError:
+            continue
+        os.rename(path, place)
+        return place
+    raise FileExistsError(path)
+
+
+def _lock(descriptor: int) -> None:
+    """Raises OSError while another process has it: one that is stopped must not stop every other one with it."""
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not left:
+                raise
+            host.pause(_LOOK)
+        else:
+            return
+
+
+def _state(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _blocks(rows: Iterable[Placed]) -> Iterator[tuple[bytes, Row]]:
+    """Lines joined to blocks of some size, each with its last row."""
+    block: list[bytes] = []
+    size, row = 0, None
+    for row, worktree in rows:
+        block.append(chain.line(row, worktree))
+        size += len(block[-1])
+        if size > _TAIL:
+            yield b"".join(block), row
+            block, size = [], 0
+    if block and row is not None:
+        yield b"".join(block), row
+
+
+def _write_all(descriptor: int, text: bytes, at: int) -> int:
+    rest, place = memoryview(text), at
+    while rest:
+        written = os.pwrite(descriptor, rest, place)
+        rest, place = rest[written:], place + written
+    return len(text)
+
+
+def _last_line(descriptor: int, size: int) -> tuple[int, bytes]:
+    """(offset after the last whole line, that line); a rest without a line end is left out."""
+    length = _TAIL
+    while True:
+        start = max(0, size - length)
+        text = os.pread(descriptor, size - start, start)
+        end = text.rfind(b"\n") + 1
+        before = text.rfind(b"\n", 0, max(0, end - 1)) + 1
+        if end and (before or not start):
+            return start + end, text[before:end]
+        if not start:
+            return 0, b""
+        length *= 4

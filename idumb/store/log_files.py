@@ -1,0 +1,151 @@
+"""Files beside the database: backups of the whole log, and segments that older events are moved to."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import takewhile
+from typing import Any
+
+from idumb.app import ports
+from idumb.domain.errors import Refusal, StoreError
+from idumb.domain.event import GENESIS, ChainCheck
+from idumb.store import chain, connection, making, problems, salvage, segments
+from idumb.store.anchored_copy import Placed
+from idumb.system import atomic, folders
+
+SIZE = 5000
+"""Events in a segment, at most: one is unpacked as a whole when something in it is asked for."""
+
+
+class SqliteLogFiles:
+    """Implements the port `LogFiles` on the database of a log."""
+
+    def __init__(self, database: connection.Database, clock: ports.Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def back_up(self, path: str) -> tuple[int, str]:
+        """All events, those in segments too, as a database of its own; the last one's number and hash.
+
+        Refusal `backup.exists` where the name is taken. Forced to disk when it returns.
+        """
+        if os.path.lexists(path):
+            raise Refusal("backup.exists", f"{path} is there already.", hint="choose another name")
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            raise Refusal("backup.no-folder", f"There is no folder {folder}.", hint=f"mkdir -p {shlex.quote(folder)}")
+        part = f"{path}.{os.getpid()}.part"
+        with connection.translated(path):
+            try:
+                head = making.make(part, self._fill)
+                _put(part, path)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part)
+            atomic.sync_folder(folder)
+        return head
+
+    def check_backup(self, path: str) -> tuple[ChainCheck, bool]:
+        """Every hash again, and whether the log of this repository has the same history so far."""
+        if not os.path.isfile(path):
+            raise Refusal("backup.missing", f"There is no file {path}.", hint="idumb backup FILE writes one")
+        damaged = salvage.Damaged(path)
+        try:
+            why = damaged.problem()
+            if why is not None:
+                hint = "it is no backup, or a damaged one; idumb backup FILE writes another one"
+                raise StoreError("store.corrupt", f"{path} cannot be read as a backup: {why}", hint=hint)
+            found = _walked(damaged)
+        finally:
+            damaged.close()
+        known = self._database.read(lambda db: segments.hash_at(db, found.count), None)
+        return found, known == found.head
+
+    def listed(self) -> Sequence[Mapping[str, Any]]:
+        none: tuple[segments.Segment, ...] = ()
+        return [asdict(segment) for segment in self._database.read(segments.listed, none)]
+
+    def starts(self) -> Sequence[tuple[str, str, str, int]]:
+        """(run, phase, work tree, first event) of every run of the repository, the oldest first."""
+        query = "SELECT id, phase, worktree, started_seq FROM runs ORDER BY started_seq"
+        none: list[tuple[str, str, str, int]] = []
+        return self._database.read(lambda db: db.execute(query).fetchall(), none)
+
+    def archive(self, last: int) -> Sequence[Mapping[str, Any]]:
+        """Move the events up to number `last` into segments; the new ones.
+
+        A segment is on disk and was read back before its events leave the table.
+        """
+        made = []
+        with connection.translated(self._database.path):
+            while (first := self._database.read(segments.archived, 0) + 1) <= last:
+                made.append(self._moved(first, min(last, first + SIZE - 1)))
+            with contextlib.suppress(sqlite3.Error):
+                self._database.read(lambda db: db.execute("VACUUM"), None)
+        return [asdict(segment) for segment in made]
+
+    def _moved(self, first: int, last: int) -> segments.Segment:
+        listed = self.listed()
+        head = listed[-1]["head"] if listed else GENESIS
+        name = f"{len(listed) + 1:06d}-{last}{segments.ENDING}"
+        folder = os.path.join(self._database.folder, segments.FOLDER)
+        folders.make_private(folder)
+        events = takewhile(lambda placed: placed[0][chain.SEQ] <= last, self._database.placed(after=first - 1))
+        atomic.write(os.path.join(folder, name), _packed(events), mode=0o600)
+        found = segments.measured(self._database.folder, name, first - 1, head)
+        if found is None or found.last != last:
+            raise problems.corrupt(os.path.join(folder, name), "what was written is not what is read")
+        self._database.write(lambda db: _drop(db, found))
+        return found
+
+    def _fill(self, database: sqlite3.Connection) -> None:
+        making.insert(database, self._database.placed(), "main")
+        owners: list[tuple[str, int]] = self._database.read(
+            lambda db: db.execute("SELECT worktree, fence FROM owners").fetchall(), []
+        )
+        highest = max((fence for _, fence in owners), default=0)
+        making.fence_off(database, [name for name, _ in owners], highest, "idumb backup")
+
+
+def _put(part: str, path: str) -> None:
+    """Not by a rename alone: a file that came to this name meanwhile stays. FileExistsError then."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A disk for backups may know no second names; then the name is taken first.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        os.rename(part, path)
+
+
+def _drop(db: sqlite3.Connection, segment: segments.Segment) -> None:
+    segments.register(db, segment)
+    db.execute("DELETE FROM events WHERE seq <= ?", (segment.last,))
+
+
+def _packed(events: Iterable[Placed]) -> bytes:
+    import gzip
+
+    # No time and no name in it: the same events make the same bytes.
+    packed = io.BytesIO()
+    with gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as stream:
+        stream.writelines(chain.line(row, worktree) for row, worktree in events)
+    return packed.getvalue()
+
+
+def _walked(damaged: salvage.Damaged) -> ChainCheck:
+    count, head, last = 0, GENESIS, damaged.last()
+    while count < last:
+        found = damaged.at(count + 1)
+        why = f"event {count + 1} is not what it was" if found is None else chain.fault(found[0], count + 1, head)
+        if found is None or why is not None:
+            return ChainCheck(count, head, broken_at=count + 1, why=str(why))
+        count, head = count + 1, found[0][chain.HASH]
+    return ChainCheck(count, head)

@@ -1,0 +1,16 @@
+"""No log is begun where locks and forced writes may not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from idumb.domain import file_system
+from idumb.store import problems
+from idumb.system import file_systems
+
+
+def refuse(folder: str, allowed: Callable[[], bool], kind_of: Callable[[str], str] = file_systems.kind_of) -> None:
+    """StoreError `store.network` where `folder` is, or would be, on a network file system and that is not `allowed`."""
+    kind = kind_of(folder)
+    if file_system.is_network(kind) and not allowed():
+        raise problems.network(folder, kind)

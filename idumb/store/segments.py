@@ -1,0 +1,156 @@
+"""Older events in files: `archive/NNNNNN-LAST.jsonl.gz`, one line an event, listed in the table `segments`.
+
+Rows leave the table of events only after their segment was forced to disk, read back and followed link by link.
+Readers go through the files as if the rows were still there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+
+from idumb.domain.errors import StoreError
+from idumb.domain.event import GENESIS
+from idumb.store import chain
+from idumb.store.chain import Row
+
+FOLDER = "archive"
+ENDING = ".jsonl.gz"
+INSERT_EVENT = f"INSERT INTO events ({chain.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+
+_COLUMNS = "number, name, first_seq, last_seq, previous, head, sha256, at, kinds"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`first` to `last` are sequence numbers, `previous` the hash before them, `head` that of the last of them.
+
+    `kinds` are those of the events in it, with blanks between: who asks for another kind need not open the file.
+    """
+
+    number: int
+    name: str
+    first: int
+    last: int
+    previous: str
+    head: str
+    sha256: str
+    at: str
+    kinds: str
+
+
+def listed(connection: sqlite3.Connection) -> tuple[Segment, ...]:
+    query = f"SELECT {_COLUMNS} FROM segments ORDER BY number"  # noqa: S608
+    return tuple(Segment(*row) for row in connection.execute(query))
+
+
+def archived(connection: sqlite3.Connection) -> int:
+    """The newest event that is in a segment; 0 where there is none."""
+    found = connection.execute("SELECT MAX(last_seq) FROM segments").fetchone()[0]
+    return 0 if found is None else int(found)
+
+
+def head(connection: sqlite3.Connection) -> tuple[int, str]:
+    """(last sequence number, its hash) of the whole log; (0, GENESIS) when it is empty."""
+    row = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+    if row is None:
+        row = connection.execute("SELECT last_seq, head FROM segments ORDER BY number DESC LIMIT 1").fetchone()
+    return (0, GENESIS) if row is None else (int(row[0]), str(row[1]))
+
+
+def hash_at(connection: sqlite3.Connection, seq: int) -> str | None:
+    """None for events that are not there, or inside a segment where only a reader of the file could tell."""
+    query = "SELECT hash FROM events WHERE seq = ? UNION ALL SELECT head FROM segments WHERE last_seq = ? LIMIT 1"
+    row = connection.execute(query, (seq, seq)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def rows(folder: str, segment: Segment) -> Iterator[Row]:
+    """Its events in order, each checked; `folder` is `<common dir>/idumb`. Raises StoreError `store.segment`."""
+    return (row for row, _ in placed(folder, segment))
+
+
+def placed(folder: str, segment: Segment) -> Iterator[tuple[Row, str | None]]:
+    """`rows` with the work tree that each was written from."""
+    seq, previous = segment.first, segment.previous
+    for text in _lines(folder, segment):
+        found = chain.row_of(text)
+        if found is None or chain.fault(found[0], seq, previous) is not None:
+            raise _damaged(folder, segment, f"event {seq} is not readable")
+        yield found
+        seq, previous = seq + 1, found[0][chain.HASH]
+    if (seq - 1, previous) != (segment.last, segment.head):
+        raise _damaged(folder, segment, f"event {seq} is missing")
+
+
+def readable(path: str) -> Iterator[tuple[Row, str | None]]:
+    """Every event of a file that can be read, chained or not; ends where the file is damaged."""
+    try:
+        for text in _unpacked(path):
+            found = chain.row_of(text)
+            if found is not None:
+                yield found
+    except _UNREADABLE:
+        return
+
+
+def measured(folder: str, name: str, last: int, head: str) -> Segment | None:
+    """What the table should say of a file that follows event `last`; None where the file is not whole."""
+    seq, previous, at, number = last, head, "", int(name[:6]) if name[:6].isdigit() else 0
+    kinds: set[str] = set()
+    path = os.path.join(folder, FOLDER, name)
+    try:
+        for text in _unpacked(path):
+            found = chain.row_of(text)
+            if found is None or chain.fault(found[0], seq + 1, previous) is not None:
+                return None
+            seq, previous, at = seq + 1, found[0][chain.HASH], found[0][chain.AT]
+            kinds.add(found[0][chain.KIND])
+    except _UNREADABLE:
+        return None
+    if seq == last:
+        return None
+    return Segment(number, name, last + 1, seq, head, previous, digest(path), at, " ".join(sorted(kinds)))
+
+
+def register(connection: sqlite3.Connection, segment: Segment) -> None:
+    """List a segment; from then on the rows in it may go. The triggers refuse one that does not follow the last."""
+    connection.execute(f"INSERT INTO segments ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(segment))  # noqa: S608
+
+
+def digest(path: str) -> str:
+    import hashlib
+
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+_UNREADABLE = (OSError, EOFError, zlib.error)
+
+
+def _lines(folder: str, segment: Segment) -> Iterator[bytes]:
+    try:
+        yield from _unpacked(os.path.join(folder, FOLDER, segment.name))
+    except _UNREADABLE as error:
+        raise _damaged(folder, segment, str(error)) from error
+
+
+def _unpacked(path: str) -> Iterator[bytes]:
+    import gzip
+
+    with gzip.open(path, "rb") as stream:
+        yield from stream
+
+
+def _damaged(folder: str, segment: Segment, why: str) -> StoreError:
+    path = os.path.join(folder, FOLDER, segment.name)
+    return StoreError(
+        "store.segment",
+        f"the archive of events {segment.first} to {segment.last} is damaged: {path}: {why}",
+        hint="idumb doctor --mend",
+        details={"path": path, "first": segment.first, "last": segment.last},
+    )

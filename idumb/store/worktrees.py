@@ -1,0 +1,53 @@
+"""The work trees of a repository that idumb was used in, and the right to write in all of them at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from idumb.domain.errors import Refusal
+from idumb.store import owner_card, owner_lock
+from idumb.system import folders
+
+
+def names(folder: str) -> list[str]:
+    """`folder` is `<common dir>/idumb`."""
+    place = os.path.join(folder, "worktrees")
+    return sorted(os.listdir(place)) if os.path.isdir(place) else []
+
+
+def cards(folder: str) -> Iterator[tuple[str, owner_card.Card]]:
+    """(path, card) of every owner that left one, dead or alive."""
+    for name in names(folder):
+        path = os.path.join(folder, "worktrees", name, "owner.json")
+        card = owner_card.read(path)
+        if card:
+            yield path, card
+
+
+@contextlib.contextmanager
+def held(folder: str, also: str | None = None) -> Iterator[None]:
+    """Their locks; Refusal `lock.held` where one has an owner. `also` is one that may have no folder yet."""
+    if also is not None:
+        folders.make_private(os.path.join(folder, "worktrees", also))
+    with contextlib.ExitStack() as stack:
+        for name in names(folder):
+            stack.callback(_taken(os.path.join(folder, "worktrees", name)).release)
+        yield
+
+
+def _taken(folder: str) -> owner_lock.OwnerLock:
+    """Of an owner on another machine the lock tells nothing, so its card counts too."""
+    card = owner_card.read(os.path.join(folder, "owner.json"))
+    alive = bool(card) and owner_card.standing(card) != owner_card.DEAD
+    lock = None if alive else owner_lock.take(os.path.join(folder, "owner.lock"))
+    if lock is None:
+        raise Refusal(
+            "lock.held",
+            f"work tree {os.path.basename(folder)} is in use by process {card.get('pid', '?')} on"
+            f" {card.get('host', '?')}, since {card.get('since', '?')}: {card.get('command', '?')}",
+            hint="wait for it to end, or stop it: idumb cancel",
+            details=card,
+        )
+    return lock
