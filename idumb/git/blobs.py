@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pygit2
 
 from idumb.domain import errors
-from idumb.git import tree_objects
+from idumb.git import program, tree_objects
 from idumb.git.writer import Writer
 
 LARGE = 32 << 20
@@ -66,8 +67,7 @@ def _put_once(writer: Writer, path: str) -> Stored | None:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
             return None
-        if before.st_size > TOO_LARGE:
-            raise _too_large(path, before.st_size)
+        require_size(path, before.st_size)
         oid = _put_open(writer, descriptor, before.st_size)
         after = os.fstat(descriptor)
     finally:
@@ -75,8 +75,10 @@ def _put_once(writer: Writer, path: str) -> Stored | None:
     return Stored(git_mode(before.st_mode), oid, before, steady=_same(before, after))
 
 
-def _too_large(path: str, size: int) -> errors.Refusal:
-    return errors.Refusal(
+def require_size(path: str, size: int) -> None:
+    if size <= TOO_LARGE:
+        return
+    raise errors.Refusal(
         "git.file-too-large",
         f"{path} has {size >> 20} MiB; idumb saves files of up to {TOO_LARGE >> 20} MiB before it runs a task",
         hint="let git ignore it, or move it out of the work tree",
@@ -89,6 +91,14 @@ def _put_open(writer: Writer, descriptor: int, size: int) -> bytes:
         return writer.blob(os.read(descriptor, size + 1))
     with os.fdopen(os.dup(descriptor), "rb") as stream:
         return writer.stream(stream)
+
+
+def chunks(repository: pygit2.Repository, root: str, oid: str) -> Iterator[bytes]:
+    """A blob's bytes. Of a large one never more than a piece is in memory: git itself reads it out."""
+    if repository.odb.read_header(oid)[1] <= LARGE:
+        yield repository[oid].read_raw()
+    else:
+        yield from program.stream(root, ["cat-file", "blob", oid])
 
 
 def hash_at(folder: int, name: str, status: os.stat_result) -> bytes:

@@ -6,6 +6,7 @@ Results enter the user's work tree path by path, compare-and-swap.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -14,9 +15,10 @@ import pygit2
 
 from idumb.app.ports import Conflict
 from idumb.domain import errors
-from idumb.git import comparing, discover, opened, program, tree_objects
+from idumb.git import comparing, discover, opened, program, tree_objects, uncommitted
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
+from idumb.system import host
 
 _READY = "idumb-ready"
 
@@ -28,9 +30,11 @@ class Clone:
 
     def __init__(self, repository: Repository, user: GitTrees, run: str, commit: str | None) -> None:
         self._user = user
+        self._repository = repository
         self._folder = os.path.join(repository.common_dir, "idumb", "clones", run)
-        if not os.path.exists(os.path.join(self._folder, ".git", _READY)):
-            _make(repository, self._folder, commit)
+        if not _is_ready(self._folder):
+            tree = None if commit is None else _as_checked_out(repository, user, commit)
+            _make(repository, self._folder, commit, tree)
         self._trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository)
 
     @property
@@ -42,12 +46,29 @@ class Clone:
         return candidate, self._user.restore(candidate, base, paths)
 
     def close(self) -> None:
-        """Remove the copy; its snapshots stay."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Remove the copy; its snapshots stay. After a takeover it is the new owner's."""
+        self._repository.guard()
+        self._trees.close()
+        _remove(self._folder)
 
 
-def _make(repository: Repository, folder: str, commit: str | None) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
+    """The commit's tree, with files that git filters (line endings, large files) as the user's work tree has them.
+
+    Else a builder would see other bytes than in the user's tree, and each of its results would be a conflict there.
+    """
+    tree = str(user.repository[commit].peel(pygit2.Tree).id)
+    present = user.scan()
+    differ = [change.path for change in comparing.changes(user.repository, tree, present) if change.old and change.new]
+    if not differ:
+        return tree
+    edited = frozenset(uncommitted.find(repository, user.repository, tree, differ))
+    return user.overlay(tree, present, [path for path in differ if path not in edited])
+
+
+def _make(repository: Repository, folder: str, commit: str | None, tree: str | None) -> None:
+    repository.guard()
+    _remove(folder)
     os.makedirs(folder, mode=0o700)
     _git(folder, ["init", "--quiet", "--template=", "--initial-branch=idumb", "."])
     git_dir = os.path.join(folder, ".git")
@@ -56,13 +77,33 @@ def _make(repository: Repository, folder: str, commit: str | None) -> None:
     _copy(repository.common_dir, git_dir, os.path.join("info", "exclude"))
     with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as stream:
         stream.write(os.fsencode(os.path.join(repository.common_dir, "objects")) + b"\n")
-    if commit is not None:
-        source = opened.repository(repository)
-        write_out(source, source[commit].peel(pygit2.Tree).id.raw, folder)
+    if commit is not None and tree is not None:
+        write_out(opened.repository(repository), bytes.fromhex(tree), folder)
         _git(folder, ["update-ref", "refs/heads/idumb", commit])
         _git(folder, ["read-tree", commit])
-    with open(os.path.join(git_dir, _READY), "wb"):
-        pass
+    with open(os.path.join(git_dir, _READY), "wb") as stream:
+        stream.write(_boot())
+
+
+def _remove(folder: str) -> None:
+    """The marker goes first: a clone that was half removed when idumb was killed is none."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(folder, ".git", _READY))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_ready(folder: str) -> bool:
+    """Whether it was made since the machine started: its files are never forced, so a power cut may have cut them."""
+    try:
+        with open(os.path.join(folder, ".git", _READY), "rb") as stream:
+            return stream.read() == _boot()
+    except OSError:
+        return False
+
+
+def _boot() -> bytes:
+    """Nothing where the system does not tell; there a clone outlives the boot."""
+    return (host.boot_id() or "").encode()
 
 
 def _git(folder: str, arguments: Sequence[str]) -> None:

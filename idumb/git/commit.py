@@ -6,6 +6,7 @@ index entry as it was. Tried with swaps of file and folder, odd names, a dirty i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable, Sequence
@@ -14,9 +15,11 @@ from typing import NamedTuple
 import pygit2
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import comparing, durable, opened, program, refs
+from idumb.domain.ledger import Entry
+from idumb.git import comparing, durable, opened, program, refs, tree_objects
 from idumb.git.discover import Repository
 
+_EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # what an intent to add has for bytes
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
@@ -46,26 +49,80 @@ def make(
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
     new = [path for path in chosen if path not in indexed and _exists(place.root, path)]
-    index = _announce(place, new)
+    place.guard()
+    index = _announce(place, repository, new)
     if isinstance(index, str):
         return CommitAttempt(None, index)
     arguments = _arguments(chosen, message, allow_empty=allow_empty)
+    # Outside of the `try`: after a takeover the index is the new owner's, who may have announced the same files.
+    place.guard()
+    before = None if repository.head_is_unborn else str(repository.head.target)
     try:
         result = program.write(place.root, arguments, _joined(chosen), hooks=hooks)
     except BaseException:
         _take_back(place, index)
         raise
-    if result.status != 0:
+    if result.status != 0 and not (_was_made(repository, message, before) and _settle(place, repository, chosen)):
         _take_back(place, index)
-        return CommitAttempt(None, result.words or f"git commit ended with status {result.status}")
+        return CommitAttempt(None, result.words or _wordless(result.status, hooks=hooks))
     _sync(place, branch)
     return CommitAttempt(str(repository.head.target), result.words)
+
+
+def _wordless(status: int, *, hooks: bool) -> str:
+    """Git itself says why it refuses; whoever says nothing is a hook."""
+    who = "; a hook such as pre-commit refuses it without a word" if hooks else ""
+    return f"git commit ended with status {status}{who}"
 
 
 def _arguments(paths: Sequence[str], message: str, *, allow_empty: bool) -> list[str]:
     empty = ["--allow-empty"] if allow_empty else []
     given = _FROM_STDIN if paths else ()
     return ["commit", "--quiet", "--only", "--cleanup=verbatim", *empty, f"--message={message}", *given]
+
+
+def _was_made(repository: pygit2.Repository, message: str, before: str | None) -> bool:
+    """Whether git failed after it had made the commit: it moves the branch first and writes the index last.
+
+    The message alone does not tell: the commit `before` may have the same.
+    """
+    if repository.head_is_unborn:
+        return False
+    one = repository.head.peel(pygit2.Commit)
+    parents = [str(oid) for oid in one.parent_ids]
+    return parents == ([] if before is None else [before]) and bool(one.message.strip() == message.strip())
+
+
+def settle(place: Repository, repository: pygit2.Repository, made: str, paths: Sequence[str]) -> None:
+    """Where git was ended between branch and index, let the index have what the commit `made` has of these paths.
+
+    Only while that is HEAD, and only entries that are still as they were before it: others are the user's.
+    """
+    if repository.head_is_unborn or str(repository.head.target) != made:
+        return
+    one = repository[made].peel(pygit2.Commit)
+    before = str(one.parents[0].tree_id) if one.parents else tree_objects.EMPTY_TREE
+    index = opened.index(repository)
+    stale = []
+    for path in paths:
+        old, new = (comparing.entry(repository, tree, path) for tree in (before, str(one.tree_id)))
+        have = Entry(int(index[path].mode), str(index[path].id)) if path in index else None
+        announced = old is None and have is not None and have.oid == _EMPTY
+        if have != new and (have == old or announced):
+            stale.append(path)
+    if stale:
+        _settle(place, repository, stale)
+
+
+def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
+    """Give the index what HEAD has of these paths, which git did not come to; whether that worked."""
+    tree = str(repository.head.peel(pygit2.Tree).id)
+    rows = []
+    for path in paths:
+        entry = comparing.entry(repository, tree, path)
+        about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
+        rows.append(f"{about}\t".encode("ascii") + os.fsencode(path) + b"\0")
+    return program.write(place.root, ["update-index", "-z", "--index-info"], b"".join(rows)).status == 0
 
 
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
@@ -91,13 +148,22 @@ def _joined(paths: Iterable[str]) -> bytes:
     return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
 
 
-def _announce(place: Repository, new: Sequence[str]) -> _Index | str:
+def _announce(place: Repository, repository: pygit2.Repository, new: Sequence[str]) -> _Index | str:
     """Tell the index of new files, without their bytes; git's words when that fails."""
     before = _read_index(place)
     if not new:
         return _Index(before, before)
-    result = program.write(place.root, ["add", "--intent-to-add", "--force", *_FROM_STDIN], _joined(new))
+    # A task may make files where a sparse checkout has none; older versions of git do not know the option.
+    sparse = ["--sparse"] if _is_sparse(repository) else []
+    result = program.write(place.root, ["add", "--intent-to-add", "--force", *sparse, *_FROM_STDIN], _joined(new))
     return _Index(before, _read_index(place)) if result.status == 0 else result.words
+
+
+def _is_sparse(repository: pygit2.Repository) -> bool:
+    try:
+        return repository.config.get_bool("core.sparseCheckout")
+    except (KeyError, ValueError):
+        return False
 
 
 def _in_index(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> frozenset[str]:
@@ -137,22 +203,32 @@ def _take_back(place: Repository, index: _Index) -> None:
         descriptor = os.open(path + ".lock", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except FileExistsError:
         return
-    with os.fdopen(descriptor, "wb") as stream:
-        if _read_index(place) != index.after:
-            os.unlink(path + ".lock")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            same = _read_index(place) == index.after
+            stream.write(index.before or b"")
+            stream.flush()
+            os.fsync(descriptor)
+        if same and index.before is not None:
+            os.rename(path + ".lock", path)
             return
-        stream.write(index.before or b"")
-        stream.flush()
-        os.fsync(descriptor)
-    if index.before is None:
-        os.unlink(path)
+        if same:
+            os.unlink(path)
         os.unlink(path + ".lock")
-    else:
-        os.rename(path + ".lock", path)
+    except BaseException:
+        # A lock that stays keeps git from everything.
+        with contextlib.suppress(OSError):
+            os.unlink(path + ".lock")
+        raise
 
 
 def _sync(place: Repository, branch: str | None) -> None:
-    """Git forces files, not the folders that name them; a branch without its folder is lost in a power cut."""
+    """Git forces files, not the folders that name them; a branch without its folder is lost in a power cut.
+
+    Of a commit of given paths it forces not even the index, whose name must not get to disk before its bytes.
+    """
+    index = os.path.join(place.git_dir, "index")
+    durable.force([index] if os.path.exists(index) else [])
     durable.force([place.git_dir])
     if branch is not None:
         refs.sync(place, branch)

@@ -80,6 +80,15 @@ def entry(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
     return None if found is None or found.mode == FOLDER else _entry(found)
 
 
+def is_folder(repository: pygit2.Repository, tree: str, path: str) -> bool:
+    found: Item | None = Item(FOLDER, bytes.fromhex(tree))
+    for part in tree_objects.split(path):
+        if found is None or found.mode != FOLDER:
+            return False
+        found = shared_rows(repository, found.oid).get(part)
+    return found is not None and found.mode == FOLDER
+
+
 def overlay(repository: pygit2.Repository, writer: Writer, tree: str, source: str, paths: Iterable[str]) -> str:
     """`tree` with each path as in `source`; a file in the way of a folder, or the reverse, gives way."""
     wanted: _Wanted = {tuple(path.split("/")): entry(repository, source, path) for path in paths}

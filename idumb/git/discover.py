@@ -9,24 +9,35 @@ import os
 
 from idumb.domain import errors
 
+TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAIN = "main"
 _HINT = "run idumb in a folder of a git repository, or make one with: git init"
+
+
+def _allowed() -> None:
+    """Who owns nothing can lose nothing."""
 
 
 class Repository:
     """Absolute real paths. `worktree_id` is `main`, or the name git gave to a linked worktree.
 
     `git_dir` holds HEAD and index of this work tree; `common_dir` holds what all work trees share.
+    `guard` is called before each effect on refs, branch and files; it raises where this process may write no more.
     A plain class, because `idumb status` makes one and typing or dataclasses would cost it more than all else.
     """
 
-    __slots__ = ("common_dir", "git_dir", "root", "worktree_id")
+    __slots__ = ("common_dir", "git_dir", "guard", "root", "worktree_id")
+    guard: Callable[[], None]
 
     def __init__(self, root: str, git_dir: str, common_dir: str, worktree_id: str) -> None:
         self.root = root
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.worktree_id = worktree_id
+        self.guard = _allowed
 
     @property
     def state_dir(self) -> str:

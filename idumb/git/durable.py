@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
+import stat
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,25 @@ def force(paths: Iterable[str]) -> None:
             raise failure
 
 
+def force_below(root: str, paths: Iterable[str]) -> None:
+    """Force what is at these paths, relative to `root`, and every folder from there up to `root`; files first."""
+    places = [os.path.join(root, path) for path in paths]
+    folders: dict[str, None] = {}
+    for place in places:
+        while len(place) > len(root) and (place := os.path.dirname(place)) not in folders:
+            folders[place] = None
+    force(place for place in places if _is_file(place))
+    force(folder for folder in folders if os.path.isdir(folder))
+
+
+def _is_file(path: str) -> bool:
+    """Not a link, which has no bytes of its own, and not a pipe, which would wait for a writer."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
 @functools.cache
 def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - the threads of a process do not survive a fork
     from concurrent.futures import ThreadPoolExecutor
@@ -40,9 +61,19 @@ def _force_all(paths: Iterable[str]) -> None:
         _force(path)
 
 
+# Of this process. The system drops what it could not write, so a second fsync would say that all is well.
+_failed: set[str] = set()
+
+
 def _force(path: str) -> None:
+    if path in _failed:
+        raise OSError(errno.EIO, "it could not be forced to disk before", path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as problem:
+        problem.filename = path
+        _failed.add(path)
+        raise
     finally:
         os.close(descriptor)

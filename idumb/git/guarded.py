@@ -19,6 +19,9 @@ def digests(place: Repository) -> Mapping[str, str]:
         known = _digest(path)
         if known is not None:
             found[f".git/{name}"] = known
+    if os.path.lexists(os.path.join(place.git_dir, "index")):
+        # Its bytes are the user's to change; without it everything that was staged is gone.
+        found[".git/index"] = "is there"
     return found
 
 
@@ -41,11 +44,13 @@ def _digest(path: str) -> str | None:
     try:
         # Not to be opened: a pipe would wait for a writer.
         status = os.lstat(path)
-        link = os.readlink(path) if os.path.islink(path) else ""
-        data = b""
+        link, data = os.readlink(path) if os.path.islink(path) else "", b""
         if os.path.isfile(path):
             with open(path, "rb") as stream:
                 data = stream.read()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError:
+        # Git cannot read it either. Any other failure must not pass for a change.
+        data = b"unreadable"
     return hashlib.sha256(f"{status.st_mode:o} {link}\0".encode("utf-8", "surrogateescape") + data).hexdigest()

@@ -11,7 +11,19 @@ from pygit2.enums import SortMode
 
 from idumb.app.ports import CommitAttempt, Head, Standing
 from idumb.domain import errors
-from idumb.git import commit, guarded, obstacles, opened, program, refs, tree_objects, uncommitted
+from idumb.git import (
+    branch,
+    commit,
+    debris,
+    guarded,
+    obstacles,
+    opened,
+    program,
+    refs,
+    tree_objects,
+    uncommitted,
+    user_refs,
+)
 from idumb.git.discover import Repository
 
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
@@ -36,7 +48,7 @@ class GitHistory:
         return Head(self._head_commit(), branch)
 
     def standing(self) -> Standing:
-        return Standing(self.head(), guarded.digests(self._place))
+        return Standing(self.head(), guarded.digests(self._place), user_refs.values(self._place.common_dir))
 
     def descends(self, commit: str) -> bool:
         present = self._head_commit()
@@ -86,6 +98,13 @@ class GitHistory:
             return CommitAttempt(made.commit, words)
         return made
 
+    def begin_branch(self, name: str) -> None:
+        branch.begin(self._place, self.repository, name, self._head_commit())
+
+    def settle(self, made: str, paths: Sequence[str]) -> None:
+        self._place.guard()
+        commit.settle(self._place, self.repository, made, paths)
+
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         head = self._head_commit()
         if head is None:
@@ -106,8 +125,14 @@ class GitHistory:
         names = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in names}
 
+    def keep_ref(self, ref: str, commit: str) -> None:
+        refs.move(self.repository, self._place, ref, commit)
+
     def delete_ref(self, ref: str, expected: str) -> None:
         refs.delete(self.repository, self._place, ref, expected)
+
+    def clear_debris(self, since: str | None) -> tuple[str, ...]:
+        return debris.clear(self._place, self.head().branch, since)
 
     def _branch_ref(self) -> str | None:
         head = self.repository.lookup_reference("HEAD")

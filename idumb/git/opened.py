@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import pygit2
-from pygit2.enums import RepositoryOpenFlag
+from pygit2.enums import Option, RepositoryOpenFlag
 
 from idumb.domain import errors
 from idumb.git.discover import Repository
@@ -13,10 +14,17 @@ from idumb.git.discover import Repository
 
 def repository(place: Repository) -> pygit2.Repository:
     """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
+    # Whether refs are forced before they get their names is settled when libgit2 first looks at one; of objects it is
+    # asked each time, and those are forced together (writer.py).
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)
     try:
         found = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
+        with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
+            found.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:
         raise refusal(place, str(problem)) from problem
+    finally:
+        pygit2.option(Option.ENABLE_FSYNC_GITDIR, 0)
     return found
 
 

@@ -11,6 +11,7 @@ from idumb.app.ports import Conflict
 from idumb.domain.ledger import Change
 from idumb.git import program
 from idumb.git.discover import Repository
+from idumb.system import folders
 
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 
@@ -66,7 +67,7 @@ def apply(trees: Target, place: Repository, text: str, allowed: Callable[[str], 
 
 
 def _folder(place: Repository) -> str:
-    os.makedirs(place.state_dir, mode=0o700, exist_ok=True)
+    folders.make_below(place.common_dir, place.state_dir)
     return place.state_dir
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, NamedTuple
 
 from idumb.domain import errors
 
@@ -31,6 +33,7 @@ _ALWAYS = (
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
 )  # fmt: skip
+_GRACE = 2.0  # seconds between the request to stop and the kill
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # `all` makes git force objects, index and refs; folders are forced by the caller (refs.py).
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
@@ -101,27 +104,82 @@ def output(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mappi
     return result.out
 
 
+def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
+    """The same in pieces, for output that need not fit into memory."""
+    surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0"}
+    with subprocess.Popen(
+        [path(), *_ALWAYS, *_NO_HOOKS, *arguments],
+        cwd=root,
+        env=surroundings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+            while piece := process.stdout.read(1 << 20):
+                yield piece
+        except BaseException:
+            _stop(process)
+            raise
+    if process.returncode != 0:
+        raise failure(arguments, Result(process.returncode, b"", b""))
+
+
 def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
     code = "git.ownership" if b"dubious ownership" in result.err else "git.failed"
     first = next((line for line in result.words.splitlines() if line), f"exit status {result.status}")
     return errors.Refusal(code, f"git {arguments[0]}: {first}", hint="git status", details={"words": result.words})
 
 
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End git and the hooks that it runs; asked first, so that git takes its locks away."""
+    for number, seconds in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(seconds)
+        except (ProcessLookupError, PermissionError):
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+@contextlib.contextmanager
+def _whole(given: bytes) -> Iterator[IO[bytes]]:
+    """A file with all that git is given.
+
+    A pipe ends early where idumb is killed, and git goes on with what it has: a commit of some paths, or of none.
+    """
+    with _nameless() as stream:
+        stream.write(given)
+        stream.seek(0)
+        yield stream
+
+
+def _nameless() -> IO[bytes]:
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("given"), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
 def _run(root: str, arguments: Sequence[str], given: bytes, surroundings: Mapping[str, str]) -> Result:
-    process = subprocess.Popen(
-        [path(), *arguments],
-        cwd=root,
-        env=surroundings,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    with _whole(given) as stdin:
+        process = subprocess.Popen(
+            [path(), *arguments],
+            cwd=root,
+            env=surroundings,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
     with process:
         try:
-            out, err = process.communicate(given)
+            out, err = process.communicate()
         except BaseException:
-            # Unlike a kill, this lets git take its locks away before the interruption goes on.
-            process.terminate()
+            _stop(process)
             raise
     return Result(process.returncode, out, err)

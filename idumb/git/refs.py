@@ -26,6 +26,8 @@ def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str
     missing = _missing_folders(place.common_dir, ref)
     try:
         found = repository.references.get(ref)
+        # Looked at after the old value was read: who takes over between guard and write changes that value.
+        place.guard()
         if found is None:
             repository.references.create(ref, commit)
         elif str(found.target) != commit:
@@ -48,7 +50,12 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
         return
     if str(found.target) != expected:
         raise errors.Refusal("git.ref-moved", f"{ref} is {found.target}, not {expected}", hint="idumb status")
-    found.delete()
+    place.guard()
+    try:
+        found.delete()
+    except (pygit2.GitError, ValueError) as problem:
+        words = f"{ref} could not be deleted: {problem}"
+        raise errors.Refusal("git.ref-moved", words, hint="idumb status") from problem
     folder = os.path.dirname(os.path.join(place.common_dir, ref))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
@@ -67,16 +74,10 @@ def sync(place: Repository, ref: str) -> None:
 
 
 def _missing_folders(common_dir: str, ref: str) -> list[str]:
-    """The folders whose entries change because folders of the ref are made."""
+    """The folders of the ref that are not there yet, and the one in which the first of them is made."""
     found: list[str] = []
     folder = os.path.dirname(os.path.join(common_dir, ref))
     while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
         found.append(folder)
-    # Those in between do not exist yet; they are forced once they do.
-    path = os.path.dirname(os.path.join(common_dir, ref))
-    while found and path != found[-1]:
-        if path not in found:
-            found.append(path)
-        path = os.path.dirname(path)
-    return found
+        folder = os.path.dirname(folder)
+    return [*found, folder] if found else []

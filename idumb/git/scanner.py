@@ -10,11 +10,12 @@ import stat
 from collections.abc import Iterable
 
 from idumb.domain import errors
-from idumb.git import blobs, ignores, tree_objects
+from idumb.git import blobs, ignores, room, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.folder import UNKNOWN, Folder
 from idumb.git.walk import Forced, Walk
 from idumb.git.writer import Writer
+from idumb.system import folders
 
 _ORDINARY = frozenset({0o644, 0o755, 0o664, 0o775})
 
@@ -37,11 +38,32 @@ class Scanner:
         self.counted = 0
         self._uncovered: set[str] = set()
         self._marked = 0
+        self._marked_ignored: tuple[str, ...] = ()
 
     def mark(self) -> None:
-        """From here on `uncovered` tells what was there, and ignored, before."""
+        """From here on `uncovered` tells what was there, and ignored, before, and `gone` what of it went away."""
         self._uncovered.clear()
+        self._marked_ignored = self._ignored()
         self._marked = self._filesystem_time()
+
+    def left_out(self) -> dict[str, str]:
+        """Path (a folder with `/`) to why the last scan did not save it."""
+        found = dict.fromkeys(self._ignored(), "ignored by git")
+        for prefix, folder in self.top.below():
+            found.update((prefix + name, why) for name, why in folder.skipped.items())
+        return found
+
+    def gone(self) -> tuple[str, ...]:
+        """What was there, ignored by git, at the mark, and is no more: no snapshot has it."""
+        return tuple(path for path in self._marked_ignored if not os.path.lexists(self._base + path.rstrip("/")))
+
+    def _ignored(self) -> tuple[str, ...]:
+        found = (
+            f"{prefix}{name}{'/' if is_folder else ''}"
+            for prefix, folder in self.top.below()
+            for name, is_folder in folder.ignored.items()
+        )
+        return tuple(sorted(path for path in found if os.path.lexists(self._base + path.rstrip("/"))))
 
     def uncovered(self, path: str) -> bool:
         """Whether a file is as it was at the mark, and is seen only because other rules hold since."""
@@ -101,6 +123,7 @@ class Scanner:
         return walk
 
     def _finish(self, walk: Walk) -> bytes:
+        room.require(self._writer.repository, (f"{self._base}{prefix}{name}" for _, prefix, name in walk.changed))
         now = self._filesystem_time() if walk.changed else 0
         for folder, prefix, name in walk.changed:
             self._hash(folder, prefix, name, now)
@@ -112,7 +135,7 @@ class Scanner:
         try:
             os.utime(probe)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(probe), mode=0o700, exist_ok=True)
+            folders.make_below(self._place.common_dir, os.path.dirname(probe))
             os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             os.utime(probe)
         return os.stat(probe).st_ctime_ns

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+
+import pygit2
 
 from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import errors
 from idumb.domain.ledger import Change, Entry
-from idumb.git import comparing, opened, patch, restore, scan_cache, scanner, snapshot
+from idumb.git import comparing, durable, empty_folders, manifest, opened, patch, restore, scan_cache, scanner, snapshot
 from idumb.git.discover import Repository
 from idumb.git.writer import Writer
-
-if TYPE_CHECKING:
-    import pygit2
 
 
 class GitTrees:
@@ -27,6 +25,7 @@ class GitTrees:
         self._objects = objects or repository
         self._opened: pygit2.Repository | None = None
         self._writer: Writer | None = None
+        self._noted: dict[str, manifest.Noted] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
 
@@ -74,7 +73,9 @@ class GitTrees:
         except errors.Refusal as refusal:
             if refusal.code != snapshot.UNREADABLE:
                 raise
-        # `git gc --prune=now` may have removed what was scanned and not yet kept: write all of it again.
+        # `git gc --prune=now` may have removed what was scanned and not yet kept, or a power cut emptied an object
+        # that somebody wrote without forcing it: write all of it again.
+        self.writer.afresh()
         self._scanner = scanner.Scanner(self._place, self.writer)
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.top)
@@ -85,6 +86,12 @@ class GitTrees:
         except OSError:
             return False
 
+    def left_out(self) -> Mapping[str, str]:
+        return self.scans.left_out()
+
+    def gone(self) -> tuple[str, ...]:
+        return self.scans.gone()
+
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)
 
@@ -94,13 +101,20 @@ class GitTrees:
     def entry(self, tree: str, path: str) -> Entry | None:
         return comparing.entry(self.repository, tree, path)
 
+    def is_folder(self, tree: str, path: str) -> bool:
+        return comparing.is_folder(self.repository, tree, path)
+
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         made = comparing.overlay(self.repository, self.writer, tree, source, paths)
         self.writer.flush()
         return made
 
     def read(self, oid: str) -> bytes:
-        return self.repository[oid].read_raw()
+        try:
+            return self.repository[oid].read_raw()
+        except (KeyError, pygit2.GitError) as problem:
+            words = f"object {oid} is missing or damaged: {problem}"
+            raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem
 
     def store(self, data: bytes) -> str:
         oid = self.writer.blob(data).hex()
@@ -113,8 +127,43 @@ class GitTrees:
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         return self.snapshots.kept_blobs(ref)
 
-    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
-        return restore.restore(self.repository, self.root, target, expected, paths, force=force)
+    def restore(
+        self,
+        target: str,
+        expected: str,
+        paths: Iterable[str],
+        *,
+        force: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> tuple[Conflict, ...]:
+        return restore.restore(
+            self.repository,
+            self.root,
+            target,
+            expected,
+            paths,
+            force=force,
+            tell=tell,
+            guard=self._objects.guard,
+            known=manifest.Manifest(self.repository, f"refs/idumb/worktrees/{self._place.worktree_id}/", self._noted),
+        )
+
+    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
+        return empty_folders.missing(self.root, folders)
+
+    def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
+        return empty_folders.present(self.root, folders)
+
+    def make_folders(self, folders: Iterable[str]) -> None:
+        self._objects.guard()
+        empty_folders.make(self.root, folders)
+
+    def remove_folders(self, folders: Iterable[str]) -> None:
+        self._objects.guard()
+        empty_folders.remove(self.root, folders)
+
+    def force(self, paths: Iterable[str]) -> None:
+        durable.force_below(self.root, paths)
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
         return patch.diff(self._objects.root, old, new, paths)
@@ -129,3 +178,5 @@ class GitTrees:
         """Save what the scanner knows; losing it costs time only."""
         if self._scanner is not None and self._objects is self._place:
             scan_cache.save(self._place, self.repository, self.writer, self._scanner)
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,64 @@
+"""Folders below an open folder, reached by descriptors that follow no link, so that nothing leads outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def open_folder(top: int, parts: Iterable[str], made: set[str] | None = None) -> int:
+    """A descriptor of a folder below `top`, through folders only; the caller closes it.
+
+    With `made`, what is missing is made, and the folders in which something was made are added to it.
+    """
+    here, path = os.dup(top), ""
+    for part in parts:
+        try:
+            below = _open_part(here, part, path, made)
+        finally:
+            os.close(here)
+        here, path = below, f"{path}/{part}".lstrip("/")
+    return here
+
+
+def _open_part(here: int, part: str, path: str, made: set[str] | None) -> int:
+    try:
+        return os.open(part, FOLDER_FLAGS, dir_fd=here)
+    except FileNotFoundError:
+        if made is None:
+            raise
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(part, dir_fd=here)
+    made.add(path)
+    return os.open(part, FOLDER_FLAGS, dir_fd=here)
+
+
+@contextlib.contextmanager
+def parent(top: int, parts: list[str], made: set[str] | None = None) -> Iterator[int]:
+    """The folder that holds the last of `parts`."""
+    folder = open_folder(top, parts[:-1], made)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def leaves(top: int, path: str) -> Iterator[str]:
+    """The paths of everything below a folder that is no folder itself."""
+    stack = [path]
+    while stack:
+        here = stack.pop()
+        folder = open_folder(top, here.split("/"))
+        try:
+            with os.scandir(folder) as listing:
+                entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
+        finally:
+            os.close(folder)
+        for name, is_folder in entries:
+            if is_folder:
+                stack.append(f"{here}/{name}")
+            else:
+                yield f"{here}/{name}"
