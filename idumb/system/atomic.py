@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 
+TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
     """Replace `path` by `data`. What returns has been forced to disk when `durable`, the folder's entry included.
@@ -15,16 +19,31 @@ def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = No
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         write_at(folder, os.path.basename(path), data, durable=durable, mode=mode)
+    except OSError as problem:
+        problem.filename, problem.filename2 = path, None
+        raise
     finally:
         os.close(folder)
 
 
-def write_at(folder: int, name: str, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
-    """`write` for a name in an open folder; a link of that name is replaced, not followed."""
+def write_at(
+    folder: int,
+    name: str,
+    data: bytes,
+    *,
+    durable: bool = True,
+    mode: int | None = None,
+    look: Callable[[], None] = lambda: None,
+) -> None:
+    """`write` for a name in an open folder; a link of that name is replaced, not followed.
+
+    `look` is called right before the name changes hands; what it raises leaves the old file.
+    """
     bits = _mode_of(folder, name) if mode is None else mode
     temporary = f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         _fill(folder, temporary, data, durable=durable, mode=bits)
+        look()
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         _discard(folder, temporary)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 50
+_SCANS = 50
+_GROUP, _SESSION, _THREADS = 2, 3, 17  # fields of /proc/PID/stat, counted from the state on
 
 Find = Callable[[], list[int]]
 
@@ -25,11 +27,12 @@ def adopt_orphans() -> bool:
     """Make this process the parent of descendants whose own parent ends; False where the system cannot."""
     global _adopting  # noqa: PLW0603 (an attribute of the process, asked for once)
     if _adopting is None:
-        _adopting = sys.platform == "linux" and os.path.exists("/proc/thread-self/children") and _become_reaper()
+        _adopting = sys.platform == "linux" and os.path.exists("/proc/thread-self/children") and become_reaper()
     return _adopting
 
 
-def _become_reaper() -> bool:
+def become_reaper() -> bool:
+    """Ask for the orphans of descendants; a process that was forked off must ask for itself."""
     import ctypes
 
     try:
@@ -46,7 +49,7 @@ def children(pid: int | None = None) -> list[int]:
     with contextlib.suppress(OSError):
         for thread in os.listdir(folder):
             with contextlib.suppress(OSError):
-                found.extend(map(int, _read(f"{folder}/{thread}/children").split()))
+                found.extend(map(int, read(f"{folder}/{thread}/children").split()))
     return found
 
 
@@ -64,38 +67,59 @@ def descendants(roots: Iterable[int]) -> list[int]:
 
 def variable(pid: int, name: bytes) -> bytes | None:
     """The value of a variable in the environment that a process was started with; None without one."""
-    try:
-        environment = _read(f"/proc/{pid}/environ")
-    except OSError:
-        return None
+    environment = _environment(pid)
     start = (b"\0" + environment).find(b"\0" + name + b"=")
     return None if start < 0 else environment[start + len(name) + 1 :].split(b"\0", 1)[0]
 
 
+def _environment(pid: int) -> bytes:
+    """Of a process whose first thread has ended only the other threads still tell it."""
+    with contextlib.suppress(OSError):
+        if found := read(f"/proc/{pid}/environ"):
+            return found
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                if found := read(f"/proc/{pid}/task/{thread}/environ"):
+                    return found
+    return b""
+
+
 def carrying(name: str, value: str) -> list[int]:
     """Every live process started with `name=value` in its environment, but for this one and its ancestors."""
+    spared = {os.getpid(), *_ancestors(os.getpid())}
+    key, wanted = name.encode(), os.fsencode(value)
+    seen = spared
+    found: list[int] = []
+    for _ in range(_SCANS):
+        # Who moves on from child to child has gone by the time it is looked at, but for those that came last.
+        fresh = [pid for pid in reversed(_every_process()) if pid not in seen]
+        found += [pid for pid in fresh if variable(pid, key) == wanted and is_alive(pid)]
+        if not fresh:
+            break
+        seen |= {*fresh}
+    return found
+
+
+def _every_process() -> list[int]:
     try:
-        names = os.listdir("/proc")
+        return [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
     except OSError:
         return []
-    spared = {os.getpid(), *_ancestors(os.getpid())}
-    pids = [int(entry) for entry in names if entry.isdecimal()]
-    key, wanted = name.encode(), os.fsencode(value)
-    return [pid for pid in pids if pid not in spared and variable(pid, key) == wanted and is_alive(pid)]
 
 
 def _ancestors(pid: int) -> list[int]:
     found: list[int] = []
-    while (status := _stat(pid)) is not None and (parent := int(status[1])) > 0 and parent not in found:
+    while (fields := status(pid)) is not None and (parent := int(fields[1])) > 0 and parent not in found:
         found.append(parent)
         pid = parent
     return found
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
-    status = _stat(pid)
-    return status is not None and status[0] not in {b"Z", b"X"}
+    """Whether a process exists and is no zombie; one whose first thread has ended shows as one while others go on."""
+    fields = status(pid)
+    return fields is not None and (fields[0] not in {b"Z", b"X"} or int(fields[_THREADS]) > 1)
 
 
 def session(pid: int) -> int | None:
@@ -105,28 +129,44 @@ def session(pid: int) -> int | None:
         return None
 
 
+def end_groups(pids: Iterable[int]) -> None:
+    """Kill the process groups of processes, those in this process's own session left out.
+
+    Who moves on from child to child is never where it was seen, but its group is. Dead processes that nobody collected
+    yet still tell theirs.
+    """
+    own = os.getsid(0)
+    known = (status(pid) for pid in pids)
+    for group in {int(fields[_GROUP]) for fields in known if fields is not None and int(fields[_SESSION]) != own}:
+        send_group(group, signal.SIGKILL)
+
+
 def reap(pid: int) -> None:
     """Collect an adopted child that has ended, so that it does not stay a zombie."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
-def end(find: Find, grace: float) -> tuple[int, ...]:
-    """End whatever `find` finds until it finds nothing: asked to stop first, killed `grace` seconds later."""
+def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> tuple[int, ...]:
+    """End whatever `find` finds until it finds nothing: asked to stop first, killed `grace` seconds later.
+
+    `chase` is called before each look once the time to stop by itself is over.
+    """
     found = find()
     ended = set(found)
-    if not found:
-        return ()
     try:
         send(found, signal.SIGTERM)
-        wait_gone(found, grace)
+        if found:
+            wait_gone(found, grace)
     finally:
         # Also when an interrupt ends the wait: whatever is left must not outlive this call.
         for _ in range(_ROUNDS):
+            chase()
             found = find()
             if not found:
                 break
             ended.update(found)
+            end_groups(found)
             send(found, signal.SIGKILL)
             wait_gone(found, 0.2)
     return tuple(sorted(ended))
@@ -179,15 +219,15 @@ def _ready(handles: list[int], seconds: float) -> list[int]:
     return [handle for handle, _ in poll.poll(seconds * 1000)]
 
 
-def _stat(pid: int) -> list[bytes] | None:
+def status(pid: int) -> list[bytes] | None:
     """The fields of /proc/PID/stat from the state on."""
     try:
-        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
 
 
-def _read(path: str) -> bytes:
+def read(path: str) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []

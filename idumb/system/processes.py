@@ -1,10 +1,11 @@
-"""Running one process: time limit, bounded and hashed output, and nothing left running afterwards.
+"""Running one process: limits, bounded and hashed output, and nothing left running afterwards.
 
 The end of the process is waited for, never the end of its output: a daemon may hold that open for ever.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -12,25 +13,25 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
-from idumb.system import process_tree
+from idumb.system import guardian, observing, process_tree, stalls
+from idumb.system import limits as ceilings
+from idumb.system.capture import HEAD, TAIL, Capture, Captured, Sink
+from idumb.system.patience import Patience
 
 if TYPE_CHECKING:
     import select
     import subprocess
 
+__all__ = ["HEAD", "TAIL"]
+
 RUN_COOKIE = "IDUMB_RUN"
 PLACE_COOKIE = "IDUMB_PLACE"
 PROCESS_COOKIE = "IDUMB_PROCESS"
-HEAD = 8 * 1024
-TAIL = 24 * 1024
 GRACE = 2.0
 
-Sink = Callable[[bytes], None]
-
 _COOKIE = PROCESS_COOKIE.encode()
-_CHUNK = 65536
 _DRAIN = 16 * 1024 * 1024
 _TICK = 0.02  # seconds between looks where the end of a process cannot be waited for together with its output
 
@@ -40,35 +41,13 @@ _spawning = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
-    """What a process printed: the first and last bytes, and size and SHA-256 of the whole."""
-
-    head: bytes
-    tail: bytes
-    size: int
-    sha256: str
-
-    @property
-    def truncated(self) -> bool:
-        return self.size > len(self.head) + len(self.tail)
-
-    def text(self) -> str:
-        """Head and tail as text; NUL and bytes that are not UTF-8 are shown as hexadecimal escapes."""
-        if not self.truncated:
-            return readable(self.head + self.tail)
-        # Whole lines only: half a secret at the cut would not be recognised by whoever takes secrets out.
-        head = self.head[: self.head.rfind(b"\n") + 1] or self.head
-        tail = self.tail[self.tail.find(b"\n") + 1 :] or self.tail
-        left_out = self.size - len(head) - len(tail)
-        return f"{readable(head).rstrip()}\n[... {left_out} bytes left out ...]\n{readable(tail)}"
-
-
-@dataclass(frozen=True, slots=True)
 class Finished:
     """How a process ended. `exit_code` is None when a signal ended it, `signal` None when it exited.
 
     `errors` is None unless standard error was captured apart. `leftovers` are the ids of processes that it left
-    running and that were ended.
+    running and that were ended. `limit` says which time was over (`wall`, `idle`, or "" for none) and `allowed` how
+    long that was, in seconds. `cause` is one of `stalls.CLASSES` where it did not end by itself, and `why` says what
+    that is made from.
     """
 
     exit_code: int | None
@@ -78,10 +57,20 @@ class Finished:
     errors: Captured | None
     seconds: float
     leftovers: tuple[int, ...]
+    limit: str = ""
+    allowed: float | None = None
+    cause: str | None = None
+    why: str = ""
 
-
-def readable(data: bytes) -> str:
-    return data.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+    def words(self) -> str:
+        """How it ended, if not by an exit of its own; "" otherwise."""
+        because = f" ({self.cause}: {self.why})" if self.cause else ""
+        if self.timed_out:
+            span = f"{self.allowed or 0:.3f}".rstrip("0").rstrip(".")
+            return f"stopped after {span} s{' of silence' if self.limit == stalls.IDLE else ''}{because}"
+        if self.signal is not None:
+            return f"ended by signal {self.signal}{because}"
+        return f"exit {self.exit_code}{because}" if self.cause else ""
 
 
 def environment(names: Iterable[str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -102,49 +91,84 @@ def run(
     environment: Mapping[str, str],
     stdin: bytes | None = None,
     timeout: float | None = None,
+    idle_timeout: float | None = None,
+    limits: Mapping[str, int] | None = None,
+    agent: bool = False,
+    guarded: bool = False,
     separate_errors: bool = False,
     sink: Sink | None = None,
     grace: float = GRACE,
 ) -> Finished:
     """Run a program to its end and end everything it started; raises OSError when it cannot be started.
 
-    `environment` is all that the child gets, beside a cookie that marks its processes. `timeout` and `grace` (between
-    the request to stop and the kill) are in seconds. Once the output is larger than what is kept of it, `sink` is given
+    `environment` is all that the child gets, beside a cookie that marks its processes. `timeout`, `idle_timeout` (the
+    time without a word and without work) and `grace` (between the request to stop and the kill) are in seconds.
+    `limits` are those of `idumb.system.limits`. A `guarded` program ends when this process is killed. `agent` says
+    who works, which decides what its waiting means. Once the output is larger than what is kept of it, `sink` is given
     all of it, piece by piece from the beginning. Without `stdin` the child reads /dev/null.
     """
     adopting = process_tree.adopt_orphans()
     before = frozenset(process_tree.children()) if adopting else frozenset()
     cookie = os.urandom(12).hex()
     started = time.monotonic()
+    kills = observing.out_of_memory_kills()
     child: subprocess.Popen[bytes] | None = None
-    captures: list[_Capture] = []
+    captures: list[Capture] = []
     pump: _Pump | None = None
-    timed_out = False
+    patience = Patience(started, timeout, idle_timeout, agent=agent)
+    alive = os.pipe() if guarded else None
     leftovers: tuple[int, ...] = ()
     try:
-        child = _spawn(argv, cwd, {**environment, PROCESS_COOKIE: cookie}, stdin, cookie, separate=separate_errors)
-        captures = [_Capture(pipe, sink) for pipe in (child.stdout, child.stderr) if pipe is not None]
+        prepare = _preparation(ceilings.ceilings(limits or {}), alive)
+        everything = {**environment, PROCESS_COOKIE: cookie}
+        child = _spawn(argv, cwd, everything, stdin, cookie, separate=separate_errors, prepare=prepare)
+        captures = [Capture(pipe, sink) for pipe in (child.stdout, child.stderr) if pipe is not None]
         pump = _Pump(child, captures)
-        timed_out = not pump.until_exit(None if timeout is None else started + timeout)
-        if timed_out:
-            process_tree.send(process_tree.descendants([child.pid]), signal.SIGTERM)
+        tree = functools.partial(_tree, child.pid, guarded=guarded)
+        if not pump.until_over(patience, tree):
+            process_tree.send(tree(), signal.SIGTERM)
             pump.until_exit(time.monotonic() + grace)
     finally:
         leftovers = _end_rest(child, cookie, before, grace)
         if pump is not None:
             pump.close()
-    seconds = time.monotonic() - started
+        for end in alive or ():
+            os.close(end)
     results = [capture.result() for capture in captures]
-    code = child.returncode
+    code, seen = child.returncode, patience.seen
+    starved = observing.out_of_memory_kills() > kills
+    cause = stalls.of_signal(-code if code < 0 else code - 128, starved=starved) if seen is None else stalls.of(seen)
     return Finished(
         code if code >= 0 else None,
         -code if code < 0 else None,
-        timed_out,
+        seen is not None,
         results[0],
         results[1] if separate_errors else None,
-        seconds,
+        time.monotonic() - started,
         leftovers,
+        seen.limit if seen is not None else "",
+        None if seen is None else idle_timeout if seen.limit == stalls.IDLE else timeout,
+        cause.kind if cause else None,
+        cause.words if cause else "",
     )
+
+
+def _tree(root: int, *, guarded: bool) -> list[int]:
+    """The program and all below it; the process that guards it is none of them."""
+    return process_tree.descendants([root])[1 if guarded else 0 :]
+
+
+def _preparation(chosen: ceilings.Ceilings, alive: tuple[int, int] | None) -> Callable[[], None] | None:
+    """What is to be done in the new process before the program is executed; None costs a fork less."""
+    if not chosen and alive is None:
+        return None
+
+    def prepare() -> None:
+        if alive is not None:
+            guardian.stand_between(alive[0])
+        ceilings.apply(chosen)
+
+    return prepare
 
 
 def run_cookies(run: str, root: str) -> dict[str, str]:
@@ -170,13 +194,20 @@ def end_strays(grace: float = GRACE) -> tuple[int, ...] | None:
         return None
 
     def find() -> list[int]:
-        return [pid for pid in _strays("", frozenset()) if process_tree.variable(pid, _COOKIE) is not None]
+        return [pid for pid in _living("", frozenset()) if process_tree.variable(pid, _COOKIE) is not None]
 
-    return process_tree.end(find, grace)
+    return process_tree.end(find, grace, lambda: _reap(_dead("", frozenset())))
 
 
 def _spawn(
-    argv: Sequence[str], cwd: str, environment: Mapping[str, str], stdin: bytes | None, cookie: str, *, separate: bool
+    argv: Sequence[str],
+    cwd: str,
+    environment: Mapping[str, str],
+    stdin: bytes | None,
+    cookie: str,
+    *,
+    separate: bool,
+    prepare: Callable[[], None] | None,
 ) -> subprocess.Popen[bytes]:
     import subprocess
 
@@ -193,6 +224,7 @@ def _spawn(
                 stderr=subprocess.PIPE if separate else subprocess.STDOUT,
                 bufsize=0,
                 start_new_session=True,
+                preexec_fn=prepare,  # noqa: PLW1509 - what it calls takes no lock that a thread could hold
             )
             _running[cookie] = child.pid
     finally:
@@ -217,59 +249,10 @@ def _readable_file(data: bytes) -> int:
     return handle
 
 
-class _Capture:
-    """Takes in one pipe: hashes all, keeps the first and last bytes, and passes large output on."""
-
-    def __init__(self, pipe: IO[bytes], sink: Sink | None) -> None:
-        import hashlib
-
-        self.pipe = pipe
-        self.handle = pipe.fileno()
-        self.open = True
-        self._sha256 = hashlib.sha256()
-        self._head = b""
-        self._tail = bytearray()
-        self._size = 0
-        self._sink = sink
-        os.set_blocking(self.handle, False)
-
-    def read(self) -> int:
-        """Take in what is there now; the number of bytes, 0 when nothing is there or the pipe is at its end."""
-        try:
-            data = os.read(self.handle, _CHUNK)
-        except BlockingIOError:
-            return 0
-        if not data:
-            self.open = False
-        elif self._sink is not None:
-            self._pass_on(self._sink, data)
-        self._keep(data)
-        return len(data)
-
-    def _pass_on(self, sink: Sink, data: bytes) -> None:
-        if self._size + len(data) > HEAD + TAIL:
-            if self._size <= HEAD + TAIL:  # until now everything was kept
-                sink(self._head + bytes(self._tail))
-            sink(data)
-
-    def _keep(self, data: bytes) -> None:
-        self._sha256.update(data)
-        self._size += len(data)
-        if missing := HEAD - len(self._head):
-            self._head += data[:missing]
-            data = data[missing:]
-        self._tail += data
-        if len(self._tail) > TAIL + 4 * _CHUNK:
-            del self._tail[:-TAIL]
-
-    def result(self) -> Captured:
-        return Captured(self._head, bytes(self._tail[-TAIL:]), self._size, self._sha256.hexdigest())
-
-
 class _Pump:
     """Moves output into the captures until the process ends or a moment is reached."""
 
-    def __init__(self, child: subprocess.Popen[bytes], captures: Sequence[_Capture]) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], captures: Sequence[Capture]) -> None:
         import select
 
         self._child = child
@@ -289,6 +272,20 @@ class _Pump:
             if left is not None and left <= 0:
                 return self._child.poll() is not None
             if self._turn(left) and self._child.poll() is not None:
+                return True
+
+    def until_over(self, patience: Patience, tree: Callable[[], list[int]]) -> bool:
+        """Whether the process ended before its time was over."""
+        while True:
+            heard = max((c.heard for c in self._captures.values() if c.heard is not None), default=None)
+            moment = patience.next_look(heard)
+            left = None if moment is None else moment - time.monotonic()
+            if left is not None and left <= 0:
+                if self._child.poll() is not None:
+                    return True
+                if patience.look(heard, tree()):
+                    return False
+            elif self._turn(left) and self._child.poll() is not None:
                 return True
 
     def _turn(self, left: float | None) -> bool:
@@ -325,7 +322,7 @@ def _end_rest(
         _end_child(child, grace)
     _running.pop(cookie, None)
     if process_tree.adopt_orphans():
-        return process_tree.end(lambda: _strays(cookie, before), grace)
+        return process_tree.end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
     leftovers = end_all(PROCESS_COOKIE, cookie, grace)
     if child is not None and process_tree.send_group(child.pid, signal.SIGTERM):
         process_tree.wait_gone([child.pid], 0)
@@ -345,7 +342,7 @@ def _end_child(child: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def _strays(cookie: str, before: frozenset[int]) -> list[int]:
-    """Living processes below adopted orphans that belong to `cookie`, or to nobody who still runs."""
+    """Processes below adopted orphans, dead ones too, that belong to `cookie`, or to nobody who still runs."""
     with _spawning:
         direct = set(_running.values())
         others = {name.encode() for name in _running if name != cookie}
@@ -355,13 +352,27 @@ def _strays(cookie: str, before: frozenset[int]) -> list[int]:
     roots = [
         pid for pid in roots if process_tree.session(pid) not in {None, own_session} and not _belongs_to(pid, others)
     ]
-    living = []
-    for pid in process_tree.descendants(roots):
-        if process_tree.is_alive(pid):
-            living.append(pid)
-        else:
-            process_tree.reap(pid)
-    return living
+    return process_tree.descendants(roots)
+
+
+def _living(cookie: str, before: frozenset[int]) -> list[int]:
+    return [pid for pid in _strays(cookie, before) if process_tree.is_alive(pid)]
+
+
+def _collect(cookie: str, before: frozenset[int]) -> None:
+    """Collect the dead ones, and end those who went on in a child of their own."""
+    dead = _dead(cookie, before)
+    process_tree.end_groups(dead)
+    _reap(dead)
+
+
+def _dead(cookie: str, before: frozenset[int]) -> list[int]:
+    return [pid for pid in _strays(cookie, before) if not process_tree.is_alive(pid)]
+
+
+def _reap(pids: Iterable[int]) -> None:
+    for pid in pids:
+        process_tree.reap(pid)
 
 
 def _belongs_to(pid: int, cookies: set[bytes]) -> bool:

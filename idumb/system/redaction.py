@@ -20,6 +20,8 @@ from idumb.system.token_patterns import LONGEST, PATTERNS
 SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8
 CONTEXT = 512
+_QUOTED = 2
+_EITHER = (True, False)
 
 
 class Redactor:
@@ -130,17 +132,20 @@ class Stream:
 
 
 def spellings(value: str) -> set[str]:
-    """The value as programs print it: plain, URL-, JSON-, shell-escaped, in base64 and hexadecimal."""
+    """The value as programs print it: plain, URL-, JSON-, shell-escaped, in base64 and hexadecimal.
+
+    What a program prints is often quoted by the next one, so JSON's escapes may stand in JSON again.
+    """
     raw = value.encode("utf-8", "surrogateescape")
     found = {
         value,
         quote(raw, safe=""),
         quote_plus(raw),
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
         shlex.quote(value).strip("'"),
         raw.hex(),
     }
+    for _ in range(_QUOTED):
+        found.update(json.dumps(spelling, ensure_ascii=plain)[1:-1] for spelling in tuple(found) for plain in _EITHER)
     found.update(_base64_fragments(raw))
     return {spelling for spelling in found if len(spelling) >= SHORTEST_VALUE}
 

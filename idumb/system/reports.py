@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Callable
 
 from idumb.system import atomic
 
@@ -19,21 +20,34 @@ class LinkInTheWay(OSError):
 class FileReports:
     """Implements the port `Reports`. Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes.
 
-    Reports are projections, so they are renamed into place without being forced to disk.
+    Reports are projections, so they are renamed into place without being forced to disk. `guard` is called before
+    each change and raises where this process may write no more.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, guard: Callable[[], None] = lambda: None) -> None:
         self._root = root
+        self._guard = guard
 
     def write(self, path: str, text: str) -> None:
+        self._guard()
+        try:
+            self._write(path, text.encode("utf-8", "surrogateescape"))
+        except LinkInTheWay:
+            raise
+        except OSError as problem:
+            problem.filename, problem.filename2 = os.path.join(self._root, path), None
+            raise
+
+    def _write(self, path: str, data: bytes) -> None:
         folder = self._open_folder(path, create=True)
         try:
-            atomic.write_at(folder, _name(path), text.encode("utf-8", "surrogateescape"), durable=False)
+            atomic.write_at(folder, _name(path), data, durable=False, look=self._guard)
         finally:
             os.close(folder)
 
     def remove(self, path: str) -> None:
         """A file that is missing already is no problem."""
+        self._guard()
         try:
             folder = self._open_folder(path)
         except FileNotFoundError:
@@ -47,16 +61,24 @@ class FileReports:
 
     def exists(self, path: str) -> bool:
         """Whether there is a regular file; what a link leads to does not count."""
+        return self._size(path) is not None
+
+    def empty(self, path: str) -> bool:
+        """Whether there is a regular file without a byte; it is not read."""
+        return self._size(path) == 0
+
+    def _size(self, path: str) -> int | None:
         import stat
 
         try:
             folder = self._open_folder(path)
         except OSError:
-            return False
+            return None
         try:
-            return stat.S_ISREG(os.stat(_name(path), dir_fd=folder, follow_symlinks=False).st_mode)
+            found = os.stat(_name(path), dir_fd=folder, follow_symlinks=False)
+            return found.st_size if stat.S_ISREG(found.st_mode) else None
         except FileNotFoundError:
-            return False
+            return None
         finally:
             os.close(folder)
 
@@ -70,6 +92,20 @@ class FileReports:
             return _read(folder, path)
         finally:
             os.close(folder)
+
+    def files(self, folder: str) -> tuple[str, ...]:
+        """Every regular file below `folder`, sorted; nothing that a link leads to."""
+        import stat
+
+        top = os.path.join(self._root, *_parts(folder))
+        found: list[str] = []
+        for here, _, names in os.walk(top) if not os.path.islink(top) else ():
+            below = os.path.relpath(here, self._root).replace(os.sep, "/")
+            for name in names:
+                with contextlib.suppress(OSError):
+                    if stat.S_ISREG(os.lstat(os.path.join(here, name)).st_mode):
+                        found.append(f"{below}/{name}")
+        return tuple(sorted(found))
 
     def _open_folder(self, path: str, *, create: bool = False) -> int:
         """A descriptor of the folder that holds `path`, reached step by step without following any link."""

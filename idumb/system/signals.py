@@ -1,24 +1,33 @@
-"""Signals become an exception where stopping is safe; a second one stops at once, which recovery copes with."""
+"""Signals become an exception where stopping is safe; a second one leaves at once, which recovery copes with."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+# Wrappers pass a terminal's Ctrl-C on to a program that got it already; that is no second wish.
+_ONE_PRESS = 0.25
+_GRACE = 0.3
+
 
 class SignalInterrupts:
     """Implements the `Interrupts` port; `interrupted` makes the exception from a signal's number.
 
-    `install` takes the signals over for the rest of the process.
+    `install` takes the signals over for the rest of the process. `say` is called before it leaves at once, with the
+    signal's number; nothing may be raised then, for it can be in the middle of anything.
     """
 
-    def __init__(self, interrupted: Callable[[int], Exception]) -> None:
+    def __init__(self, interrupted: Callable[[int], Exception], say: Callable[[int], None] = lambda _: None) -> None:
         self._interrupted = interrupted
+        self._say = say
         self._received: int | None = None
+        self._at = 0.0
         self._armed = False
 
     def install(self) -> None:
@@ -32,15 +41,32 @@ class SignalInterrupts:
     @contextlib.contextmanager
     def armed(self) -> Iterator[None]:
         self.check()
-        self._armed = True
+        before, self._armed = self._armed, True
         try:
             yield
         finally:
-            self._armed = False
+            self._armed = before
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        second = self._received is not None
-        self._received = number
-        if self._armed or second:
-            self._armed = False
-            raise self._interrupted(number)
+        if self._received is None:
+            self._received, self._at = number, time.monotonic()
+            if self._armed:
+                self._armed = False
+                raise self._interrupted(number)
+        elif time.monotonic() - self._at > _ONE_PRESS:
+            self._leave(number)
+
+    def _leave(self, number: int) -> None:
+        """End everything that was started, and this process, without any clearing up: as a kill would."""
+        from idumb.system import process_tree
+
+        for caught in CAUGHT:
+            signal.signal(caught, signal.SIG_IGN)
+        with contextlib.suppress(Exception):
+            started = process_tree.descendants([os.getpid()])[1:]
+            process_tree.send(started, signal.SIGTERM)  # git takes its locks away
+            process_tree.wait_gone(started, _GRACE)
+            process_tree.send(process_tree.descendants([os.getpid()])[1:], signal.SIGKILL)
+        with contextlib.suppress(Exception):
+            self._say(number)
+        os._exit(128 + number)

@@ -39,7 +39,7 @@ def unsafe(place: str, *, folder: bool = False) -> str | None:
 
     try:
         found = os.lstat(place)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     right_type = stat.S_ISDIR(found.st_mode) if folder else stat.S_ISREG(found.st_mode)
     if not right_type:

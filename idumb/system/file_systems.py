@@ -1,0 +1,62 @@
+"""Where a path is kept, and how much room is left there."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Room(NamedTuple):
+    """What a user without privileges can still write. `files` is None where the file system has no such limit."""
+
+    mount: str
+    bytes: int
+    files: int | None
+
+
+def room(path: str) -> Room:
+    """Of the file system that holds `path`, or would. Raises OSError."""
+    known = _existing(os.path.abspath(path))
+    found = os.statvfs(known)
+    return Room(_mount(known), found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
+
+
+def _existing(path: str) -> str:
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def _mount(path: str) -> str:
+    """The uppermost folder on the same device."""
+    device = os.lstat(path).st_dev
+    while (above := os.path.dirname(path)) != path and os.lstat(above).st_dev == device:
+        path = above
+    return path
+
+
+def described(path: str) -> str:
+    """` (/home has room for 0 bytes and 12 files)`, to follow a message; empty where it cannot be told."""
+    try:
+        found = room(path)
+    except OSError:
+        return ""
+    files = "" if found.files is None else f" and {found.files} files"
+    return f" ({found.mount} has room for {found.bytes} bytes{files})"
+
+
+def kind_of(path: str) -> str:
+    """The type of the file system that holds `path`, as the system calls it; "" where it does not tell."""
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    real, best = os.path.realpath(path), ("", "")
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as stream:
+            rows = [line.split(" ")[1:3] for line in stream]
+    except OSError:
+        return ""
+    for raw, kind in rows:
+        mount = raw.encode("utf-8", "surrogateescape").decode("unicode_escape") if "\\" in raw else raw
+        if (real + "/").startswith(mount.rstrip("/") + "/") and len(mount) >= len(best[0]):
+            best = (mount, kind)
+    return best[1]

@@ -1,0 +1,129 @@
+"""What the machine tells of the places that idumb works in: file systems, room, owners and modes, leftovers."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from idumb.system import clock, file_systems, host, process_tree, processes, state_dir
+from idumb.system.attic import FileAttic
+
+_LEFT_OUT = frozenset({"clones", "incoming", "legacy", "set-aside"})
+_LONG = 3600.0
+
+
+class LocalMachine:
+    """Implements the port `Machine`. `folder` is where idumb keeps its state in the repository, there or not."""
+
+    def __init__(self, root: str, git_dir: str, folder: str) -> None:
+        self.root = root
+        self.git_dir = git_dir
+        self.folder = folder
+
+    def state_directory(self) -> tuple[str, str | None]:
+        return state_dir.path(), state_dir.problem()
+
+    def file_system(self, path: str) -> str:
+        return file_systems.kind_of(path)
+
+    def room(self, path: str) -> tuple[int, int | None]:
+        found = file_systems.room(path)
+        return found.bytes, found.files
+
+    def user(self) -> int:
+        return os.geteuid()
+
+    def owner(self, path: str) -> int:
+        return os.stat(path).st_uid
+
+    def writable(self, path: str) -> bool:
+        return not os.path.isdir(path) or os.access(path, os.W_OK | os.X_OK)
+
+    def exposed(self) -> Sequence[tuple[str, int, int]]:
+        return [
+            (path, found.st_uid, stat.S_IMODE(found.st_mode))
+            for path, found in _below(self.folder)
+            if found.st_uid != os.geteuid() or _open_bits(found)
+        ]
+
+    def make_private(self, path: str) -> int:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700
+            os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)
+        return mode
+
+    def temporary(self) -> Sequence[tuple[str, float]]:
+        """By the names that atomic writes and locks use; a live process may be about to rename its own."""
+        return list(self._temporary())
+
+    def _temporary(self) -> Iterator[tuple[str, float]]:
+        now = clock.nanoseconds() / 1e9
+        for folder in (self.folder, os.path.join(self.root, ".idumb"), os.path.join(self.root, ".planning")):
+            for path, found in _below(folder):
+                pid = _writer(os.path.basename(path))
+                if pid is not None and stat.S_ISREG(found.st_mode):
+                    age = now - found.st_mtime
+                    if age > _LONG or not host.process_alive(pid):
+                        yield path, age
+
+    def set_aside(self, path: str) -> str:
+        # Taking the work tree over removes what a killed owner left of its card.
+        return FileAttic(self.folder).put("set-aside", path) if os.path.lexists(path) else ""
+
+    def left_processes(self) -> Sequence[tuple[int, str]]:
+        return [(pid, _run_of(pid)) for pid in _pids() if self._is_ours(pid)]
+
+    def _is_ours(self, pid: int) -> bool:
+        place = process_tree.variable(pid, processes.PLACE_COOKIE.encode())
+        if place is None or not process_tree.is_alive(pid):
+            return False
+        where = os.fsdecode(place.partition(b"@")[2])
+        return where == self.root or where.startswith(os.path.join(self.folder, "clones") + os.sep)
+
+    def end(self, pid: int) -> None:
+        process_tree.end(lambda: [pid] if self._is_ours(pid) else [], 2.0)
+
+
+def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The folder and all in it but clones, objects on their way and what was set aside; links are not followed."""
+    try:
+        yield folder, os.lstat(folder)
+    except OSError:
+        return
+    for here, names, files in os.walk(folder):
+        if here == folder:
+            names[:] = [name for name in names if name not in _LEFT_OUT]
+        for name in (*names, *files):
+            path = os.path.join(here, name)
+            try:
+                yield path, os.lstat(path)
+            except OSError:
+                continue
+
+
+def _open_bits(found: os.stat_result) -> bool:
+    return not stat.S_ISLNK(found.st_mode) and bool(stat.S_IMODE(found.st_mode) & 0o077)
+
+
+def _writer(name: str) -> int | None:
+    """The process in the name of a temporary file: `.state.json.1234-0a1b2c3d.tmp`, `owner.lock.1234-0a1b2c3d`."""
+    parts = name.removesuffix(".tmp").rpartition(".")[2].partition("-")
+    temporary = name.startswith(".") and name.endswith(".tmp")
+    if not (temporary or name.startswith("owner.lock.")) or not parts[0].isdecimal() or len(parts[2]) != 8:
+        return None
+    return int(parts[0])
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
+    except OSError:
+        return []
+
+
+def _run_of(pid: int) -> str:
+    return os.fsdecode(process_tree.variable(pid, processes.RUN_COOKIE.encode()) or b"?")
