@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from idumb.app import ports
+    from idumb.domain.health import Check
     from idumb.domain.settings import Settings
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog
+    from idumb.system.attic import FileAttic
     from idumb.system.redaction import Redactor
     from idumb.system.signals import SignalInterrupts
 
@@ -27,10 +29,19 @@ class Wired:
 
     version = __version__
 
-    def __init__(self, start: str, asker: Callable[[], ports.Asker], reporter: Callable[[], ports.Reporter]) -> None:
-        self.place = discover.find(start)
+    def __init__(
+        self,
+        start: str,
+        asker: Callable[[], ports.Asker],
+        reporter: Callable[[], ports.Reporter],
+        farewell: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """`farewell` says that a second signal ends the program at once."""
+        self.place = _found(start)
+        self.place.guard = self._guard
         self._make_asker = asker
         self._make_reporter = reporter
+        self._farewell = farewell
 
     @property
     def root(self) -> str:
@@ -75,9 +86,26 @@ class Wired:
 
     @cached_property
     def log(self) -> SqliteEventLog:
+        from functools import partial
+
+        from idumb.git import kept_refs
+        from idumb.store import network
         from idumb.store.event_log import SqliteEventLog
 
-        return SqliteEventLog(self.place.common_dir, self.worktree, self.clock)
+        common_dir = self.place.common_dir
+        return SqliteEventLog(
+            common_dir,
+            self.worktree,
+            self.clock,
+            kept_refs=partial(kept_refs.exist, common_dir),
+            may_create=partial(network.refuse, allowed=lambda: self.settings.git.network),
+        )
+
+    @cached_property
+    def log_files(self) -> ports.LogFiles:
+        from idumb.store.log_files import SqliteLogFiles
+
+        return SqliteLogFiles(self._database, self.clock)
 
     @property
     def _database(self) -> Database:
@@ -95,6 +123,10 @@ class Wired:
 
         return FileOwnership(self._database, self.worktree, self.clock)
 
+    def _guard(self) -> None:
+        if "owner" in self.__dict__:
+            self.owner.guard()
+
     @cached_property
     def consent(self) -> ports.ConsentStore:
         from idumb.store.consent import FileConsentStore
@@ -111,7 +143,13 @@ class Wired:
     def reports(self) -> ports.Reports:
         from idumb.system.reports import FileReports
 
-        return FileReports(self.root)
+        return FileReports(self.root, self._guard)
+
+    @cached_property
+    def attic(self) -> FileAttic:
+        from idumb.system.attic import FileAttic
+
+        return FileAttic(os.path.join(self.place.common_dir, "idumb"))
 
     @cached_property
     def documents(self) -> ports.Documents:
@@ -133,7 +171,13 @@ class Wired:
         from idumb.domain.errors import Interrupted
         from idumb.system.signals import SignalInterrupts
 
-        return SignalInterrupts(Interrupted)
+        return SignalInterrupts(Interrupted, self._farewell)
+
+    @cached_property
+    def symbols(self) -> ports.Symbols:
+        from idumb.gates.symbols import FileSymbols
+
+        return FileSymbols()
 
     @cached_property
     def gates(self) -> Sequence[ports.Gate]:
@@ -171,12 +215,23 @@ class Wired:
             asker=self.asker,
             transcripts=os.path.join(self.place.state_dir, "transcripts", run),
             stream=self.redactor.stream,
+            guard=self._guard,
+            papers=os.path.join(self.place.state_dir, "papers"),
         )
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:
         from idumb.gates.checks import ShellChecks
 
-        return ShellChecks(workspace.trees.root, self.settings.environment, self.redactor.text, run)
+        known = self.settings
+        return ShellChecks(
+            workspace.trees.root,
+            known.environment,
+            self.redactor.text,
+            run,
+            idle_timeout=known.run.check_idle_timeout,
+            limits=known.limits.chosen(),
+            guard=self._guard,
+        )
 
     def close(self) -> None:
         """Save what makes the next command fast."""
@@ -198,8 +253,41 @@ def kept_view(start: str) -> dict[str, Any] | None:
     """The status view as it was kept, if it is still true; opens neither database nor plans."""
     from idumb.store import status_view
 
-    place = discover.find(start)
-    return status_view.read(place.state_dir, place.root)
+    place = _found(start)
+    kept = status_view.read(place.state_dir, place.root)
+    return None if kept is None else _with_owner(kept, _owner(place))
+
+
+def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str, Any]:
+    """While somebody is at work no other command can go on; no command is named, lest a script cancels the work."""
+    if owner is None or not view["initialised"]:
+        return {**view, "owner": owner}
+    words = f"{owner['command']} is at work, as process {owner['pid']}; wait for it, or end it with idumb cancel"
+    return {**view, "owner": owner, "next": {**view["next"], "command": None, "why": words}}
+
+
+def _found(start: str) -> discover.Repository:
+    """The repository around a folder; every refusal has a next step."""
+    from idumb.domain.errors import Refusal
+
+    try:
+        return discover.find(start)
+    except Refusal as refusal:
+        refusal.hint = refusal.hint or (
+            "git status says the same: put the .git of a clone or backup in its place, or move it away and git init"
+        )
+        raise
+
+
+def _owner(place: discover.Repository) -> dict[str, Any] | None:
+    """Who owns the work tree at this moment, which no kept view can know; one look for a file where nobody does."""
+    path = os.path.join(place.state_dir, "owner.json")
+    if not os.path.lexists(path):
+        return None
+    from idumb.store import owner_card
+
+    known = owner_card.holder(path) or {}
+    return {name: known.get(name) for name in ("pid", "host", "since", "command", "standing")} if known else None
 
 
 def fresh_view(services: Wired) -> dict[str, Any]:
@@ -213,12 +301,51 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     place = services.place
     folders = [folder for _, folder in services.plans.phases()]
     files = [path for folder in folders for path, _ in services.plans.plans(folder)]
-    inputs = [*VIEW_INPUTS, *folders, *files]
+    # Commits tell of phases that were not run here, so a pull changes the view then.
+    commits = os.path.join(place.git_dir, "logs", "HEAD")
+    inputs = [*VIEW_INPUTS, *folders, *files, commits]
     seen = status_view.observe(place.state_dir, place.root, inputs)
     view = status.view(services)
+    if all(row["run"] for row in view["phases"]):
+        del seen["inputs"][commits]
     try:
         if os.path.isdir(os.path.join(place.root, ".idumb")):
             status_view.write(place.state_dir, place.root, view, inputs, seen=seen)
     except OSError:
         pass  # a read-only repository is shown all the same
-    return view
+    return _with_owner(view, _owner(place))
+
+
+def machine_checks() -> tuple[Check, ...]:
+    """Checks of `idumb doctor` that need no repository."""
+    from idumb.app import examine_machine
+    from idumb.git import health
+    from idumb.system.machine import LocalMachine
+
+    return (*health.of_programs(), *examine_machine.of_user(LocalMachine("/", "/", "/")))
+
+
+def health_checks(services: Wired) -> tuple[Check, ...]:
+    """Checks of `idumb doctor` by the rooms that own what is looked at."""
+    from idumb.app import examine_machine
+    from idumb.git import health
+    from idumb.store import health as store
+    from idumb.system.machine import LocalMachine
+
+    place = services.place
+    folder = os.path.join(place.common_dir, "idumb")
+    machine = LocalMachine(services.root, place.git_dir, folder)
+    return (
+        *machine_checks(),
+        *health.of_repository(place, services.attic),
+        *examine_machine.of_place(machine, lambda: store.owned(folder)),
+        *store.checks(place.common_dir, services.log.database, services.log.verify, place.worktree_id),
+    )
+
+
+def belongings(services: Wired) -> tuple[ports.KeptRefs, ports.Belongings]:
+    """What `idumb deinit` removes."""
+    from idumb.git.removal import GitKeptRefs
+    from idumb.store.belongings import FileBelongings
+
+    return GitKeptRefs(services.place), FileBelongings(services.place.common_dir)

@@ -28,7 +28,8 @@ class CommandAgent:
     """Starts `binding.argv` for each request.
 
     `environment` is all the program gets besides what the request adds; `repository` is where it may not lie.
-    `transcripts` is a folder for output that is too long for the result.
+    `transcripts` is a folder for output that is too long for the result, `papers` one for prompts and feedback while
+    the program runs (the system's folder for temporary files without it).
     """
 
     name = "command"
@@ -43,8 +44,10 @@ class CommandAgent:
         redact: Callable[[str], str],
         transcripts: str | None = None,
         stream: Callable[[], Stream] | None = None,
+        papers: str | None = None,
     ) -> None:
         self._binding = binding
+        self._papers = papers
         self._repository = repository
         self._environment = environment
         self._redact = redact
@@ -71,7 +74,8 @@ class CommandAgent:
             argv = self.describe()
         except AdapterError as problem:
             return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip())
-        with _Papers(request, as_file=self._binding.prompt == "file" or PROMPT_FILE in argv) as papers:
+        as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
+        with _Papers(request, self._papers, as_file=as_file) as papers:
             environment = {**running.with_request(self._environment, request), **papers.variables}
             argv = [papers.prompt if part == PROMPT_FILE else part for part in argv]
             transcript = self._transcript(request)
@@ -83,6 +87,10 @@ class CommandAgent:
                     environment=environment,
                     stdin=stdin,
                     timeout=request.deadline,
+                    idle_timeout=request.idle_timeout,
+                    limits=request.limits,
+                    agent=True,
+                    guarded=True,
                     sink=transcript,
                 )
             except OSError as problem:
@@ -96,8 +104,8 @@ class CommandAgent:
         return Transcript(self._transcripts, name, request.budget.output_bytes, self._stream)
 
     def _result(self, request: AgentRequest, finished: processes.Finished, transcript: str | None) -> AgentResult:
-        output = self._redact(finished.output.text())
-        ended, message = _ending(finished, request.deadline)
+        output = finished.output.text(self._redact)
+        ended, message = _ending(finished)
         if request.role == VALIDATOR and not finished.timed_out:
             ended, message = _judged(ended, message, finished)
         return AgentResult(
@@ -109,14 +117,13 @@ class CommandAgent:
             output_sha256=finished.output.sha256,
             truncated=finished.output.truncated,
             seconds=finished.seconds,
+            cause=finished.cause,
         )
 
 
-def _ending(finished: processes.Finished, deadline: float | None) -> tuple[str, str]:
-    if finished.timed_out:
-        return outcome.TIMED_OUT, f"stopped after {deadline:g} s"
-    if finished.signal is not None:
-        return outcome.FAILED, f"ended by signal {finished.signal}"
+def _ending(finished: processes.Finished) -> tuple[str, str]:
+    if words := finished.words():
+        return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
     if finished.exit_code:
         return outcome.FAILED, f"exit {finished.exit_code}"
     return outcome.COMPLETED, ""
@@ -161,8 +168,9 @@ def _finding(value: Any) -> str:
 class _Papers:
     """Prompt and feedback as files outside the workspace, readable by this user alone, gone afterwards."""
 
-    def __init__(self, request: AgentRequest, *, as_file: bool) -> None:
+    def __init__(self, request: AgentRequest, place: str | None, *, as_file: bool) -> None:
         self._request = request
+        self._place = place
         self._as_file = as_file
         self._folder = ""
         self.prompt = ""
@@ -172,7 +180,9 @@ class _Papers:
         if self._as_file or self._request.feedback:
             import tempfile
 
-            self._folder = tempfile.mkdtemp(prefix="idumb-")
+            if self._place is not None:
+                os.makedirs(self._place, 0o700, exist_ok=True)
+            self._folder = tempfile.mkdtemp(prefix="idumb-", dir=self._place)
         if self._as_file:
             self.prompt = self._write("prompt.md", self._request.prompt)
         if self._request.feedback:

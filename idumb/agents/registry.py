@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -29,6 +31,8 @@ class Equipment:
     asker: ports.Asker | None = None
     transcripts: str | None = None
     stream: Callable[[], Stream] | None = None
+    guard: Callable[[], None] = lambda: None
+    papers: str | None = None
 
     def variables(self, binding: Binding) -> dict[str, str]:
         """The allow-list and the names that this binding adds; what one role is given no other role sees."""
@@ -38,7 +42,8 @@ class Equipment:
 def _steps(_: Binding, equipment: Equipment) -> ports.Agent:
     from idumb.agents.steps import StepsAgent
 
-    return StepsAgent(equipment.apply_patch, equipment.environment(equipment.allowed), equipment.redact)
+    environment = equipment.environment(equipment.allowed)
+    return StepsAgent(equipment.apply_patch, environment, equipment.redact, equipment.guard)
 
 
 def _command(binding: Binding, equipment: Equipment) -> ports.Agent:
@@ -51,6 +56,7 @@ def _command(binding: Binding, equipment: Equipment) -> ports.Agent:
         equipment.redact,
         equipment.transcripts,
         equipment.stream,
+        papers=equipment.papers,
     )
 
 
@@ -61,6 +67,8 @@ def _human(_: Binding, equipment: Equipment) -> ports.Agent:
 
 
 Make = Callable[[Binding, Equipment], ports.Agent]
+
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
 
 ADAPTERS: Mapping[str, Make] = {
     "steps": _steps,
@@ -108,24 +116,45 @@ def build(
     asker: ports.Asker | None = None,
     transcripts: str | None = None,
     stream: Callable[[], Stream] | None = None,
+    guard: Callable[[], None] = lambda: None,
+    papers: str | None = None,
 ) -> AgentRegistry:
     """The adapters for one workspace, on the environment of this process.
 
     `transcripts` is a folder for output that is too long for the log; `stream` takes secrets out on the way there.
+    `guard` raises where this process may write no more. `papers` is a folder for what programs are to read, which is
+    emptied: what is in it is of an executor that was killed.
     """
     from idumb.system import processes
 
+    if papers is not None and os.path.lexists(papers):
+        import shutil
+
+        shutil.rmtree(papers, ignore_errors=True)
     equipment = Equipment(
-        workspace_root, processes.environment, settings.environment, apply_patch, redact, asker, transcripts, stream
+        workspace_root,
+        processes.environment,
+        settings.environment,
+        apply_patch,
+        redact,
+        asker,
+        transcripts,
+        stream,
+        guard,
+        papers,
     )
     return AgentRegistry(settings, equipment)
 
 
 def secret_variables(settings: Settings) -> dict[str, str]:
-    """Name and value of every variable that a binding asks for; these are taken out of what is recorded."""
+    """Name and value of every variable that is handed on and is or may be a secret; they are taken out of all records.
+
+    Those are the variables that a binding asks for, and of the others those whose names say so.
+    """
     from idumb.system import processes
 
-    return processes.environment(name for binding in settings.bindings.values() for name in binding.environment)
+    asked = [name for binding in settings.bindings.values() for name in binding.environment]
+    return processes.environment([*asked, *(name for name in settings.environment if _SECRET.search(name))])
 
 
 def _adapter(name: str) -> Make:

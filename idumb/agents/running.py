@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from idumb.domain import outcome
@@ -18,12 +18,13 @@ NOT_FOUND = 127
 class Reply:
     """What one tool call gave. `outcome` is one of `idumb.domain.outcome`, `text` what a person is told.
 
-    `output` is what a process printed, bounded.
+    `output` is what a process printed, bounded and without secrets. `cause` is that of `AgentResult`.
     """
 
     outcome: str
     text: str
     output: str = ""
+    cause: str | None = None
 
 
 def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:
@@ -47,27 +48,38 @@ def not_started(argv: Sequence[str], problem: OSError) -> str:
 
 
 def step(
-    argv: Sequence[str], workspace: str, environment: Mapping[str, str], timeout: float | None, expected: int
+    argv: Sequence[str],
+    request: AgentRequest,
+    environment: Mapping[str, str],
+    timeout: float | None,
+    expected: int,
+    redact: Callable[[str], str],
 ) -> Reply:
-    """Run one `run` step."""
+    """Run one `run` step. Secrets go before anything is cut: half of one would not be recognised."""
     try:
-        finished = processes.run(argv, cwd=workspace, environment=environment, timeout=timeout)
+        finished = processes.run(
+            argv,
+            cwd=request.workspace,
+            environment=environment,
+            timeout=timeout,
+            idle_timeout=request.idle_timeout,
+            limits=request.limits,
+            guarded=True,
+        )
     except OSError as problem:
         return Reply(outcome.ERRORED, not_started(argv, problem))
-    output = finished.output.text()
-    ended, words = _ending(argv, finished, timeout, expected)
+    output = finished.output.text(redact)
+    ended, words = _ending(argv, finished, expected)
     last = last_words(output) if ended != outcome.COMPLETED else ""
-    return Reply(ended, f"{words}: {last}" if last else words, output)
+    return Reply(ended, f"{words}: {last}" if last else words, output, finished.cause)
 
 
-def _ending(argv: Sequence[str], finished: processes.Finished, timeout: float | None, expected: int) -> tuple[str, str]:
+def _ending(argv: Sequence[str], finished: processes.Finished, expected: int) -> tuple[str, str]:
     code = finished.exit_code
-    if finished.timed_out:
-        return outcome.TIMED_OUT, f"stopped after {timeout:.1f} s"
-    if code == expected:
+    if code == expected and not finished.timed_out:
         return outcome.COMPLETED, f"exit {code}"
-    if finished.signal is not None:
-        return outcome.FAILED, f"ended by signal {finished.signal}"
+    if words := finished.words():
+        return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
     if code in {NOT_EXECUTABLE, NOT_FOUND} and argv[:2] == ["/bin/sh", "-c"]:
         return outcome.ERRORED, f"exit {code}: {shell_error(code)}"
     return outcome.FAILED, f"exit {code}, expected {expected}"

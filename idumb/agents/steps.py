@@ -24,14 +24,22 @@ _FORMAT = "1"
 class StepsAgent:
     """Runs `task.steps` in order; the first that fails ends the attempt unless it says `continue_on_error`.
 
-    `environment` is what `run` steps get besides what the request adds.
+    `environment` is what `run` steps get besides what the request adds. `guard` is called before each step and raises
+    where this process may write no more.
     """
 
     name = "steps"
     version = _FORMAT
     continues = False
 
-    def __init__(self, apply_patch: ApplyPatch, environment: Mapping[str, str], redact: Redact) -> None:
+    def __init__(
+        self,
+        apply_patch: ApplyPatch,
+        environment: Mapping[str, str],
+        redact: Redact,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._guard = guard
         self._apply_patch = apply_patch
         self._environment = environment
         self._redact = redact
@@ -47,9 +55,10 @@ class StepsAgent:
         ended = Reply(outcome.COMPLETED, "")
         files = WorkspaceFiles(request.workspace)
         try:
-            call = _Call(files, request, self._apply_patch, self._environment, deadline)
+            call = _Call(files, request, self._apply_patch, self._environment, deadline, self._redact)
             for step in request.task.steps:
                 began = time.monotonic()
+                self._guard()
                 reply = call.make(step)
                 records.append(self._record(step, reply, time.monotonic() - began))
                 touched.update(dict.fromkeys(_touched(step)))
@@ -64,6 +73,7 @@ class StepsAgent:
             claimed_files=tuple(touched),
             steps=tuple(records),
             seconds=time.monotonic() - started,
+            cause=ended.cause,
         )
 
     def _record(self, step: Step, reply: Reply, seconds: float) -> StepRecord:
@@ -117,8 +127,10 @@ class _Call:
         apply_patch: ApplyPatch,
         environment: Mapping[str, str],
         deadline: float | None,
+        redact: Redact,
     ) -> None:
         self._files = files
+        self._redact = redact
         self._request = request
         self._declared = frozenset(request.allowed_paths)
         self._apply_patch = apply_patch
@@ -210,10 +222,11 @@ class _Call:
         environment = running.with_request(self._environment, self._request)
         return running.step(
             _argv(step),
-            self._request.workspace,
+            self._request,
             environment,
             min(limits, default=None),
             step.arguments.get("expect_exit", 0),
+            self._redact,
         )
 
 

@@ -9,6 +9,7 @@ from idumb.app.bench import Attempt, Bench
 from idumb.domain import agent, contract, envelope, ledger
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
+from idumb.domain.settings import Binding, Limits
 
 
 def binding_name(bench: Bench, attempt: Attempt) -> str:
@@ -37,7 +38,28 @@ def request(
         feedback=attempt.feedback,
         protected=protected,
         run_id=bench.run,
+        idle_timeout=_idle_timeout(bench, attempt, role),
+        limits=_limits(bench, attempt, role).chosen(),
     )
+
+
+def _binding(bench: Bench, attempt: Attempt, role: str) -> Binding | None:
+    known = bench.services.settings
+    validator = contract.validator_of(attempt.plan, attempt.task, known)
+    name = binding_name(bench, attempt) if role == agent.BUILDER else validator
+    return known.bindings.get(name or "")
+
+
+def _idle_timeout(bench: Bench, attempt: Attempt, role: str) -> float:
+    binding = _binding(bench, attempt, role)
+    own = binding.idle_timeout if binding is not None else None
+    return float(own or bench.services.settings.run.idle_timeout)
+
+
+def _limits(bench: Bench, attempt: Attempt, role: str) -> Limits:
+    binding = _binding(bench, attempt, role)
+    own = binding.limits if binding is not None else None
+    return own or bench.services.settings.limits
 
 
 def _deadline(bench: Bench, attempt: Attempt) -> float | None:

@@ -7,9 +7,10 @@ remaining stages are passed over, but for those that freeze, account for and rec
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable
 
-from idumb.app import asking, leftovers, place, proofs, recording
+from idumb.app import asking, leftovers, naming, place, proofs, publish, recording
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import agent, contract, ledger, outcome, paths, settings
@@ -26,6 +27,7 @@ Stage = Callable[[Bench, Attempt], Attempt]
 def make(bench: Bench, attempt: Attempt) -> Attempt:
     """Lead one attempt through all stages."""
     for stage in STAGES:
+        bench.services.owner.guard()
         if attempt.outcome is None:
             bench.services.interrupts.check()
         if attempt.outcome is None or stage in ALWAYS:
@@ -37,7 +39,11 @@ def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
     """The owner is still this process, and HEAD is still on the branch of this run."""
     services = bench.services
     if not services.owner.check(bench.journal.fence):
-        raise Refusal("lock.lost", "Another process took this work tree over.", hint="idumb status shows who holds it")
+        raise Refusal(
+            "lock.lost",
+            "This process owns the work tree no longer: another one took it over, or its lock file was removed.",
+            hint="idumb doctor shows who holds it, and whether anything has to be mended",
+        )
     place.require_branch(services, bench.journal.state)
     return dataclasses.replace(attempt, standing=services.history.standing())
 
@@ -50,6 +56,10 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
     fresh = bench.workspace.kind == "here"
     present = snapshot.tree if fresh else bench.work.scan(attempt.literal_paths)
     base = leftovers.task_base(bench, attempt, present)
+    if fresh and base != snapshot.tree:
+        # Made of two trees, so no snapshot names it, and a rollback needs it when git has collected what none names.
+        made = attempt_ref(services, bench.run, task.id, attempt.number, "task-base")
+        services.trees.keep(made, base, f"what {task.id} starts from", snapshot.commit)
     attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base)
     binding = asking.binding_name(bench, attempt)
     bench.journal.write(
@@ -63,15 +73,31 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
             present=present,
             builder=binding,
             envelope=asking.envelope_of(bench, binding),
+            **_known_before(bench, attempt, binding),
         )
     )
     return attempt
 
 
+def _known_before(bench: Bench, attempt: Attempt, binding: str) -> dict[str, object]:
+    """What only a look before the work tells: folders that are to be made, and git's own files where they changed."""
+    known: dict[str, object] = {}
+    if bench.workspace.kind != bench.journal.state.workspace:
+        known["workspace"] = bench.workspace.kind
+    if bench.workspace.kind == "here" and binding == "steps":
+        made = (str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory")
+        known["folders"] = list(bench.work.missing_folders(p for p in made if not paths.problem(p.rstrip("/"))))
+    guarded = dict(attempt.standing.guarded) if attempt.standing else {}
+    if guarded != bench.journal.state.guarded:
+        known["guarded"] = guarded
+    return {name: value for name, value in known.items() if value}
+
+
 def check_preconditions(bench: Bench, attempt: Attempt) -> Attempt:
     """Preconditions hold, and tests that must fail before the work do fail, wherever the work starts at the base."""
     first = bool(attempt.task.tests) and bench.work.scan(attempt.literal_paths) == attempt.base
-    found = proofs.before(bench.checks, attempt.task, bench.services.settings, attempt.base, first=first)
+    with bench.services.interrupts.armed():
+        found = proofs.before(bench.checks, attempt.task, bench.services.settings, attempt.base, first=first)
     attempt = dataclasses.replace(attempt, evidence=found)
     failed = [e for e in found if not e.passed]
     if failed:
@@ -137,18 +163,40 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
         # A task that changes what git ignores did not make the files that come to light.
         changes = tuple(c for c in changes if c.path not in uncovered)
         found = ledger.compare(attempt.task.files, changes, protected, attempt.accepted_paths)
+    found = naming.judge(bench, attempt.task, changes, found)
     attempt = dataclasses.replace(attempt, changes=changes, ledger=found)
+    _tell_gone(bench, attempt)
     strays = found.paths(ledger.UNDECLARED)
     if strays and _accepts(bench, attempt, strays):
         accepted = (*attempt.accepted_paths, *strays)
-        found = ledger.compare(attempt.task.files, changes, protected, accepted)
+        found = naming.judge(
+            bench, attempt.task, changes, ledger.compare(attempt.task.files, changes, protected, accepted)
+        )
         attempt = dataclasses.replace(attempt, ledger=found, accepted_paths=accepted)
     strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
     if strays:
         words = f"changed outside its declared files: {', '.join(strays[:5])}"
         attempt = dataclasses.replace(attempt, deviation=True)
+        _tell_where(bench, attempt, strays)
         return attempt.ended(outcome.FAILED, f"{attempt.reason}; {words}" if attempt.reason else words)
     return attempt
+
+
+def _tell_where(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> None:
+    """What the builder wrote over or deleted may be the user's own: the command that shows the bytes of before."""
+    if attempt.snapshot is None or bench.workspace.kind != "here":
+        return
+    held = {c.path for c in attempt.changes if c.old is not None}
+    for path in [path for path in strays if path in held][:5]:
+        named = shlex.quote(f"{attempt.snapshot.ref}:worktree/{path}")
+        bench.services.reporter.note(f"{path} as it was before {attempt.task.id}: git show {named}")
+
+
+def _tell_gone(bench: Bench, attempt: Attempt) -> None:
+    gone = bench.services.trees.gone() if bench.workspace.kind == "here" else ()
+    for path in [path for path in gone if not publish.is_projection(path)][:5]:
+        words = f"{path} went away while {attempt.task.id} ran; git ignores it, so no snapshot has it"
+        bench.services.reporter.note(words)
 
 
 def _task_changes(bench: Bench, attempt: Attempt, candidate: str) -> tuple[ledger.Change, ...]:
@@ -270,6 +318,7 @@ STAGES: tuple[Stage, ...] = (
     check_preconditions,
     build,
     end_processes,
+    check_standing,  # before git is asked anything by a configuration that may have been tampered with
     freeze_candidate,
     compare_ledger,
     run_checks,

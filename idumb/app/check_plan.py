@@ -20,7 +20,7 @@ from idumb.domain.run import RunState
 
 def check(services: Services, phase: str) -> Result:
     """All findings of format, graph and readiness; `contract_hash` is what `--approve` takes."""
-    loaded = loading.load(services.plans, phase, services.settings)
+    loaded = loading.of(services, phase)
     findings = list(loaded.findings)
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     contract = loaded.contract
@@ -64,7 +64,7 @@ def show_graph(
     services: Services, phase: str, render: Callable[[Contract, RunState | None, dict[str, str]], str]
 ) -> Result:
     """Order and waves; the text is made by `render` from contract, newest run and statuses."""
-    loaded = loading.load(services.plans, phase, services.settings)
+    loaded = loading.of(services, phase)
     contract = loaded.contract
     if contract is None:
         raise InputError(

@@ -10,7 +10,7 @@ from idumb.domain import ledger
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.plan import BUILD, STRICT, Task
+from idumb.domain.plan import BUILD, IRREVERSIBLE, STRICT, Task
 from idumb.domain.settings import Settings
 
 SHOWN_PATHS = 8
@@ -91,6 +91,10 @@ def _task_lines(task: Task) -> Iterable[str]:
         yield f"  writes {', '.join(written[:SHOWN_PATHS])}{more}"
     for command in commands(task):
         yield f"  runs   {command}"
+    for command in task.rollback.commands:
+        yield f"  runs   {command}, when it is rolled back"
+    if task.rollback.kind == IRREVERSIBLE:
+        yield f"  cannot be taken back: {task.rollback.reason}"
     if task.kind != BUILD:
         yield f"  asks   a person ({task.kind})"
 

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import consent, leftovers, loading, place, publish, recovery, runner, schedule, session, verify_work
+from idumb.app import (
+    branches,
+    consent,
+    leftovers,
+    loading,
+    place,
+    publish,
+    recovery,
+    restoring,
+    runner,
+    schedule,
+    session,
+    verify_work,
+)
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services, run_ref
 from idumb.domain import contract as contracts
-from idumb.domain import errors, outcome
+from idumb.domain import errors, ledger, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.event import NewEvent
@@ -32,6 +45,8 @@ class Request:
     verify: bool = True
     force: bool = False
     workspace: str | None = None
+    branch: str | None = None
+    accept_git: tuple[str, ...] = ()
     command: str = "execute-phase"
 
 
@@ -41,11 +56,14 @@ def execute(services: Services, request: Request) -> Result:
     with session.owned(services, request.command) as owned:
         state = unfinished(services, contract, force=request.force)
         journal = owned.journal(state or RunState())
+        place.accept_guarded(services, journal, request.accept_git)
         if state is None:
             refuse_verified(services, contract, force=request.force)
+            branches.begin(services, contract, request.branch)
             start(services, journal, contract, request)
         else:
             place.require_branch(services, state)
+            restoring.settle(services, journal, contract)
             journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
         return carry_out(services, journal, contract, request)
 
@@ -53,13 +71,14 @@ def execute(services: Services, request: Request) -> Result:
 def prepare(services: Services, request: Request) -> Contract:
     """Everything that can refuse before anything is touched."""
     place.require_initialised(services)
-    contract = loading.runnable(loading.load(services.plans, request.phase, services.settings), services.settings)
+    contract = loading.runnable(loading.of(services, request.phase), services.settings)
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",
             "The plan says `mode: strict`; --mode guided cannot soften it.",
             hint="Change the plan's mode, or leave --mode away",
         )
+    place.require_guarded(services, session.latest_run(services, contract.phase), request.accept_git)
     place.require_repository(services)
     consent.ensure(services, contract, approve=request.approve, mode=request.mode)
     return contract
@@ -70,24 +89,60 @@ def unfinished(services: Services, contract: Contract, *, force: bool) -> RunSta
     state = session.latest_run(services, contract.phase)
     if state is None or state.contract_hash != contract.hash:
         return None
-    return None if state.state == COMPLETED and (state.verified or force) else state
+    ended = state.state == COMPLETED and state.restoring is None
+    return None if ended and (state.verified or force) else state
 
 
 def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
     state = session.latest_run(services, contract.phase)
-    if state is None or force:
+    if state is None:
+        return
+    if force:
+        _require_room(services, contract, state)
         return
     if state.verified and state.contract_hash == contract.hash:
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is verified already.",
-            hint=f"idumb rollback {contract.phase} --to start takes its work back, then idumb resume {contract.phase};"
-            f" idumb execute-phase {contract.phase} --force runs it again on top of what is there",
+            hint=f"idumb rollback {contract.phase} --to start takes its work back, then idumb resume {contract.phase}."
+            + _on_top(services, contract, tuple(contract.tasks)),
         )
-    _refuse_changed_work(contract, state)
+    _refuse_changed_work(services, contract, state)
 
 
-def _refuse_changed_work(contract: Contract, state: RunState) -> None:
+def _on_top(services: Services, contract: Contract, tasks: Sequence[str]) -> str:
+    """What `--force` does, as far as it can succeed."""
+    forced = f" idumb execute-phase {contract.phase} --force"
+    made = _there_already(services, contract, tasks)
+    if made is None:
+        return f"{forced} runs it again on top of what is there"
+    return f"{forced} without that fails: {made} is to be created, and it is there"
+
+
+def _require_room(services: Services, contract: Contract, state: RunState) -> None:
+    """A new run would hide from a rollback what the one before created, so it does not begin where it must fail."""
+    kept = () if state.verified else carried(contract, state)
+    done = [t for t in contract.order if t not in kept and t in state.tasks and state.tasks[t].status in outcome.DONE]
+    made = _there_already(services, contract, done)
+    if made is not None:
+        raise Refusal(
+            "phase.created",
+            f"Phase {contract.phase} is to create {made}, and its run {state.number} did so already;"
+            " on top of that it cannot succeed.",
+            hint=f"idumb rollback {contract.phase} --to start takes it back first, then"
+            f" idumb execute-phase {contract.phase} --force",
+        )
+
+
+def _there_already(services: Services, contract: Contract, tasks: Sequence[str]) -> str | None:
+    """A file that cannot be created again, unless a task deletes it before."""
+    every = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
+    gone = {c.path for c in every if c.verb == "delete"}
+    made = [c.path for t in tasks for c in ledger.written_claims(contract.tasks[t].files or ()) if c.verb == "create"]
+    return next((path for path in made if path not in gone and services.reports.exists(path)), None)
+
+
+def _refuse_changed_work(services: Services, contract: Contract, state: RunState) -> None:
     """Work that is done and would be made again on top of itself is taken back first, or forced."""
     kept = carried(contract, state)
     again = [
@@ -102,8 +157,8 @@ def _refuse_changed_work(contract: Contract, state: RunState) -> None:
         "plan.done-changed",
         f"{', '.join(again[:5])} of phase {contract.phase} is done, but the plan changed what it says or needs;"
         " its work is still in the files.",
-        hint=f"idumb rollback {contract.phase} --to {before[-1] if before else 'start'} takes it back first;"
-        f" idumb execute-phase {contract.phase} --force runs it again on top",
+        hint=f"idumb rollback {contract.phase} --to {before[-1] if before else 'start'} takes it back first."
+        + _on_top(services, contract, again),
         details={"tasks": again},
     )
 
@@ -114,10 +169,12 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     What unfinished tasks of the run before left is taken back: this run makes them anew.
     """
     before = session.latest_run(services, contract.phase)
-    number = services.runs.count(contract.phase) + 1
+    number = services.runs.last_number(contract.phase) + 1
     head = services.history.head()
-    run = run_id(contract.hash, head.commit, number)
+    run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
+    for words in leftovers.not_saved(services.trees.left_out()):
+        services.reporter.note(words)
     same_branch = before is not None and before.branch == head.branch
     put_back = leftovers.put_back_unfinished(services, contract, before) if before and same_branch else ()
     sources = services.plans.plans(contract.folder)
@@ -140,6 +197,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         tasks=[[task, digests[task]] for task in contract.order],
         workspace=request.workspace or services.settings.run.workspace,
         put_back=[{"task": p.task, "paths": list(p.paths)} for p in put_back],
+        guarded=dict(services.history.standing().guarded),
     )
     for p in put_back:
         services.reporter.note(
@@ -184,6 +242,7 @@ def _carried(journal: Journal, contract: Contract, before: RunState) -> list[New
                 from_run=before.id,
                 status=known.status,
                 reason=known.reason,
+                effect=known.effect,
                 checkpoint={
                     "status": c.status,
                     "git_hash": c.git_hash,
@@ -224,11 +283,14 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
                 leftovers.refuse_foreign_changes(bench, task, ahead=True)
         ending = runner.run_tasks(bench)
     except Interrupted as interrupted:
-        journal.write(journal.event("run.interrupted", reason=f"stopped by {interrupted.signal_name}"))
+        by = "cancel" if services.owner.asked() else "signal"
+        reason = session.why_stopped(services, interrupted)
+        journal.write(journal.event("run.interrupted", reason=reason, by=by))
         publish.write_progress(services, contract, journal.state)
         interrupted.hint = f"idumb resume {contract.phase}"
         raise
     except (Refusal, WorkFailed) as refusal:
+        services.owner.guard()
         journal.write(journal.event("run.halted", reason=refusal.message))
         publish.write_progress(services, contract, journal.state)
         raise

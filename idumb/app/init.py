@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from idumb.app import takeover
 from idumb.app.result import Result
 from idumb.app.services import Services
 
@@ -28,7 +29,7 @@ git:
 
 
 def init(services: Services, templates: Mapping[str, str]) -> Result:
-    """Create what is missing; `templates` maps a path to its text. Safe to repeat."""
+    """Create what is missing, take over what an old iDumb left; `templates` maps a path to its text. Safe to repeat."""
     files = {".idumb/config.yaml": CONFIG, ".idumb/.gitignore": IGNORED, ".idumb/brain/README.md": BRAIN, **templates}
     created, kept = [], []
     for path, text in files.items():
@@ -37,7 +38,8 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
         else:
             services.reports.write(path, text)
             created.append(path)
-    return Result({"created": created, "kept": kept, "next": ["idumb next"]})
+    report = takeover.take_over(services)
+    return Result({"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]})
 
 
 BRAIN = """\

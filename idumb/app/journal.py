@@ -23,7 +23,8 @@ class Journal:
         self.state = state
 
     def write(self, *events: NewEvent) -> tuple[Event, ...]:
-        written = self._log.append(events, operation=self.operation, fence=self.fence)
+        known = self.state.last_seq if self.state.id else None
+        written = self._log.append(events, operation=self.operation, fence=self.fence, expected=known)
         for event in written:
             self.state.apply(event)
             self._reporter.event(event)
@@ -34,7 +35,7 @@ class Journal:
         return NewEvent(kind, payload, run=self.state.id or None, task=task, attempt=attempt)
 
 
-def operation_id(log: ports.EventLog, command: str, at: str) -> str:
-    """Unique, because the head of the log is part of it and every operation appends."""
+def operation_id(log: ports.EventLog, worktree: str, command: str, at: str) -> str:
+    """Unique, because the head of the log is part of it, every operation appends, and a work tree has one at a time."""
     seq, head = log.head()
-    return canonical.digest([seq, head, command, at])[:12]
+    return canonical.digest([seq, head, worktree, command, at])[:12]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from idumb.app import ports
+from idumb.app import ports, publish
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import Services, attempt_ref
 from idumb.domain import ledger, outcome, paths
@@ -27,12 +27,20 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
     dirty = _dirty(bench, task)
     unfinished = {p: t for p in dirty if (t := _unfinished_writer(bench, p)) is not None}
     theirs = [p for p in dirty if p not in unfinished and not _made_by_run(bench, p)]
+    covered = [p for p in _ignored(bench, task) if not _made_by_run(bench, p)]
+    if covered:
+        raise Refusal(
+            "task.dirty-path",
+            f"{task.id} is to create files that are there already, ignored by git: {', '.join(covered[:5])}",
+            hint=f"Move them away, or let the task modify them; then idumb execute-phase {bench.contract.phase}",
+            details={"task": task.id, "paths": covered},
+        )
     if theirs:
         raise Refusal(
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {', '.join(theirs[:5])}",
-            hint="Commit them (git commit), or run in a clone: idumb execute-phase "
-            f"{bench.contract.phase} --workspace clone",
+            # A clone refuses to deliver into just these files, so it is no way out.
+            hint=f"Commit them (git commit) or move them away, then idumb execute-phase {bench.contract.phase}",
             details={"task": task.id, "paths": theirs},
         )
     if unfinished and not ahead:
@@ -59,6 +67,33 @@ def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
         p
         for p in bench.services.history.uncommitted(declared)
         if p not in own and not paths.matches_any(p, paths.OWN_FILES)
+    )
+
+
+def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
+    """Files that git ignores where the task makes new ones: of these git's own status says nothing."""
+    known = bench.journal.state.tasks[task.id]
+    own = frozenset(known.touched) if known.base is not None else frozenset()
+    named = frozenset(ledger.named_paths(task.files))
+    new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in named - own]
+    if not new:
+        return ()
+    present, head = bench.work.scan(new), bench.services.history.head_tree()
+    there = [p for p in new if bench.work.entry(present, p) is not None]
+    return tuple(p for p in there if head is None or bench.work.entry(head, p) is None)
+
+
+def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each reason why paths are in no snapshot, so that a person knows it before anything is run."""
+    by_reason: dict[str, list[str]] = {}
+    for path, why in sorted(left_out.items()):
+        if publish.is_projection(path):
+            continue
+        by_reason.setdefault(why, []).append(path)
+    return tuple(
+        f"Not saved, so idumb cannot bring it back ({why}): {', '.join(found[:5])}"
+        + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+        for why, found in by_reason.items()
     )
 
 
@@ -97,8 +132,25 @@ def restart(bench: Bench, task: Task) -> None:
     if bench.workspace.kind != "here":
         _put_all_back(bench, task, known.base)
         return
-    own = _own_paths(bench, known, bench.work.scan(known.touched)) if known.touched else ()
-    conflicts = bench.work.restore(known.base, known.left, own) if own else ()
+    take_back(bench, task)
+
+
+def made_in(bench: Bench, known: TaskState) -> str:
+    """The kind of workspace in which a task's last attempt was made; a command may choose another than its run's."""
+    started = bench.services.log.events(
+        run=bench.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
+    )
+    return next((str(e.payload.get("workspace", "")) for e in started), "") or bench.journal.state.workspace
+
+
+def take_back(bench: Bench, task: Task) -> None:
+    """Put back what attempts made in the user's own tree; Refusal where somebody changed it since."""
+    known, trees = bench.journal.state.tasks[task.id], bench.services.trees
+    if known.base is None or known.left is None:
+        return
+    own = _own_paths(bench, known, trees.scan(known.touched)) if known.touched else ()
+    tell = bench.services.reporter.note
+    conflicts = trees.restore(known.base, known.left, own, tell=tell) if own else ()
     if conflicts:
         named = ", ".join(c.path for c in conflicts)
         raise Refusal(
@@ -146,10 +198,10 @@ def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
 def _own_paths(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
     """What attempts touched and nobody else has changed and committed since."""
     touched = tuple(p for p in known.touched if p not in set(known.deviations))
-    head = bench.services.history.head_tree() if touched and bench.workspace.kind == "here" else None
+    head = bench.services.history.head_tree() if touched else None
     if head is None or known.left is None:
         return touched
-    return tuple(p for p in touched if not _settled(bench.work, p, known.left, present, head))
+    return tuple(p for p in touched if not _settled(bench.services.trees, p, known.left, present, head))
 
 
 def _settled(work: ports.Trees, path: str, left: str, present: str, head: str) -> bool:
@@ -186,6 +238,7 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
             own = [p for p in touched if p not in later and p not in set(known.deviations)]
             put = tuple(_put_back(services, known.base, left, services.history.uncommitted(own) if own else ()))
             done += [PutBack(task_id, put)] if put else []
+            services.trees.remove_folders(known.folders)
         later.update(known.touched)
     return tuple(done)
 
@@ -203,7 +256,7 @@ def _left_by(services: Services, contract: Contract, known: TaskState) -> tuple[
 
 def _put_back(services: Services, base: str, left: str, dirty: Iterable[str]) -> Iterable[str]:
     for path in dirty:
-        if services.trees.entry(base, path) != services.trees.entry(left, path) and not services.trees.restore(
-            base, left, (path,)
-        ):
+        if services.trees.entry(base, path) == services.trees.entry(left, path):
+            continue
+        if not services.trees.restore(base, left, (path,), tell=services.reporter.note):
             yield path

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idumb.app import ports
+from idumb.app.services import Services, run_ref
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
@@ -39,6 +41,27 @@ def load(plans: ports.PlanFiles, phase: str, settings: Settings) -> Loaded:
     parsed = [(path, plans.parse(data, path)) for path, data in sources]
     misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
     return assemble(phase, folder, parsed, settings, sources, misplaced)
+
+
+def of(services: Services, phase: str) -> Loaded:
+    """The same, by this work tree's services. Where a plan is gone that was run, the hint brings it back."""
+    try:
+        return load(services.plans, phase, services.settings)
+    except InputError as problem:
+        kept = _kept(services, phase) if problem.code == "phase.no-plan" else ""
+        if not kept:
+            raise
+        raise InputError(problem.code, problem.message, hint=kept) from problem
+
+
+def _kept(services: Services, phase: str) -> str:
+    """The commands that bring back the plans of the newest run; "" where there was none."""
+    run = services.runs.latest(phase)
+    if run is None:
+        return ""
+    ref, folder = run_ref(services, run, "plans"), services.plans.phase_folder(phase)
+    shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(f"{folder}/{name}")) for name in services.trees.kept_blobs(ref))
+    return "; ".join(f"git show {kept} > {path}" for kept, path in shown)
 
 
 def assemble(

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 
+from idumb.app import killed
+from idumb.app.journal import Journal
 from idumb.app.ports import CommitAttempt, Standing
 from idumb.app.services import Services
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.run import RunState
 
+INDEX_LOCKED = "git.index-locked"
+
+
+_HINTS = {
+    "git.index-locked": "git status; idumb doctor says who holds the lock",
+    "git.unsupported-format": "git config --list --local shows its format and extensions",
+    "git.ownership": "git status says which safe.directory entry it misses",
+    "git.bare": "git config core.bare false, where it was left so by accident",
+    "git.work-tree-elsewhere": "git config --unset core.worktree, or run idumb in that work tree",
+    "git.unmerged": "git status lists them; git add settles one",
+    "git.unreadable": "git fsck",
+    "git.failed": "git fsck; git status",
+}
+
 
 def require_initialised(services: Services) -> None:
     if not services.reports.exists(".idumb/config.yaml"):
-        raise Refusal("state.not-initialised", "idumb is not set up in this repository.", hint="idumb init")
+        raise Refusal(
+            "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint="idumb init"
+        )
 
 
 def require_repository(services: Services) -> None:
     """No merge or the like in progress, and an identity where commits are to be made."""
     obstacle = services.history.obstacle()
+    if obstacle is not None and obstacle[0] == INDEX_LOCKED:
+        killed.clear_for_owner(services)
+        obstacle = services.history.obstacle()
     if obstacle is not None:
         code, message = obstacle
-        raise Refusal(code, message, hint="git status tells how to finish or abort it")
+        raise Refusal(code, message, hint=_HINTS.get(code, "git status tells how to finish or abort it"))
     problem = services.history.identity_problem() if services.settings.git.commit == "task" else None
     if problem is not None:
         raise Refusal(
@@ -37,22 +59,92 @@ def require_branch(services: Services, state: RunState) -> None:
         raise Refusal(
             "git.other-branch",
             f"The run was started on {state.branch or 'a detached HEAD'}; HEAD is on {head.branch or 'no branch'} now.",
-            hint=f"git switch {state.branch}" if state.branch else "git switch --detach COMMIT",
+            hint=_way_back(services, state),
         )
+
+
+def _way_back(services: Services, state: RunState) -> str:
+    """The command that leads back to where the run was: a branch may be gone, and a detached HEAD has no name."""
+    branch = state.branch
+    if branch and f"refs/heads/{branch}" in services.history.refs(f"refs/heads/{branch}"):
+        return f"git switch {shlex.quote(branch)}"
+    told = [e.payload.get("commit") or e.payload.get("git_hash") for e in services.log.events(run=state.id)]
+    newest = next((commit for commit in reversed(told) if commit), state.base_commit)
+    if branch is None:
+        return f"git switch --detach {newest}"
+    name = shlex.quote(branch)
+    return f"git branch -m {name} where it was renamed; git switch -c {name} {newest} where it was deleted"
+
+
+def require_settled(state: RunState) -> None:
+    """No rollback or undo stands half done between plan and files."""
+    if state.restoring is not None:
+        raise Refusal(
+            "rollback.unfinished",
+            f"{state.restoring['words']} was ended in the middle.",
+            hint=f"idumb rollback {state.phase} --to start --yes, idumb undo --yes or idumb resume {state.phase}"
+            " finish it first",
+        )
+
+
+def require_guarded(services: Services, state: RunState | None, accepted: Sequence[str] = ()) -> tuple[str, ...]:
+    """Git's own files are as they were when the last attempt began, if nobody looked since that began.
+
+    The names of those that changed and that a person lets stay. To be called before git is asked anything.
+    """
+    if state is None or not state.unguarded or state.guarded is None:
+        return ()
+    changed = _changed(state.guarded, services.history.standing().guarded)
+    rest = [name for name in changed if name not in accepted]
+    if rest:
+        raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
+    return changed
+
+
+def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]) -> None:
+    """Record a person's word that changed files of git's own stay; Refusal where they said it of others only."""
+    changed = require_guarded(services, journal.state, accepted)
+    if changed:
+        now = dict(services.history.standing().guarded)
+        journal.write(journal.event("guarded.accepted", paths=list(changed), guarded=now))
+
+
+def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
+    """What changed of git's own files since the last attempt began."""
+    return () if state.guarded is None else _changed(state.guarded, services.history.standing().guarded)
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(n for n in {*before, *after} if before.get(n) != after.get(n)))
+
+
+def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: Sequence[str]) -> Refusal:
+    flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
+    return Refusal(
+        "git.guarded-changed",
+        f"Files of git's own changed {when}: {', '.join(named[:5])}",
+        hint=f"Look at them and put them back, then idumb resume {state.phase}; where they may stay:"
+        f" idumb resume {state.phase} {flags}",
+        details={"paths": list(named)},
+    )
 
 
 def require_standing(services: Services, state: RunState, task: str, before: Standing) -> None:
     """While a task ran, HEAD went forward on its branch if at all, and git's own files are as they were."""
     after = services.history.standing()
-    changed = sorted(n for n in {*before.guarded, *after.guarded} if before.guarded.get(n) != after.guarded.get(n))
+    changed = _changed(before.guarded, after.guarded)
     if changed:
-        raise Refusal(
-            "git.guarded-changed",
-            f"Files of git's own changed while {task} ran: {', '.join(changed[:5])}",
-            hint=f"Look at them and put them back, then idumb resume {state.phase}",
-            details={"task": task, "paths": changed},
-        )
+        raise _guarded_changed(f"while {task} ran", state, changed, changed)
     require_branch(services, state)
+    gone = sorted(before.refs.keys() - after.refs.keys())
+    if gone:
+        back = "; ".join(f"git update-ref {name} {before.refs[name]}" for name in gone[:5])
+        raise Refusal(
+            "git.refs-deleted",
+            f"While {task} ran, refs were deleted: {', '.join(gone[:5])}",
+            hint=f"{back}  (brings them back). Then idumb resume {state.phase}",
+            details={"task": task, "refs": {name: before.refs[name] for name in gone}},
+        )
     was = before.head.commit
     if was is not None and not services.history.descends(was):
         raise Refusal(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from idumb.domain.agent import AgentRequest, AgentResult
@@ -18,6 +18,7 @@ from idumb.domain.event import ChainCheck, Event, NewEvent
 from idumb.domain.evidence import Evidence
 from idumb.domain.finding import Finding
 from idumb.domain.ledger import Change, Entry
+from idumb.domain.legacy import OldFile
 from idumb.domain.plan import Condition, Plan, Task
 from idumb.domain.run import RunState
 
@@ -32,10 +33,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where HEAD was, and a digest of each of git's own files that decide what git runs."""
+    """Where HEAD was, a digest of each of git's own files that decide what git runs, and the user's refs."""
 
     head: Head
     guarded: Mapping[str, str]
+    refs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,12 @@ class Trees(Protocol):
     def uncovered(self, path: str) -> bool:
         """Whether a file was there, as it is, and ignored at the last snapshot: the ignore rules changed, not it."""
 
+    def left_out(self) -> Mapping[str, str]:
+        """Path, a folder with `/` at its end, to why the last scan did not save it: ignored, special, a repository."""
+
+    def gone(self) -> tuple[str, ...]:
+        """What git ignores that was there at the last snapshot and is no more; no snapshot has it."""
+
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         """A commit under `ref` for a tree that was scanned before."""
 
@@ -107,10 +115,13 @@ class Trees(Protocol):
 
     def entry(self, tree: str, path: str) -> Entry | None: ...
 
+    def is_folder(self, tree: str, path: str) -> bool: ...
+
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         """`tree` with each of `paths` as it is in `source` (absent there: removed)."""
 
-    def read(self, oid: str) -> bytes: ...
+    def read(self, oid: str) -> bytes:
+        """An object's bytes. Refusal `git.object-missing` where it is not there or damaged."""
 
     def store(self, data: bytes) -> str:
         """Keep bytes as a blob; its id. Used with `keep_blobs` for plans that are locked in."""
@@ -121,12 +132,37 @@ class Trees(Protocol):
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         """What `keep_blobs` stored under `ref`; empty when there is none."""
 
-    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
+    def restore(
+        self,
+        target: str,
+        expected: str,
+        paths: Iterable[str],
+        *,
+        force: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> tuple[Conflict, ...]:
         """Write each path as it is in `target`, only where its present bytes are those of `expected`.
 
-        All or nothing: with any conflict no path is written. A path that already is as in `target` is no conflict.
-        `force` skips the comparison (the present was saved before). Files and folders are forced to disk.
+        All paths are looked at first: with a conflict then, no path is written. One that arises while they are written,
+        because somebody changes a path at that moment, stops it there: those before it are written, that one and the
+        rest are not. The same holds for OSError. Doing it again is right: a path that is as in `target` is no conflict.
+        `force` skips the comparison (the present was saved before). Files and folders are forced to disk. `tell` is
+        given a line for each file that loses what a tree cannot hold: other links, extended attributes.
         """
+
+    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
+        """Which of the folders, and of those that lead to them, are not there; outer ones first."""
+
+    def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]: ...
+
+    def make_folders(self, folders: Iterable[str]) -> None:
+        """Make those that are missing, forced to disk; what stands in the way stays."""
+
+    def remove_folders(self, folders: Iterable[str]) -> None:
+        """Remove those that hold nothing, inner ones first."""
+
+    def force(self, paths: Iterable[str]) -> None:
+        """Force the present bytes of these paths to disk, and the folders that lead to them."""
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
         """A unified diff, without external tools, text conversion or colour."""
@@ -168,12 +204,30 @@ class History(Protocol):
         Whatever else is staged or changed stays as it is. Refused when HEAD is not `expected_head`.
         """
 
+    def begin_branch(self, name: str) -> None:
+        """Make a branch where HEAD is and put HEAD on it; index and work tree stay as they are.
+
+        Refusal `git.branch-name`, or `git.branch-exists` where there is one that stands elsewhere.
+        """
+
+    def settle(self, made: str, paths: Sequence[str]) -> None:
+        """Let the index follow a commit of ours after which git was ended; entries that somebody changed stay."""
+
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """(commit, its Idumb-* trailers) from HEAD back to `base`, newest first; only commits that have any."""
 
     def refs(self, prefix: str) -> Mapping[str, str]: ...
 
+    def keep_ref(self, ref: str, commit: str) -> None:
+        """Make a ref below `refs/idumb/` for a commit that is there, forced to disk."""
+
     def delete_ref(self, ref: str, expected: str) -> None: ...
+
+    def clear_debris(self, since: str | None) -> Sequence[str]:
+        """Remove locks and temporary files of an operation of this work tree that began then and was killed.
+
+        Their paths. What a live process may have made stays. None: only what lies among idumb's own files.
+        """
 
 
 class Workspace(Protocol):
@@ -194,8 +248,14 @@ class Workspace(Protocol):
 
 
 class EventLog(Protocol):
-    def append(self, events: Sequence[NewEvent], *, operation: str, fence: int) -> tuple[Event, ...]:
-        """One durable transaction; refused when `fence` is not the current one."""
+    def append(
+        self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
+    ) -> tuple[Event, ...]:
+        """One durable transaction; refused when `fence` is not the current one.
+
+        `expected` is the newest event of the run that the caller knows; Refusal `run.moved-on` when there are later
+        ones.
+        """
 
     def events(
         self,
@@ -218,13 +278,33 @@ class EventLog(Protocol):
         """Compute every hash again and follow the chain to the first break."""
 
 
+class LogFiles(Protocol):
+    """Files of the event log beside its database: backups, and segments that older events are moved to."""
+
+    def back_up(self, path: str) -> tuple[int, str]:
+        """A file of all events, forced to disk; the last one's number and hash. Refusal `backup.exists`."""
+
+    def check_backup(self, path: str) -> tuple[ChainCheck, bool]:
+        """Every hash of a backup again, and whether this log has the same history so far."""
+
+    def listed(self) -> Sequence[Mapping[str, Any]]:
+        """The segments: number, name, first, last, previous, head, sha256, at, kinds."""
+
+    def starts(self) -> Sequence[tuple[str, str, str, int]]:
+        """(run, phase, work tree, first event) of every run of the repository, the oldest first."""
+
+    def archive(self, last: int) -> Sequence[Mapping[str, Any]]:
+        """Move the events up to number `last` into segments, each checked before its events go; the new ones."""
+
+
 class RunIndex(Protocol):
     """Finds runs without replaying them. A row is written in the same transaction as its event."""
 
     def latest(self, phase: str) -> str | None:
         """Id of the newest run of a phase in this work tree."""
 
-    def count(self, phase: str) -> int: ...
+    def last_number(self, phase: str) -> int:
+        """The number of the newest run of a phase in this work tree; 0 when there is none."""
 
     def phases(self) -> tuple[str, ...]: ...
 
@@ -232,13 +312,31 @@ class RunIndex(Protocol):
 class Ownership(Protocol):
     """One owner per work tree."""
 
-    def acquire(self, command: str) -> int:
-        """The fencing token; raises Refusal `lock.held` with pid, host and since of the holder."""
+    def acquire(self, command: str, *, force: bool = False) -> int:
+        """The fencing token; raises Refusal `lock.held` or `lock.elsewhere` with pid, host and since of the holder.
+
+        `force` takes the work tree from an owner on another machine, whose token is refused from then on.
+        """
 
     def release(self) -> None: ...
 
     def check(self, fence: int) -> bool:
         """Whether the token is still the current one."""
+
+    def guard(self) -> None:
+        """Before each effect: Refusal `lock.lost` where this process was the owner and another one took over."""
+
+    def holder(self) -> Mapping[str, Any] | None:
+        """Who seems to own the work tree: pid, host, since, command, fence, standing; None when nobody does."""
+
+    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
+        """Ask a holder of this machine to stop; whether it let go within ten seconds."""
+
+    def end(self, holder: Mapping[str, Any]) -> None:
+        """Kill a holder of this machine and what it started, as pulling the plug would."""
+
+    def asked(self) -> str | None:
+        """Who asked this owner to stop; None when nobody did."""
 
 
 class Agent(Protocol):
@@ -299,6 +397,9 @@ class PlanFiles(Protocol):
         They may tell of runs that this machine did not witness. What cannot be read is left out.
         """
 
+    def old_state(self, path: str, data: bytes) -> OldFile | None:
+        """What a file of an old iDumb says; None for idumb's own files."""
+
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         """(number, title, line) of every phase that ROADMAP.md names."""
 
@@ -314,6 +415,107 @@ class Reports(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def read(self, path: str) -> str | None: ...
+
+    def empty(self, path: str) -> bool:
+        """Whether there is a regular file without a byte; it is not read."""
+
+    def files(self, folder: str) -> tuple[str, ...]:
+        """Every regular file below a folder, sorted; nothing that a link leads to."""
+
+
+class Attic(Protocol):
+    """Keeps what something else replaces, below idumb's own folder in the repository's git folder."""
+
+    def keep(self, kind: str, name: str, data: bytes) -> str:
+        """The path of a durable copy of `data`; the same bytes under the same name are kept once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """A folder that idumb keeps for this repository, with how much is in it."""
+
+    what: str
+    path: str
+    files: int
+    bytes: int
+
+
+class Belongings(Protocol):
+    """All that idumb keeps for this repository beside plans, commits, refs and `.idumb/`."""
+
+    def list(self) -> tuple[Belonging, ...]: ...
+
+    def held(self) -> AbstractContextManager[None]:
+        """Own every work tree; Refusal `lock.held` where one has an owner."""
+
+    def place_for_backup(self, name: str) -> str: ...
+
+    def begin_backup(self, folder: str) -> None:
+        """Refusal `backup.exists` where something is in that folder."""
+
+    def back_up(self, folder: str) -> None: ...
+
+    def keep(self, folder: str, name: str, source: str) -> None:
+        """Copy one more folder into a backup."""
+
+    def remove(self) -> None: ...
+
+    def remove_files(self, path: str) -> None:
+        """Remove one folder of the work tree with all in it."""
+
+
+class Machine(Protocol):
+    """What the machine tells of the places that idumb works in. `folder` is idumb's own in the git folder."""
+
+    root: str
+    git_dir: str
+    folder: str
+
+    def state_directory(self) -> tuple[str, str | None]:
+        """Where it is, and why what lies in it cannot be trusted."""
+
+    def file_system(self, path: str) -> str:
+        """The type of the file system that holds a path; "" where the system does not tell."""
+
+    def room(self, path: str) -> tuple[int, int | None]:
+        """Bytes and files that can still be written there; None where files have no limit."""
+
+    def user(self) -> int: ...
+
+    def owner(self, path: str) -> int: ...
+
+    def writable(self, path: str) -> bool:
+        """Whether entries can be made in a folder; true where there is none."""
+
+    def exposed(self) -> Sequence[tuple[str, int, int]]:
+        """(path, owner, mode) of what others own, may read or may write in `folder`."""
+
+    def make_private(self, path: str) -> int:
+        """Take the rights of others away; the mode."""
+
+    def temporary(self) -> Sequence[tuple[str, float]]:
+        """(path, age in seconds) of temporary files that dead processes of idumb left."""
+
+    def set_aside(self, path: str) -> str:
+        """Move a file into `folder`; where it is now, "" when it was gone already."""
+
+    def left_processes(self) -> Sequence[tuple[int, str]]:
+        """(process, run) of what was started by runs in this place and still lives."""
+
+    def end(self, pid: int) -> None:
+        """End one of `left_processes`."""
+
+
+class KeptRefs(Protocol):
+    """All refs below `refs/idumb/`, of every work tree."""
+
+    def list(self) -> Mapping[str, str]: ...
+
+    def bundle(self, path: str) -> int:
+        """Write them with all that they need into a file; how many."""
+
+    def delete(self, expected: Mapping[str, str]) -> None:
+        """All or none, each with its expected value."""
 
 
 class Asker(Protocol):
@@ -390,6 +592,11 @@ class PromptRequest:
     attempt: int
     evidence: tuple[Evidence, ...] = ()
     diff: str = ""
+
+
+class Symbols(Protocol):
+    def defined(self, path: str, data: bytes) -> frozenset[str] | None:
+        """Names that a file defines, members as `Class.member`; None where nobody can tell."""
 
 
 class Gate(Protocol):

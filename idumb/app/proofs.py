@@ -107,6 +107,7 @@ def of_validator(name: str, result: agent.AgentResult, tree: str | None) -> Evid
         truncated=result.truncated,
         tree=tree,
         seconds=result.seconds,
+        cause=result.cause,
     )
 
 
@@ -225,8 +226,9 @@ def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> E
 def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
     """(PASS, PARTIAL, FAIL or waiting, why). PASS needs a ledger that holds and at least one real proof."""
     wrong = [line for line in found.lines if line.status != ledger.DECLARED]
-    if wrong:
-        return outcome.FAIL, "; ".join(_ledger_words(line) for line in wrong[:5])
+    words = [_ledger_words(line) for line in wrong] + [s.words for s in found.symbols if not s.holds]
+    if words:
+        return outcome.FAIL, "; ".join(words[:5])
     failed = [e for e in proofs if e.result in BROKEN]
     passed = [e for e in proofs if e.passed and not _only_before(e.subject)]
     if failed:
@@ -258,6 +260,7 @@ def feedback(reason: str, found: ledger.Ledger, proofs: Sequence[Evidence]) -> s
     """What the next attempt is told: the reason, the ledger's complaints, and the end of each failed check."""
     lines = [reason] if reason else []
     lines += [_ledger_words(line) for line in found.lines if line.status != ledger.DECLARED]
+    lines += [line.words for line in found.symbols if not line.holds]
     for e in proofs:
         if e.result in BROKEN:
             exit_words = "" if e.exit_code is None else f", exit {e.exit_code}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -33,6 +34,17 @@ def write(services: Services, path: str, text: str) -> None:
         services.reporter.note(f"{path} could not be written: {problem.strerror or problem}")
 
 
+# Lines of a report that say when it was made; the tree has the report itself in it, so it is another each time.
+_MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*)$")
+
+
+def write_report(services: Services, path: str, text: str) -> None:
+    """Write a report that may be committed, unless the one that is there says the same of another moment."""
+    existing = _existing(services, path)
+    if existing is None or _MOMENT.sub("", existing) != _MOMENT.sub("", text):
+        write(services, path, text)
+
+
 def remove(services: Services, path: str) -> None:
     with suppress(OSError):
         services.reports.remove(path)
@@ -43,6 +55,11 @@ def _existing(services: Services, path: str) -> str | None:
         return services.reports.read(path)
     except OSError:
         return None
+
+
+def is_projection(path: str) -> bool:
+    """Whether idumb itself makes the file from the log, and git ignores it."""
+    return path == STATE_FILE or (path.startswith(f"{BRAIN}/execution/") and path.endswith("/progress.json"))
 
 
 def execution_folder(phase: str) -> str:
@@ -126,7 +143,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
         for t in state.tasks
         if state.tasks[t].checkpoint is not None
     }
-    write(
+    write_report(
         services,
         summary,
         services.documents.summary(
@@ -139,15 +156,16 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
             links=links,
         ),
     )
-    checkpoints = [checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].checkpoint is not None]
-    return (summary, *(c for c in checkpoints if services.reports.exists(c)))
+    return (summary, *(checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt))
 
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:
-    """A run that was killed did not write its last ones."""
+    """A run that was killed did not write its last ones, or left those of an earlier attempt."""
     for task in state.attempted:
-        known = task in contract.tasks and state.tasks[task].checkpoint is not None
-        if known and not services.reports.exists(checkpoint_path(state.phase, task)):
+        kept = state.tasks[task].checkpoint
+        if task not in contract.tasks or kept is None:
+            continue
+        if kept.snapshot not in (_existing(services, checkpoint_path(state.phase, task)) or ""):
             checkpoint_again(services, state, contract.tasks[task])
 
 
@@ -178,22 +196,17 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
     return {path: count for path, count in counts.items() if path in touched}
 
 
-def commit_reports(services: Services, state: RunState, paths: Sequence[str]) -> tuple[str | None, str]:
-    """One commit with the Markdown reports; (commit, words of a refusal). Ignored files stay out of it."""
-    subject = f"Phase {state.phase}: reports of run {state.number}"
-    made = place.commit(
-        services,
-        services.history.uncommitted(paths),
-        f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n",
-    )
-    return made.commit, made.words
-
-
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit the reports where policy and settings say so, and record it; warnings."""
-    if not services.settings.git.commit_reports or journal.state.policy != "task":
+    """Commit the Markdown reports where policy and settings say so, and record it; warnings.
+
+    Ignored files stay out of it; a document that is gone is committed as gone.
+    """
+    state = journal.state
+    if not services.settings.git.commit_reports or state.policy != "task":
         return ()
-    commit, words = commit_reports(services, journal.state, reports)
-    if commit is not None:
-        journal.write(journal.event("reports.committed", commit=commit, paths=list(reports)))
-    return (f"git refused the commit of the reports: {words}",) if words else ()
+    changed = services.history.uncommitted(reports)
+    subject = f"Phase {state.phase}: reports of run {state.number}"
+    made = place.commit(services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n")
+    if made.commit is not None:
+        journal.write(journal.event("reports.committed", commit=made.commit, paths=list(changed)))
+    return (f"git refused the commit of the reports: {made.words}",) if made.words and made.commit is None else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app import ports, proofs
+from idumb.app import effect, ports, proofs
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import agent, ledger, outcome, settings
@@ -18,15 +18,18 @@ def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
     """Intent, objects, hidden ref, branch, one transaction; then the attempt is history."""
     if attempt.candidate is None or attempt.snapshot is None:
         return attempt
+    if bench.workspace.kind == "here":
+        # Builders force nothing; a power cut after the checkpoint would leave its files empty.
+        bench.services.trees.force(attempt.ledger.changed)
     if attempt.outcome == outcome.WAITING:
         _keep_candidate(bench, attempt, attempt.candidate)
         bench.journal.write(*_finished_events(bench, attempt), *_question_events(bench, attempt))
         return attempt
     if attempt.outcome == outcome.COMPLETED and bench.policy == settings.COMMIT_TASK and not attempt.task.is_human:
         return commit_and_record(bench, attempt)
-    tree, conflicts = _deliver(bench, attempt)
-    if conflicts:
-        attempt = attempt.ended(outcome.REFUSED, _conflict_words(conflicts))
+    if attempt.outcome == outcome.COMPLETED and bench.workspace.kind != "here" and attempt.ledger.changed:
+        return _deliver_and_record(bench, attempt)
+    tree = attempt.candidate
     kept = _keep_candidate(bench, attempt, tree)
     bench.journal.write(
         *_finished_events(bench, attempt),
@@ -36,10 +39,18 @@ def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt
 
 
-def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
-    """The way of a completed task whose commit goes on the user's branch."""
-    message = commit_message(bench, attempt)
-    head = bench.services.history.head()
+def _deliver_and_record(bench: Bench, attempt: Attempt) -> Attempt:
+    """The way of a completed task of a clone that nobody commits: its files are announced before they are written."""
+    _intend(bench, attempt, "", bench.services.history.head().commit)
+    tree, conflicts = _deliver(bench, attempt)
+    if conflicts:
+        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+    bench.journal.write(*completion_events(bench, attempt, _keep_candidate(bench, attempt, tree), None))
+    return attempt
+
+
+def _intend(bench: Bench, attempt: Attempt, message: str, head: str | None) -> None:
+    """Name what is about to be delivered and, where there is a message, committed."""
     bench.journal.write(
         *_finished_events(bench, attempt),
         *_question_events(bench, attempt),
@@ -49,11 +60,18 @@ def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
             attempt.number,
             paths=list(attempt.ledger.changed),
             message=message,
-            head=head.commit,
+            head=head,
             tree=attempt.candidate,
             base=attempt.base,
         ),
     )
+
+
+def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
+    """The way of a completed task whose commit goes on the user's branch."""
+    message = commit_message(bench, attempt)
+    head = bench.services.history.head()
+    _intend(bench, attempt, message, head.commit)
     tree, conflicts = _deliver(bench, attempt)
     if conflicts:
         return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
@@ -63,9 +81,11 @@ def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
 
 def finish_commit(bench: Bench, attempt: Attempt, kept: ports.Snapshot, head: str | None, message: str) -> Attempt:
     """Commit the task's own paths and record the checkpoint; used by recovery too."""
-    made = bench.services.history.commit(
-        attempt.ledger.changed, message, expected_head=head, hooks=bench.services.settings.git.hooks, allow_empty=True
-    )
+    hooks = bench.services.settings.git.hooks
+    with bench.services.interrupts.armed():  # a hook of the user's may take long
+        made = bench.services.history.commit(
+            attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True
+        )
     if made.commit is None:
         return dataclasses.replace(attempt, commit_refused=made.words)
     left = _changed_while_committing(bench, attempt)
@@ -176,10 +196,13 @@ def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
             deviations=list(attempt.ledger.paths(ledger.UNDECLARED, ledger.PROTECTED)) if here else [],
             accepted_paths=list(attempt.accepted_paths),
             ledger=attempt.ledger.as_list(),
+            symbols=[f"{s.actual} {s.name} in {s.path}" for s in attempt.ledger.symbols if s.actual],
             residue=list(attempt.residue),
             feedback=proofs.feedback(attempt.reason, attempt.ledger, attempt.evidence),
             seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
+            cause=result.cause if result else None,
             builder=_result_payload(result),
+            **(effect.of_attempt(attempt.task) if result is not None else {}),
         )
     )
     return events
@@ -255,6 +278,7 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
         "output_sha256": result.output_sha256,
         "truncated": result.truncated,
         "seconds": round(result.seconds, 3),
+        "cause": result.cause,
     }
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import ports, proofs, recording, schedule
+from idumb.app import effect, failing, leftovers, place, ports, proofs, recording, schedule
 from idumb.app.bench import Attempt, Bench
-from idumb.app.services import attempt_ref
+from idumb.app.services import attempt_ref, run_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plan import Task
-from idumb.domain.run import ANSWERED, TaskState
+from idumb.domain.run import ANSWERED, Checkpoint, TaskState
 
 
 def recover(bench: Bench) -> tuple[str, ...]:
@@ -20,7 +20,58 @@ def recover(bench: Bench) -> tuple[str, ...]:
     for task_id in found:
         bench.checks.end_processes()
         _recover(bench, bench.contract.tasks[task_id], bench.journal.state.tasks[task_id])
+    _keep_refs(bench)
+    _refuse_emptied(bench)
     return tuple(found)
+
+
+def _keep_refs(bench: Bench) -> None:
+    """Make refs of checkpoints again that are gone while their commit is there: a power cut, or a tidy hand."""
+    services, state = bench.services, bench.journal.state
+    done = {task: known.checkpoint for task, known in state.tasks.items() if not known.carried_from}
+    wanted = {
+        attempt_ref(services, bench.run, task, kept.attempt, "checkpoint"): kept.snapshot
+        for task, kept in done.items()
+        if kept is not None
+    }
+    present = services.history.refs(run_ref(services, bench.run, "")) if wanted else {}
+    for ref, commit in wanted.items():
+        if ref not in present:
+            try:
+                services.history.keep_ref(ref, commit)
+            except Refusal:
+                services.reporter.note(f"{ref} is gone, and so is its commit {commit[:12]}; idumb doctor tells more")
+
+
+def _refuse_emptied(bench: Bench) -> None:
+    """A file without its bytes is damage, and nobody's change, until somebody commits it so."""
+    services = bench.services
+    if bench.workspace.kind != "here":
+        return
+    for path, kept in _last_checkpoints(bench).items():
+        if not services.reports.empty(path) or not _has_bytes(bench, kept.tree, path):
+            continue
+        head = services.history.head_tree()
+        if head is not None and services.trees.entry(head, path) is not None and not _has_bytes(bench, head, path):
+            continue
+        raise Refusal(
+            "task.emptied-path",
+            f"{path} is empty, though its checkpoint has bytes; a power cut or a crash can do that.",
+            hint=f"git show {kept.snapshot[:12]}:worktree/{path} shows them: put them back, or commit it as it is;"
+            f" then idumb resume {bench.contract.phase}",
+            details={"path": path, "snapshot": kept.snapshot},
+        )
+
+
+def _last_checkpoints(bench: Bench) -> dict[str, Checkpoint]:
+    """Path to the newest checkpoint of a task that is done and touched it."""
+    done = [t.checkpoint for t in bench.journal.state.tasks.values() if t.status in outcome.DONE and t.checkpoint]
+    return {path: kept for kept in sorted(done, key=lambda c: c.seq) for path in kept.files}
+
+
+def _has_bytes(bench: Bench, tree: str, path: str) -> bool:
+    found = bench.services.trees.entry(tree, path)
+    return found is not None and bool(bench.services.trees.read(found.oid))
 
 
 def resolve_waiting(bench: Bench) -> None:
@@ -33,7 +84,7 @@ def resolve_waiting(bench: Bench) -> None:
 
 def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     state = bench.journal.state
-    if proofs.FAILURE in known.decisions[0]:
+    if proofs.FAILURE in known.decisions[0] or effect.MARK in known.decisions[0]:
         _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])
         return
     if f"{task.id}.work" in known.decisions:
@@ -65,7 +116,8 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
 
 def _after_failure(bench: Bench, task: Task, choice: str) -> None:
     """What a person said to a task that failed and asks: try again, leave out, or leave it failed."""
-    kind = {proofs.RETRY: "task.reset", proofs.SKIP: "task.skipped"}.get(choice, "task.failed")
+    kinds = {proofs.RETRY: "task.reset", effect.AGAIN: "task.reset", proofs.SKIP: "task.skipped"}
+    kind = kinds.get(choice, "task.failed")
     reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
     bench.journal.write(bench.journal.event(kind, task.id, reason=reason))
 
@@ -74,11 +126,12 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
     if known.intended is not None:
         commit = _commit_of(bench, task.id, known)
         if commit is not None:
+            bench.services.history.settle(commit, tuple(known.intended["paths"]))
             _record(bench, task, known, commit)
-        elif _is_present(bench, known.intended["tree"], tuple(known.intended["paths"])):
+        elif _is_delivered(bench, task, known):
             _commit_again(bench, task, known)
         else:
-            record_interruption(bench, task)
+            record_interruption(bench, task, KILLED if leftovers.made_in(bench, known) == "here" else UNDELIVERED)
     elif known.running:
         record_interruption(bench, task)
     elif not _tries_again(bench, task):
@@ -92,13 +145,48 @@ def _tries_again(bench: Bench, task: Task) -> bool:
 
 
 def _fail(bench: Bench, task: Task) -> None:
-    known = bench.journal.state.tasks[task.id]
-    bench.journal.write(
-        bench.journal.event("task.failed", task.id, known.attempt, reason=known.reason, attempts=known.attempts)
+    bench.journal.write(*failing.of_recorded(bench, task, bench.journal.state.tasks[task.id]))
+
+
+KILLED = "idumb was ended in the middle of it"
+UNDELIVERED = "what it made in the clone no longer fits the files here, so it is made again"
+
+
+def _is_delivered(bench: Bench, task: Task, known: TaskState) -> bool:
+    """Whether the intended files are all in the user's tree; those that a clone did not deliver are delivered now.
+
+    Uncommitted changes in their way are refused. Once committed they are what a new attempt starts from.
+    """
+    intended, trees = known.intended or {}, bench.services.trees
+    wanted, touched = intended["tree"], tuple(intended["paths"])
+    if _is_present(bench, wanted, touched):
+        return True
+    if leftovers.made_in(bench, known) == "here":
+        return False
+    conflicts = trees.restore(wanted, intended["base"], touched)
+    if not conflicts:
+        return True
+    if bench.services.history.uncommitted([c.path for c in conflicts]):
+        raise _undelivered(bench, task, conflicts)
+    present = trees.scan(touched)
+    ours = [p for p in touched if trees.entry(present, p) == trees.entry(wanted, p)]
+    open_ones = bench.services.history.uncommitted(ours) if ours else ()
+    trees.restore(intended["base"], wanted, open_ones)  # half a delivery of a killed command
+    return False
+
+
+def _undelivered(bench: Bench, task: Task, conflicts: tuple[ports.Conflict, ...]) -> Refusal:
+    named = "; ".join(f"{c.path} {c.why}" for c in conflicts[:5])
+    return Refusal(
+        "task.changed-since",
+        f"{task.id} is done in its clone, but cannot be delivered: {named}",
+        hint=f"Move your changes away, or commit them and {task.id} is made again on top;"
+        f" then idumb resume {bench.contract.phase}",
+        details={"paths": [c.path for c in conflicts], "task": task.id},
     )
 
 
-def record_interruption(bench: Bench, task: Task) -> None:
+def record_interruption(bench: Bench, task: Task, why: str = KILLED) -> None:
     """Keep the present, say what the attempt touched of its declared paths; it does not count."""
     known = bench.journal.state.tasks[task.id]
     if known.base is None or not (known.running or known.intended):
@@ -109,12 +197,13 @@ def record_interruption(bench: Bench, task: Task) -> None:
     declared = ledger.written_paths(task.files)
     reason = f"{task.id}, attempt {known.attempt}, interrupted"
     kept = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
-    here = bench.workspace.kind == "here"
+    here = leftovers.made_in(bench, known) == "here"
     changed = services.trees.changes(known.base, kept.tree) if here else ()
     covers = paths.cover(declared)
     head = services.history.head_tree() if changed else None
     # What is committed by now is somebody's word, and never put back.
     changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
+    tampered = place.changed_guarded(services, bench.journal.state)
     touched = [c.path for c in changed if covers(c.path)]
     attributed = {*touched}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
@@ -128,7 +217,9 @@ def record_interruption(bench: Bench, task: Task) -> None:
             others=others,
             snapshot=kept.commit,
             ref=ref,
-            reason="idumb was ended in the middle of it",
+            reason=why,
+            **({"guarded": list(tampered)} if tampered else {}),
+            **effect.of_attempt(task),
         )
     )
     _note_others(bench, task, others)
@@ -166,10 +257,20 @@ def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
     attempt = _rebuilt(bench, task, known)
     ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
     kept = bench.services.trees.keep(ref, intended["tree"], f"after {task.id}, attempt {known.attempt}", known.snapshot)
-    head = bench.services.history.head()
-    attempt = recording.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+    if intended["message"]:
+        head = bench.services.history.head()
+        attempt = recording.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+    else:
+        bench.journal.write(*recording.completion_events(bench, attempt, kept, None))
     if attempt.commit_refused is not None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
+    _take_into_clone(bench, kept.tree, tuple(intended["paths"]))
+
+
+def _take_into_clone(bench: Bench, tree: str, done: tuple[str, ...]) -> None:
+    """The clone was made before recovery; tasks to come build on what recovery finished."""
+    if bench.workspace.kind != "here":
+        bench.work.restore(tree, tree, done, force=True)
 
 
 def _commit_refusal(bench: Bench, task: Task, words: str) -> WorkFailed:

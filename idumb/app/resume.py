@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import consent, execute_phase, loading, place, publish, schedule, session
+from idumb.app import consent, execute_phase, loading, place, publish, restoring, schedule, session
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
-from idumb.app.services import Services
+from idumb.app.services import Services, attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer
@@ -21,19 +21,22 @@ from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
 def resume(services: Services, request: Request, *, retry_failed: bool) -> Result:
     """The unfinished run of the phase, under the same consent, from its last checkpoint."""
     place.require_initialised(services)
-    loaded = loading.load(services.plans, request.phase, services.settings)
+    loaded = loading.of(services, request.phase)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
     session.same_contract(contract, state)
+    place.require_guarded(services, state, request.accept_git)
     place.require_repository(services)
     consent.ensure(services, contract, approve=request.approve, mode=request.mode)
-    if state.state == COMPLETED and (state.verified or not request.verify):
+    if state.state == COMPLETED and state.restoring is None and (state.verified or not request.verify):
         with session.owned(services, "resume") as owned:
             execute_phase.finish_reports(services, owned, contract, state)
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
     place.require_branch(services, state)
     with session.owned(services, "resume") as owned:
         journal = owned.journal(state)
+        place.accept_guarded(services, journal, request.accept_git)
+        restoring.settle(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
         _reset(journal, retry_failed=retry_failed, deviations=request.on_deviation is not None)
         return execute_phase.carry_out(services, journal, contract, request)
@@ -60,11 +63,13 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
     if not why.strip():
         raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
     contract, state, task_id = find(services, task)
+    place.require_settled(state)
     known = state.tasks[task_id]
     taken_back = known.status == outcome.SKIPPED and kind == "task.accepted"
     if (known.status in outcome.DONE or known.status == outcome.SKIPPED) and not taken_back:
         raise Refusal("task.already-done", f"{task_id} is {known.status} already.", hint=f"idumb show {task_id}")
     if kind == "task.accepted":
+        place.require_guarded(services, state)
         place.require_repository(services)
         place.require_branch(services, state)
     with session.owned(services, kind.split(".")[1]) as owned:
@@ -91,7 +96,10 @@ def _accepted(services: Services, journal: Journal, contract: Contract, task: st
     mended = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
     touched = tuple(dict.fromkeys((*known.touched, *mended)))
     commit = _commit(services, journal, contract, task, why, touched)
-    return {"commit": commit, "touched": list(touched), "left": services.trees.scan(touched)}
+    # Kept under a ref, for a rollback compares with it when git has long collected what nothing names.
+    ref = attempt_ref(services, journal.state.id, task, known.attempt, "accepted")
+    left = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
+    return {"commit": commit, "touched": list(touched), "left": left.tree}
 
 
 def _deliver(services: Services, known: TaskState, kept: Checkpoint) -> None:
@@ -123,7 +131,7 @@ def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     """The contract and newest run of a task's phase, and the id as the plan spells it."""
     phase, task_id = session.find_task(task)
     place.require_initialised(services)
-    loaded = loading.load(services.plans, phase, services.settings)
+    loaded = loading.of(services, phase)
     contract = loading.runnable(loaded, services.settings)
     if task_id not in contract.tasks:
         raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")

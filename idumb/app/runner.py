@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from idumb.app import attempt as attempts
-from idumb.app import consent, leftovers, proofs, publish, recovery, schedule
+from idumb.app import consent, effect, failing, leftovers, proofs, publish, recovery, schedule, session
 from idumb.app.bench import Attempt, Bench
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -17,6 +17,7 @@ from idumb.domain.run import TaskState
 GO_ON = "go-on"
 HALT = "halt"
 WAIT = "wait"
+_MAY_HAVE = "{} may have had its effect already, and asks before it is tried again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,20 @@ def run_tasks(bench: Bench) -> Ending:
 
 def _run_task(bench: Bench, task: Task) -> Ending | None:
     """All attempts at one task; None when the run goes on, whatever became of the task."""
+    services = bench.services
     while True:
         leftovers.refuse_foreign_changes(bench, task)
+        question = effect.asked(bench, task)
+        if question is not None:
+            return None if question == effect.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
         attempt = _begin(bench, task)
         try:
             attempt = attempts.make(bench, attempt)
-        except Interrupted:
-            recovery.record_interruption(bench, task)
+        except Interrupted as interrupted:
+            services.owner.guard()
+            # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it.
+            if bench.journal.state.tasks[task.id].intended is None:
+                recovery.record_interruption(bench, task, session.why_stopped(services, interrupted))
             raise
         publish.checkpoint(bench, attempt)
         if attempt.commit_refused is not None:
@@ -83,7 +91,10 @@ def _begin(bench: Bench, task: Task) -> Attempt:
     plan = bench.plans[task.id]
     started = bench.services.clock.monotonic()
     # A clone is made anew for each command, so what an earlier one left in its clone is gone.
-    gone = bench.workspace.kind != "here" and task.id not in bench.begun
+    made_in = leftovers.made_in(bench, known) if known.attempt else bench.workspace.kind
+    gone = "clone" in (bench.workspace.kind, made_in) and task.id not in bench.begun
+    if made_in == "here" and bench.workspace.kind != "here":
+        leftovers.take_back(bench, task)
     base = "" if gone else known.base or ""
     bench.begun.add(task.id)
     fresh = Attempt(task, plan, known.attempt + 1, base, _feedback(bench, known), started, known.accepted_paths)
@@ -113,24 +124,14 @@ def _tries_again(bench: Bench, task: Task) -> bool:
 
 def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
     task = attempt.task
-    if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
-        bench.journal.write(
-            bench.journal.event("task.skipped", task.id, attempt.number, reason="timed out, and the plan says skip")
-        )
+    if failing.is_left_out(task, attempt.outcome):
+        bench.journal.write(failing.left_out(bench, task, attempt.number))
         return None
-    if task.on_failure == "ask" and not attempt.deviation:
+    if failing.asks(task, deviated=attempt.deviation):
         ending = _ask_about_failure(bench, attempt)
         if ending is not None or bench.journal.state.tasks[task.id].status != outcome.RUNNING:
             return ending
-    bench.journal.write(
-        bench.journal.event(
-            "task.failed",
-            task.id,
-            attempt.number,
-            reason=attempt.reason,
-            attempts=bench.journal.state.tasks[task.id].attempts,
-        )
-    )
+    bench.journal.write(failing.failed(bench, task, attempt.number, attempt.reason))
     if attempt.deviation:
         return Ending("halted", f"{task.id} {attempt.reason}", task.id)
     if attempt.plan.mode == STRICT:
@@ -145,11 +146,10 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
     """A person decides at the terminal, or later; None when the run goes on with what was decided."""
     task, event = attempt.task, bench.journal.event
     question = proofs.failure_question(task, attempt.number, attempt.reason)
-    asked = event("decision.asked", task.id, attempt.number, **dataclasses.asdict(question))
+    asked = failing.asked(bench, task, attempt.number, question)
     answer = bench.services.asker.ask(question)
     if answer is None:
-        waiting = event("task.waiting", task.id, attempt.number, decisions=[question.id], reason=attempt.reason)
-        bench.journal.write(asked, waiting)
+        bench.journal.write(asked, failing.waiting(bench, task, attempt.number, question, attempt.reason))
         return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
     answered = event("decision.answered", task.id, attempt.number, **dataclasses.asdict(answer))
     if answer.choice == proofs.RETRY:

@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import ports, publish, schedule
+from idumb.app import killed, ports, publish, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError, InputError, Refusal
+from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
 from idumb.domain.run import RunState, replay
 from idumb.domain.settings import COMMIT_TASK
 
@@ -40,7 +40,7 @@ class Owned:
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
-        journal.write(journal.event("operation.started", command=self.command))
+        journal.write(journal.event("operation.started", command=self.command, worktree=self.services.worktree))
         self.opened.append(journal)
         return journal
 
@@ -51,24 +51,47 @@ class Owned:
 
 
 @contextmanager
-def owned(services: Services, command: str) -> Iterator[Owned]:
-    """Hold the work tree for the length of one command."""
-    fence = services.owner.acquire(command)
-    holder = Owned(services, operation_id(services.log, command, services.clock.now()), fence, command)
+def owned(services: Services, command: str, *, force: bool = False) -> Iterator[Owned]:
+    """Hold the work tree for the length of one command. One that lost it ends quietly: its record is the new owner's.
+
+    `force` takes the work tree from an owner that cannot be proven dead.
+    """
+    fence = services.owner.acquire(command, force=force)
     try:
-        yield holder
-        holder.close(None)
-    except IdumbError as problem:
-        with suppress(IdumbError):  # the problem itself matters more than its record
-            holder.close(problem.code)
-        raise
+        operation = operation_id(services.log, services.worktree, command, services.clock.now())
+        holder = Owned(services, operation, fence, command)
+        try:
+            killed.clear(services)
+            yield holder
+            holder.close(None)
+        except IdumbError as problem:
+            services.owner.guard()
+            with suppress(IdumbError):  # the problem itself matters more than its record
+                holder.close(problem.code)
+            raise
     finally:
         services.owner.release()
+
+
+def why_stopped(services: Services, interrupted: Interrupted) -> str:
+    """`idumb cancel` leaves its name, then sends the same signal as anybody else."""
+    by = services.owner.asked()
+    return f"cancelled by {by}" if by else f"stopped by {interrupted.signal_name}"
 
 
 def latest_run(services: Services, phase: str) -> RunState | None:
     run = services.runs.latest(phase)
     return None if run is None else replay(services.log.events(run=run))
+
+
+def run_of(services: Services, run: str) -> RunState:
+    return replay(services.log.events(run=run))
+
+
+def end_processes(services: Services, state: RunState) -> None:
+    """What builders and checks of a run left in the user's work tree, found again by the run's mark."""
+    place = services.open_workspace("here", state.id)
+    services.open_checks(place, state.id).end_processes()
 
 
 def require_run(services: Services, phase: str) -> RunState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from typing import Any
 
 from idumb.app import loading, schedule, session
@@ -83,13 +84,28 @@ def _attempts(services: Services, state: RunState, task: str) -> list[dict[str, 
         elif event.kind == "evidence.recorded":
             row["evidence"].append(dict(event.payload))
         elif event.kind == "attempt.finished":
-            keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations")
+            keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations", "cause")
             row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
         elif event.kind == "checkpoint.recorded":
             row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("ref")}
+    for row in rows.values():
+        row["bring_back"] = _bring_back(row) if state.workspace == "here" else []
     return [rows[n] for n in sorted(rows)]
+
+
+def _bring_back(row: dict[str, Any]) -> list[str]:
+    """A command for each undeclared change of a file that was there before: it may be the user's own."""
+    changed = [line["path"] for line in row.get("ledger") or () if _was_there(line)]
+    if not row.get("snapshot"):
+        return []
+    kept = row["snapshot"]
+    return [f"git show {shlex.quote(f'{kept}:worktree/{path}')} > {shlex.quote(path)}" for path in changed]
+
+
+def _was_there(line: dict[str, Any]) -> bool:
+    return line["status"] in {"undeclared", "protected"} and "symbol" not in line and line["actual"] != "created"
 
 
 def diff(services: Services, task: str) -> Result:
@@ -118,7 +134,7 @@ def _origin(services: Services, known: TaskState | None, state: RunState | None)
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
     phase, task_id = session.find_task(task)
-    loaded = loading.load(services.plans, phase, services.settings)
+    loaded = loading.of(services, phase)
     if loaded.contract is None:
         raise InputError(
             "plan.invalid", f"Phase {phase} cannot be read.", findings=loaded.findings, hint=f"idumb check-plan {phase}"
@@ -163,7 +179,13 @@ def log(
 def audit(services: Services) -> Result:
     """Walk the whole log: every hash computed again, every event in its place."""
     found = services.log.verify()
-    data = {"events": found.count, "head": found.head, "broken_at": found.broken_at, "why": found.why}
+    data = {
+        "events": found.count,
+        "head": found.head,
+        "broken_at": found.broken_at,
+        "why": found.why,
+        "witnessed": found.witnessed,
+    }
     if found.broken_at is None:
         return Result(data)
     words = f"The event log is not as it was written: event {found.broken_at}: {found.why}"

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app import loading, schedule, session
+from idumb.app.elsewhere import Told
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import finding, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.run import RunState, TaskState
+from idumb.domain.run import ACTIVE, RunState, TaskState
 
 SHOWN = 20
 VIEW_SCHEMA = 1
@@ -25,7 +26,8 @@ def view(services: Services) -> dict[str, Any]:
     folders = dict(services.plans.phases())
     numbers = sorted({*roadmap, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
-    phases = [_phase(services, n, roadmap.get(n), folders.get(n)) for n in numbers]
+    told = Told(services)
+    phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
     return {
         "schema": VIEW_SCHEMA,
         "initialised": initialised,
@@ -48,7 +50,9 @@ def _phase_key(number: str) -> tuple[Any, ...]:
     return tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number))
 
 
-def _phase(services: Services, number: str, planned: tuple[str, int] | None, folder: str | None) -> dict[str, Any]:
+def _phase(
+    services: Services, told: Told, number: str, planned: tuple[str, int] | None, folder: str | None
+) -> dict[str, Any]:
     title = planned[0] if planned else ""
     row: dict[str, Any] = {
         "phase": number,
@@ -63,7 +67,7 @@ def _phase(services: Services, number: str, planned: tuple[str, int] | None, fol
         "decisions": [],
     }
     if folder is None or not services.plans.plans(folder):
-        return row
+        return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder)}
     try:
         loaded = loading.load(services.plans, number, services.settings)
     except IdumbError as error:
@@ -74,17 +78,19 @@ def _phase(services: Services, number: str, planned: tuple[str, int] | None, fol
         words = f"{first.place}: {first.message}" if first else ""
         return {**row, "state": "invalid", "problem": words, "errors": count}
     state = session.latest_run(services, loaded.contract.phase)
-    return _planned(services, row, loaded.contract, state)
+    return _planned(services, told, row, loaded.contract, state)
 
 
-def _planned(services: Services, row: dict[str, Any], contract: Contract, state: RunState | None) -> dict[str, Any]:
+def _planned(
+    services: Services, told: Told, row: dict[str, Any], contract: Contract, state: RunState | None
+) -> dict[str, Any]:
     current = state if state is not None and state.contract_hash == contract.hash else None
     changed = state is not None and current is None
     shown = schedule.statuses(contract, current or _blank(contract, state))
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
-    elsewhere = _elsewhere(services, row["folder"]) if state is None else {}
+    elsewhere = told.of(contract.phase, row["folder"]) if state is None else {}
     unready = contracts.readiness(contract, services.settings) if state is None else ()
     return {
         **row,
@@ -94,7 +100,8 @@ def _planned(services: Services, row: dict[str, Any], contract: Contract, state:
         "state": "recorded" if elsewhere else _state_word(current, changed=changed),
         "elsewhere": elsewhere,
         "run": state.id if state else None,
-        "reason": current.reason if current else "",
+        # While a run goes on, and after a kill, this is how it was taken up, and no reason why it stands still.
+        "reason": current.reason if current and current.state != ACTIVE else "",
         "changed_since_run": changed,
         "tasks": {"total": len(shown), **counts},
         "next": [_row(contract, t, shown) for t in ready[:SHOWN]],
@@ -102,23 +109,20 @@ def _planned(services: Services, row: dict[str, Any], contract: Contract, state:
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": session.pending(current) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
+        "restoring": _restoring(state),
         "problems": [f"{f.place}: {f.message}" for f in finding.errors(unready)[:SHOWN]],
     }
 
 
-def _elsewhere(services: Services, folder: str) -> dict[str, Any]:
-    """What committed reports say of runs on other machines; empty where there are none."""
-    found = services.plans.recorded(folder)
-    if not found:
-        return {}
-    summary, verification = found.get("SUMMARY", {}), found.get("VERIFICATION", {})
-    return {
-        "run": summary.get("run"),
-        "result": summary.get("result"),
-        "created": str(summary.get("created", "")),
-        "verification": verification.get("status"),
-        "counts": {k.removeprefix("tasks_"): v for k, v in summary.items() if str(k).startswith("tasks_")},
-    }
+def _restoring(state: RunState | None) -> dict[str, str] | None:
+    """A rollback or undo that was ended in the middle, and the command that finishes it."""
+    intended = state.restoring if state is not None else None
+    if state is None or intended is None:
+        return None
+    again = "idumb undo --yes"
+    if intended["command"] == "rollback":
+        again = f"idumb rollback {state.phase} --to {intended['said']['to']} --yes"
+    return {"words": f"{intended['words']} was ended in the middle", "command": again}
 
 
 def _blank(contract: Contract, before: RunState | None) -> RunState:
@@ -161,12 +165,15 @@ def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
         return {"command": "idumb init", "why": "idumb is not set up here"}
     for row in phases:
         number, state = row["phase"], row["state"]
-        if state == "verified" or row.get("elsewhere", {}).get("verification") == "passed":
+        done = state == "verified" or row.get("elsewhere", {}).get("verification") == "passed"
+        if done and not row.get("restoring"):
             continue
         return {"phase": number, **_for_phase(row, number, state)}
     if not phases:
         return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
-    return {"command": None, "why": "every phase is verified"}
+    told = [row["phase"] for row in phases if row["state"] != "verified"]
+    more = f"; {', '.join(told)} elsewhere, as reports tell, not witnessed here" if told else ""
+    return {"command": None, "why": f"every phase is verified{more}"}
 
 
 def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
@@ -176,6 +183,10 @@ def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any
 
 def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
     """What has to be done before the phase can go on."""
+    if row.get("restoring"):
+        return row["restoring"]["command"], f"it finishes what was begun: {row['restoring']['words']}"
+    if state == "not planned" and row["run"]:
+        return f"idumb check-plan {number}", "its plan is gone, though it was run"
     if state == "not planned":
         return None, f"phase {number} has no plan; write .planning/phases/{number}/01-PLAN.md"
     if state == "invalid":
@@ -192,7 +203,8 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
     if state == "completed":
         return f"idumb verify-work {number}", "every task is done, the phase is not verified"
     if state == "recorded":
-        return f"idumb execute-phase {number}", "reports tell of a run elsewhere; none was made here"
+        by = row["elsewhere"]["by"]
+        return f"idumb execute-phase {number}", f"work done elsewhere is told by {by}; none was witnessed here"
     if state in ("ready", "changed"):
         word = "starts with" if state == "ready" else "goes on with the changed plan, at"
         first = row["next"][0]["id"] if row["next"] else "nothing that can run"

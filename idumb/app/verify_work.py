@@ -23,10 +23,11 @@ from idumb.domain.plan import HUMAN, OPINION, Criterion
 def verify(services: Services, phase: str) -> Result:
     """`idumb verify-work N`: judge again, write VERIFICATION.md, record the outcome."""
     place.require_initialised(services)
-    loaded = loading.load(services.plans, phase, services.settings)
+    loaded = loading.of(services, phase)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
     session.same_contract(contract, state)
+    place.require_settled(state)
     place.require_repository(services)
     if not services.consent.given(contract.hash):
         raise Refusal(
@@ -220,7 +221,7 @@ def _status(found: list[Evidence], spoiled: list[str], mismatches: list[str]) ->
     if waiting:
         return "waiting", f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
     if not found:
-        return "passed", "the phase declares no check of its own"
+        return "passed", "only by the tasks' own checks; the phase itself declares none"
     return "passed", "every check passed"
 
 
@@ -254,5 +255,5 @@ def _requirements(contract: Contract, shown: Mapping[str, str]) -> list[dict[str
 
 def write_report(services: Services, contract: Contract, record: Mapping[str, Any]) -> str:
     path = publish.report_path(contract.folder, "VERIFICATION")
-    publish.write(services, path, services.documents.verification(contract, record, now=services.clock.now()))
+    publish.write_report(services, path, services.documents.verification(contract, record, now=services.clock.now()))
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import Condition
@@ -13,18 +13,34 @@ from idumb.system import processes
 class ShellChecks:
     """Checks in `root`, an absolute path, with the variables of `allowed` and nothing else.
 
-    `run_id` marks every process that builders and checks of this run start, so that any later process can end it.
+    A check may be silent for `idle_timeout` seconds and use what `limits` grant. `run_id` marks every process that
+    builders and checks of this run start, so that any later process can end it. `guard` raises where this process may
+    write no more; the processes of the run are another one's then.
     """
 
-    def __init__(self, root: str, allowed: Sequence[str], redact: Callable[[str], str], run_id: str) -> None:
+    def __init__(
+        self,
+        root: str,
+        allowed: Sequence[str],
+        redact: Callable[[str], str],
+        run_id: str,
+        *,
+        idle_timeout: float | None = None,
+        limits: Mapping[str, int] | None = None,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._guard = guard
         self._root = root
         self._redact = redact
+        self._idle_timeout = idle_timeout
+        self._limits = limits
         cookies = processes.run_cookies(run_id, root)
         self._cookie = cookies[processes.PLACE_COOKIE]
         self._environment = processes.environment(allowed, cookies)
         self._searched = False
 
     def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+        self._guard()
         return commands.check(
             subject,
             text,
@@ -34,6 +50,8 @@ class ShellChecks:
             timeout=timeout,
             tree=tree,
             redact=self._redact,
+            idle_timeout=self._idle_timeout,
+            limits=self._limits,
         )
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
@@ -49,6 +67,7 @@ class ShellChecks:
         An earlier process of the same run may have been killed, so the first call looks at every process. After
         that only this process can have started any, and its orphans come to it.
         """
+        self._guard()
         ended: tuple[int, ...] | None = None
         if self._searched:
             ended = processes.end_strays()

@@ -23,18 +23,22 @@ def check(
     timeout: float | None,
     tree: str | None,
     redact: Callable[[str], str],
+    idle_timeout: float | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> Evidence:
-    """Run one fixed string by `/bin/sh -c` in `root`, which is an absolute path."""
+    """Run one fixed string by `/bin/sh -c` in `root`, which is an absolute path. Times are in seconds."""
     argv = (SHELL, "-c", command)
     if "\0" in command:
         return Evidence(subject, text, evidence.ERRORED, command, argv, output="the command holds a NUL character")
     try:
-        finished = processes.run(argv, cwd=root, environment=environment, timeout=timeout)
+        finished = processes.run(
+            argv, cwd=root, environment=environment, timeout=timeout, idle_timeout=idle_timeout, limits=limits
+        )
     except OSError as problem:
         words = f"{SHELL} could not be started in {root}: {problem.strerror}"
         return Evidence(subject, text, evidence.ERRORED, command, argv, output=words, tree=tree)
-    note = _note(finished, timeout)
-    output = finished.output.text()
+    note = _note(finished)
+    output = finished.output.text(redact)
     return Evidence(
         subject=subject,
         text=text,
@@ -42,11 +46,12 @@ def check(
         command=command,
         argv=argv,
         exit_code=finished.exit_code,
-        output=redact(f"{output.rstrip()}\n[{note}]".lstrip() if note else output),
+        output=f"{output.rstrip()}\n[{note}]".lstrip() if note else output,
         output_sha256=finished.output.sha256,
         truncated=finished.output.truncated,
         tree=tree,
         seconds=finished.seconds,
+        cause=finished.cause,
     )
 
 
@@ -58,12 +63,10 @@ def _result(finished: processes.Finished) -> str:
     return evidence.ERRORED if finished.exit_code in {NOT_EXECUTABLE, NOT_FOUND} else evidence.FAILED
 
 
-def _note(finished: processes.Finished, timeout: float | None) -> str:
+def _note(finished: processes.Finished) -> str:
     """What the exit alone does not tell a reader."""
-    if finished.timed_out:
-        return f"stopped after {timeout:g} s"
-    if finished.signal is not None:
-        return f"ended by signal {finished.signal}"
+    if words := finished.words():
+        return words
     if finished.exit_code == NOT_FOUND:
         return "exit 127: the shell did not find a program; nothing was checked"
     if finished.exit_code == NOT_EXECUTABLE:

@@ -11,11 +11,13 @@ from idumb.domain import paths
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.settings import (
+    BRANCHES,
     COMMIT_POLICIES,
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
     Binding,
     GitSettings,
+    Limits,
     RunSettings,
     Settings,
 )
@@ -30,6 +32,8 @@ MAX_BYTES = 1024 * 1024
 
 _BUILT_IN = ("steps", "human")
 _DURATION = re.compile(r"(?=\d)(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
+_SIZE = re.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[\w.:/@+-]+")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -108,12 +112,15 @@ class _Reading:
         bindings = self._bindings(found.pop("bindings", None))
         git = self._section(found.pop("git", None), "git", _GIT)
         run = self._section(found.pop("run", None), "run", _RUN)
+        limits = self._section(found.pop("limits", None), "limits", _LIMITS)
         for role in ("builder", "validator"):
             if role in found:
                 found[role] = self._binding_name(role, found[role], bindings)
         if "environment" in found:
             found["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *found["environment"])))
-        return Settings(bindings=bindings, git=GitSettings(**git), run=RunSettings(**run), **found)
+        return Settings(
+            bindings=bindings, git=GitSettings(**git), run=RunSettings(**run), limits=Limits(**limits), **found
+        )
 
     def _bindings(self, node: Any) -> dict[str, Binding]:
         found: dict[str, Binding] = {}
@@ -124,6 +131,8 @@ class _Reading:
                 continue
             fields = self._section(value, where, _BINDING)
             adapter = fields.pop("adapter", None)
+            if "limits" in fields:
+                fields["limits"] = Limits(**self._section(fields["limits"], f"{where}.limits", _LIMITS))
             if adapter is None:
                 self._wrong(where, key.start, "no adapter", "adapter: command", "Add `adapter: command`.")
             elif adapter == "command" and not fields.get("argv"):
@@ -228,6 +237,14 @@ def _duration(node: Node) -> int:
     return total
 
 
+def _size(node: Node) -> int:
+    match = _SIZE.fullmatch(node.value) if isinstance(node, Scalar) else None
+    total = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not 0 < total <= 2**62:
+        raise _WrongValue(node.start, _shown(node), "a size such as 512M, 4G or a number of bytes")
+    return total
+
+
 def _one_of(choices: tuple[str, ...]) -> Reader:
     def reader(node: Node) -> str:
         if isinstance(node, Scalar) and node.value in choices:
@@ -273,6 +290,13 @@ def _glob(node: Node) -> str:
     return text
 
 
+def _branch_name(node: Node) -> str:
+    text = _text(node)
+    if "{" in text.replace("{phase}", ""):
+        raise _WrongValue(node.start, text, "the name of a branch, in which {phase} is the number of the phase")
+    return text
+
+
 def _any(node: Node) -> Any:
     """What an adapter of a third party reads: the value by the core schema."""
     if isinstance(node, MappingNode):
@@ -313,6 +337,7 @@ _TOP: Mapping[str, Reader] = {
     "run": _node,
     "protected": _list_of(_glob),
     "environment": _list_of(_variable),
+    "limits": _node,
 }
 _BINDING: Mapping[str, Reader] = {
     "adapter": _text,
@@ -320,12 +345,17 @@ _BINDING: Mapping[str, Reader] = {
     "prompt": _one_of(("stdin", "file")),
     "environment": _list_of(_variable),
     "timeout": _duration,
+    "idle_timeout": _duration,
+    "limits": _node,
     "options": _options,
 }
 _GIT: Mapping[str, Reader] = {
     "commit": _one_of(COMMIT_POLICIES),
     "hooks": _boolean,
     "commit_reports": _boolean,
+    "branch": _one_of(BRANCHES),
+    "branch_name": _branch_name,
+    "network": _boolean,
 }
 _RUN: Mapping[str, Reader] = {
     "max_attempts": _count,
@@ -335,4 +365,13 @@ _RUN: Mapping[str, Reader] = {
     "check_timeout": _duration,
     "output_limit": _count,
     "workspace": _one_of(("here", "clone")),
+    "idle_timeout": _duration,
+    "check_idle_timeout": _duration,
+}
+_LIMITS: Mapping[str, Reader] = {
+    "memory": _size,
+    "cpu": _duration,
+    "processes": _count,
+    "file_size": _size,
+    "open_files": _count,
 }

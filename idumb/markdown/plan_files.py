@@ -8,6 +8,7 @@ from typing import Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain.errors import InputError
+from idumb.domain.legacy import OldFile
 from idumb.markdown import phases
 
 PLANNING = ".planning"
@@ -61,6 +62,11 @@ class PlanningFolder:
                 found[word] = metadata
         return found
 
+    def old_state(self, path: str, data: bytes) -> OldFile | None:
+        from idumb.markdown.importers import old_idumb
+
+        return old_idumb.read(path, data)
+
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         try:
             text = self._read(ROADMAP).decode("utf-8", "replace")
@@ -74,12 +80,18 @@ class PlanningFolder:
         try:
             with os.scandir(os.path.join(self._root, folder)) as entries:
                 return sorted(e.name for e in entries if (e.is_file() if files else e.is_dir(follow_symlinks=False)))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as problem:
+            raise _unreadable(folder, problem) from problem
 
     def _read(self, path: str) -> bytes:
         try:
             with open(os.path.join(self._root, path), "rb") as stream:
                 return stream.read()
         except OSError as problem:
-            raise InputError("plan.unreadable", f"{path} cannot be read: {problem.strerror}") from problem
+            raise _unreadable(path, problem) from problem
+
+
+def _unreadable(path: str, problem: OSError) -> InputError:
+    return InputError("plan.unreadable", f"{path} cannot be read: {problem.strerror}", hint=f"Look at `ls -ld {path}`")

@@ -1,0 +1,52 @@
+"""What becomes of a task whose attempts are used up: left out, put to a person, or failed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from idumb.app import proofs
+from idumb.app.bench import Bench
+from idumb.domain import outcome
+from idumb.domain.decision import Decision
+from idumb.domain.event import NewEvent
+from idumb.domain.plan import Task
+from idumb.domain.run import TaskState
+
+
+def is_left_out(task: Task, ended: str | None) -> bool:
+    """The plan says that a task which ran out of time is skipped."""
+    return ended == outcome.TIMED_OUT and task.on_timeout == "skip"
+
+
+def asks(task: Task, *, deviated: bool) -> bool:
+    return task.on_failure == "ask" and not deviated
+
+
+def left_out(bench: Bench, task: Task, attempt: int) -> NewEvent:
+    return bench.journal.event("task.skipped", task.id, attempt, reason="timed out, and the plan says skip")
+
+
+def failed(bench: Bench, task: Task, attempt: int, reason: str) -> NewEvent:
+    attempts = bench.journal.state.tasks[task.id].attempts
+    return bench.journal.event("task.failed", task.id, attempt, reason=reason, attempts=attempts)
+
+
+def asked(bench: Bench, task: Task, attempt: int, question: Decision) -> NewEvent:
+    return bench.journal.event("decision.asked", task.id, attempt, **dataclasses.asdict(question))
+
+
+def waiting(bench: Bench, task: Task, attempt: int, question: Decision, reason: str) -> NewEvent:
+    return bench.journal.event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason)
+
+
+def of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
+    """The same for a failure that was recorded before idumb was ended; the question waits, for nobody is asked now."""
+    if is_left_out(task, known.outcome):
+        return (left_out(bench, task, known.attempt),)
+    if asks(task, deviated=bool(known.deviations)):
+        question = proofs.failure_question(task, known.attempt, known.reason)
+        return (
+            asked(bench, task, known.attempt, question),
+            waiting(bench, task, known.attempt, question, known.reason),
+        )
+    return (failed(bench, task, known.attempt, known.reason),)

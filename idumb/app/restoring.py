@@ -1,0 +1,349 @@
+"""What rollback and undo share: keep the present, announce, put paths back compare-and-swap, commit, record.
+
+Killed between the announcement and the record, the next command that goes on with the run finishes it first.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app import loading, place, publish, recording
+from idumb.app.journal import Journal
+from idumb.app.ports import Conflict, Snapshot
+from idumb.app.services import Services, run_ref
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.evidence import Evidence
+from idumb.domain.ledger import Entry
+from idumb.domain.run import RunState
+
+ROLLBACK = "rollback"
+UNDO = "undo"
+_TOLD = 3
+_PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is about to be put back: trees in which each of `paths` is as it shall be, and as it should be now.
+
+    Trees hold no empty folders, so those that go, where they are empty, and those that come are named.
+    """
+
+    paths: tuple[str, ...]
+    target: str
+    expected: str
+    tasks: tuple[str, ...]
+    words: str
+    removed_folders: tuple[str, ...] = ()
+    made_folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """How a restore is recorded: `command` is rollback or undo, `said` goes into its last event."""
+
+    command: str
+    subject: str
+    trailer: str
+    said: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """`kept` is the ref of the state before; `left` are paths that somebody changed and that were left alone."""
+
+    commit: str | None
+    kept: str
+    left: tuple[str, ...] = ()
+
+
+def contract_of(services: Services, phase: str) -> Contract:
+    loaded = loading.of(services, phase)
+    if loaded.contract is None:
+        raise InputError(
+            "plan.invalid", f"Phase {phase} cannot be read.", findings=loaded.findings, hint=f"idumb check-plan {phase}"
+        )
+    return loaded.contract
+
+
+def confirm(services: Services, target: Target, *, yes: bool, command: str, facts: Sequence[str] = ()) -> None:
+    """A person's word, by flag or at the terminal. `facts` are shown with the files."""
+    if yes:
+        return
+    answer = services.asker.ask(_question(target, command, facts))
+    if answer is None or answer.choice != "yes":
+        raise Refusal(
+            "rollback.not-confirmed",
+            f"Nothing was done: {target.words} needs your word.",
+            hint=command,
+            details={"paths": list(target.paths), "tasks": list(target.tasks), "facts": list(facts)},
+        )
+
+
+def _question(target: Target, command: str, facts: Sequence[str]) -> Decision:
+    return Decision(
+        id="confirm",
+        kind="rollback",
+        what=target.words,
+        why="Files go back to what they were; the present is kept under a ref first, and `idumb undo` brings it back.",
+        evidence=(*facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths)),
+        choices=(
+            Choice("yes", "do it", "these files change, and a new commit says so", command),
+            Choice("no", "leave everything", "nothing happens"),
+        ),
+    )
+
+
+def keep_present(services: Services, journal: Journal, target: Target) -> Snapshot:
+    """The snapshot of what is there, after which nothing of it can be lost; Refusal where somebody changed a path."""
+    ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/before")
+    before = services.trees.snapshot(ref, target.words, target.paths)
+    changed = _changed(services, before, target)
+    if changed:
+        raise _conflict(services, target, before, [Conflict(path, _why(services, before, path)) for path in changed])
+    return before
+
+
+def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:
+    """Paths that are neither as the tasks left them nor as they shall be."""
+    entry = services.trees.entry
+    return [
+        p for p in target.paths if entry(before.tree, p) not in (entry(target.expected, p), entry(target.target, p))
+    ]
+
+
+def _why(services: Services, before: Snapshot, path: str) -> str:
+    found = services.trees.entry(before.tree, path)
+    if found is None:
+        return "was deleted since"
+    return "is empty now; a crash may have cut it" if services.trees.read(found.oid) == b"" else "was changed since"
+
+
+def _conflict(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:
+    """Both versions are kept, and the words say under which names."""
+    named = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
+    ways = [_ways(services, target, before, c.path) for c in conflicts]
+    more = f" (details.files has those of {len(ways) - _TOLD} more files)" if len(ways) > _TOLD else ""
+    told = "; ".join(f"{keep}, then {back}" if keep else back for keep, back in ways[:_TOLD])
+    return Refusal(
+        "rollback.conflict",
+        f"Nothing was changed, because these files changed since: {named}",
+        hint=f"Keep your version elsewhere, put the file back as the tasks left it (rm: they left none): {told}{more};"
+        " then say it again",
+        details={
+            "paths": [c.path for c in conflicts],
+            "kept": before.ref,
+            "expected": target.expected,
+            "files": [
+                {"path": c.path, "keep": keep or None, "put_back": back}
+                for c, (keep, back) in zip(conflicts, ways, strict=True)
+            ],
+        },
+    )
+
+
+def _ways(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
+    """Commands: one that keeps the user's version beside it ("" where there is none), one that puts the tasks' back."""
+    named = f"{before.ref}:worktree/{path}"
+    mine = services.trees.entry(before.tree, path)
+    theirs = services.trees.entry(target.expected, path)
+    keep = f"git show {shlex.quote(named)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""
+    if theirs is None:
+        return keep, f"rm -f {shlex.quote(path)}"  # the tasks left no such file
+    return keep, _written(theirs, path, present=mine)
+
+
+def _written(entry: Entry, path: str, *, present: Entry | None) -> str:
+    """A shell command for the root of the work tree; a link is made anew, and bits are set where they differ."""
+    place = shlex.quote(path)
+    if entry.mode == _LINK:
+        return f'ln -sfn -- "$(git show {entry.oid})" {place}'
+    away = f"rm {place} && " if present is not None and present.mode == _LINK else ""
+    folder = f"mkdir -p {shlex.quote(path.rpartition('/')[0])} && " if present is None and "/" in path else ""
+    bits = "" if entry.mode == (present.mode if present else _PLAIN) else ("+x" if entry.mode == _PROGRAM else "-x")
+    return f"{away}{folder}git show {entry.oid} > {place}" + (f" && chmod {bits} {place}" if bits else "")
+
+
+def put_back(services: Services, journal: Journal, target: Target, before: Snapshot, intent: Intent) -> Done:
+    """Announce, restore what is still as `before` has it, commit what differs from HEAD, record."""
+    ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/after")
+    services.trees.keep(ref, target.target, f"after {target.words}", before.commit)
+    journal.write(
+        journal.event(
+            "rollback.intended",
+            command=intent.command,
+            operation=journal.operation,
+            subject=intent.subject,
+            trailer=intent.trailer,
+            said=dict(intent.said),
+            words=target.words,
+            tasks=list(target.tasks),
+            paths=list(target.paths),
+            before=before.commit,
+            before_tree=before.tree,
+            expected_tree=target.expected,
+            after_tree=target.target,
+            removed_folders=list(target.removed_folders),
+            made_folders=list(target.made_folders),
+            ref=before.ref,
+            head=services.history.head().commit,
+        )
+    )
+    conflicts = services.trees.restore(target.target, target.expected, target.paths, tell=services.reporter.note)
+    if conflicts and _untouched(services, target, before, conflicts):
+        journal.write(journal.event("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts)))
+        raise _conflict(services, target, before, conflicts)
+    # Somebody changed a path when others were put back already: half of it would be neither the one nor the other.
+    paths, left = _rest(services, journal.state) if conflicts else (target.paths, ())
+    return _record(services, journal, paths, left)
+
+
+def _untouched(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> bool:
+    """Whether nothing was put back yet."""
+    entry, present = services.trees.entry, services.trees.scan(target.paths)
+    refused = {c.path for c in conflicts}
+    return all(entry(present, p) == entry(before.tree, p) for p in target.paths if p not in refused)
+
+
+def settle(services: Services, journal: Journal, contract: Contract) -> Done | None:
+    """Finish a restore that was ended in the middle. What somebody changed since stays as it is, and is named."""
+    intended = journal.state.restoring
+    if intended is None:
+        return None
+    services.reporter.note(f"{intended['words']} was ended in the middle; it is finished now")
+    done = _record(services, journal, *_rest(services, journal.state))
+    for words in left_alone(done):
+        services.reporter.note(words)
+    publish_all(services, journal, contract, intended["tasks"])
+    return done
+
+
+def _rest(services: Services, state: RunState) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Put back what still can be of an announced restore; the paths that are, and those that somebody changed."""
+    intended = state.restoring or {}
+    paths, left = tuple[str, ...](intended["paths"]), tuple[str, ...]()
+    trees = (intended["after_tree"], intended["expected_tree"])
+    while conflicts := services.trees.restore(*trees, paths, tell=services.reporter.note):
+        left = (*left, *(c.path for c in conflicts))
+        paths = tuple(path for path in paths if path not in set(left))
+    return paths, left
+
+
+def _put_folders(services: Services, intended: Mapping[str, Any]) -> None:
+    removed, made = intended.get("removed_folders", ()), intended.get("made_folders", ())
+    if removed:
+        services.trees.remove_folders(removed)
+    if made:
+        services.trees.make_folders(made)
+
+
+def _record(services: Services, journal: Journal, paths: Sequence[str], left: tuple[str, ...]) -> Done:
+    intended = journal.state.restoring
+    if intended is None:
+        raise AssertionError("a restore is announced before it is recorded")
+    _put_folders(services, intended)
+    commit = _commit(services, journal.state, intended, paths) if journal.state.policy == "task" else None
+    journal.write(
+        journal.event(
+            f"{intended['command']}.completed",
+            **intended["said"],
+            operation=intended["operation"],
+            tasks=list(intended["tasks"]),
+            paths=list(paths),
+            left=list(left),
+            commit=commit,
+            before=intended["before"],
+            before_tree=intended["before_tree"],
+            after_tree=intended["after_tree"],
+            removed_folders=list(intended.get("removed_folders", ())),
+            made_folders=list(intended.get("made_folders", ())),
+        )
+    )
+    return Done(commit, intended["ref"], left)
+
+
+def _commit(services: Services, state: RunState, intended: Mapping[str, Any], paths: Sequence[str]) -> str | None:
+    made = _made(services, intended)
+    if made is not None:
+        services.history.settle(made, paths)
+        return made
+    new = _new(services, paths, intended["after_tree"])
+    found = dict.fromkeys((*services.history.uncommitted(paths), *new))
+    # A folder of the user's where a file goes: to commit that name would commit everything in the folder.
+    changed = tuple(path for path in found if not services.trees.is_folder(intended["before_tree"], path))
+    message = f"{intended['subject']}\n\nIdumb-Run: {state.id}\n{intended['trailer']}\n"
+    message += f"Idumb-Operation: {intended['operation']}\n"
+    return place.commit_or_fail(services, changed, message, "The files are put back, but git refused the commit")
+
+
+def _made(services: Services, intended: Mapping[str, Any]) -> str | None:
+    """The commit of this restore, where it was made just before the executor was ended."""
+    for commit, trailers in services.history.trailers_since(intended["head"]):
+        if trailers.get("Idumb-Operation") == intended["operation"]:
+            return commit
+    return None
+
+
+def _new(services: Services, paths: Sequence[str], tree: str) -> Iterator[str]:
+    """Files that HEAD lacks: git does not call them uncommitted where its ignore rules cover them."""
+    head = services.history.head_tree()
+    for path in paths:
+        if services.trees.entry(tree, path) is not None and (head is None or services.trees.entry(head, path) is None):
+            yield path
+
+
+def publish_all(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Progress is trimmed to match; checkpoint files of rolled-back tasks go, or come back; all in one commit."""
+    state = journal.state
+    touched = []
+    for task in tasks:
+        known = state.tasks.get(task)
+        touched.append(publish.checkpoint_path(state.phase, task))
+        if known is not None and known.checkpoint is None:
+            publish.remove(services, touched[-1])
+        elif known is not None and task in contract.tasks:
+            publish.checkpoint_again(services, state, contract.tasks[task])
+    if set(contract.order) == set(state.tasks):
+        touched += publish.ending(services, contract, state)
+    return publish.record_reports(services, journal, tuple(dict.fromkeys(touched)))
+
+
+def invariants(services: Services, state: RunState, contract: Contract) -> tuple[Evidence, ...]:
+    """The plans' invariants, judged again on what was put back; only commands that somebody consented to."""
+    if contract.hash != state.contract_hash or not services.consent.given(contract.hash):
+        return ()
+    checks = services.open_checks(services.open_workspace("here", state.id), state.id)
+    limit = float(services.settings.run.check_timeout)
+    found = []
+    for invariant in (i for plan in contract.plans for i in plan.invariants):
+        with services.interrupts.armed():
+            subject = f"invariant {invariant.id}"
+            found.append(checks.command(subject, invariant.text, invariant.check, timeout=limit, tree=None))
+    checks.end_processes()
+    return tuple(found)
+
+
+def answer(done: Done, target: Target, state: RunState, judged: Sequence[Evidence], **more: Any) -> dict[str, Any]:
+    """What both commands print."""
+    return {
+        "phase": state.phase,
+        "invariants": [recording.evidence_payload(e) for e in judged],
+        "paths": list(target.paths),
+        "tasks": list(target.tasks),
+        "commit": done.commit,
+        "kept": done.kept,
+        **more,
+    }
+
+
+def left_alone(done: Done) -> tuple[str, ...]:
+    return (f"changed since and left as they are: {', '.join(done.left[:5])}",) if done.left else ()
+
+
+def broken(judged: Sequence[Evidence]) -> tuple[str, ...]:
+    return tuple(f"{e.subject} does not hold after this: {e.text} ({e.result})" for e in judged if not e.passed)

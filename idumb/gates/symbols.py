@@ -1,0 +1,127 @@
+"""Names that a file defines, from its bytes: Python by its own parser, others by what stands at a line's start.
+
+Rules for lines see what formatted source looks like: top-level definitions begin in the first column. Members count in
+Python, in Go (by their receiver) and in Java; elsewhere a type stands for what is in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_LONGEST = 4 * 1024 * 1024
+_BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_NOT_NAMES = frozenset({"if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "new", "catch"})
+
+Names = frozenset[str]
+
+
+class FileSymbols:
+    """Implements the port `Symbols`."""
+
+    def defined(self, path: str, data: bytes) -> Names | None:
+        return defined(path, data)
+
+
+def defined(path: str, data: bytes) -> Names | None:
+    """None where the language is not known, or the file is none that can be read."""
+    reader = _READERS.get(path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path else "")
+    if reader is None or len(data) > _LONGEST:
+        return None
+    try:
+        return reader(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return None
+
+
+def _python(text: str) -> Names | None:
+    import ast
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in somebody's strings
+            return frozenset(_of_scope(ast.parse(text).body, ""))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _of_scope(body: list[Any], owner: str) -> Iterator[str]:
+    """Definitions of a module or class, those under `if`, `try` and `with` included."""
+    import ast
+
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield owner + statement.name
+            if isinstance(statement, ast.ClassDef):
+                yield from _of_scope(statement.body, f"{owner}{statement.name}.")
+            continue
+        if not owner and isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            yield from (n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
+        for block in ("body", "orelse", "finalbody", "handlers"):
+            for inner in getattr(statement, block, ()) or ():
+                yield from _of_scope(inner.body if isinstance(inner, ast.ExceptHandler) else [inner], owner)
+
+
+def _by_lines(*patterns: str) -> Callable[[str], Names | None]:
+    """Every named group `name`, qualified by a group `owner` where there is one."""
+    compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
+
+    def reader(text: str) -> Names:
+        bare = _BLOCK_COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
+        found = (match.groupdict() for pattern in compiled for match in pattern.finditer(bare))
+        return frozenset(
+            f"{names['owner']}.{names['name']}" if names.get("owner") else names["name"]
+            for names in found
+            if names["name"] not in _NOT_NAMES
+        )
+
+    return reader
+
+
+_SCRIPT = _by_lines(
+    r"^(?:export[ \t]+)?(?:default[ \t]+)?(?:declare[ \t]+)?(?:async[ \t]+)?function[ \t]*\*?[ \t]*(?P<name>[\w$]+)",
+    r"^(?:export[ \t]+)?(?:default[ \t]+)?(?:declare[ \t]+)?(?:abstract[ \t]+)?class[ \t]+(?P<name>[\w$]+)",
+    r"^(?:export[ \t]+)?(?:declare[ \t]+)?(?:interface|type|namespace|(?:const[ \t]+)?enum)[ \t]+(?P<name>[\w$]+)",
+    r"^(?:export[ \t]+)?(?:declare[ \t]+)?(?:const|let|var)[ \t]+(?!enum\b)(?P<name>[\w$]+)",
+)
+_GO = _by_lines(
+    r"^func[ \t]+\((?:[^()\n]*[ \t])?\*?(?P<owner>\w+)(?:\[[^\]\n]*\])?\)[ \t]*(?P<name>\w+)",
+    r"^func[ \t]+(?P<name>\w+)",
+    r"^(?:type|var|const)[ \t]+(?P<name>\w+)",
+)
+_RUST = _by_lines(
+    r"^(?:pub(?:\([^)\n]*\))?[ \t]+)?(?:(?:async|const|unsafe|extern|\"[^\"\n]*\")[ \t]+)*fn[ \t]+(?P<name>\w+)",
+    r"^(?:pub(?:\([^)\n]*\))?[ \t]+)?(?:unsafe[ \t]+)?(?:struct|enum|trait|union|type|mod|static|const)[ \t]+"
+    r"(?!fn\b)(?P<name>\w+)",
+    r"^macro_rules![ \t]*(?P<name>\w+)",
+)
+_C = _by_lines(
+    r"^(?!typedef\b|return\b|else\b|#)[A-Za-z_][\w:<>,*& \t]*?[ \t*&](?P<name>[A-Za-z_~][\w:~]*)[ \t]*\([^;{}]*\)"
+    r"[^;{}()]*\{",
+    r"^(?:typedef[ \t]+)?(?:struct|union|enum(?:[ \t]+class)?|class|namespace)[ \t]+(?P<name>\w+)[^;()]*\{",
+    r"^#[ \t]*define[ \t]+(?P<name>\w+)",
+    r"^using[ \t]+(?P<name>\w+)[ \t]*=",
+)
+_JAVA = _by_lines(
+    r"^[ \t]*(?:(?:public|protected|private|static|final|abstract|sealed)[ \t]+)*"
+    r"(?:class|interface|enum|record|@interface)[ \t]+(?P<name>\w+)",
+    r"^[ \t]+(?:(?:public|protected|private|static|final|abstract|synchronized|default)[ \t]+)+"
+    r"(?:<[^>\n]*>[ \t]*)?(?:[\w.\[\]<>,?]+[ \t]+)?(?P<name>\w+)[ \t]*\(",
+)
+_SHELL = _by_lines(
+    r"^[ \t]*(?P<name>[\w.-]+)[ \t]*\([ \t]*\)",
+    r"^[ \t]*function[ \t]+(?P<name>[\w.-]+)",
+)
+
+_READERS: Mapping[str, Callable[[str], Names | None]] = {
+    **dict.fromkeys(("py", "pyi"), _python),
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), _SCRIPT),
+    "go": _GO,
+    "rs": _RUST,
+    **dict.fromkeys(("c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx"), _C),
+    "java": _JAVA,
+    **dict.fromkeys(("sh", "bash"), _SHELL),
+}

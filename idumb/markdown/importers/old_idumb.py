@@ -1,0 +1,129 @@
+"""Reads what an old iDumb kept below `.idumb/`: state.json, progress.json, and checkpoints as JSON or Markdown.
+
+Everything in it is somebody's word and may be damaged: what is not understood is named with the reason, and a file
+that idumb itself wrote (it names a run) is none of theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.domain import legacy
+from idumb.domain.legacy import OldFile
+
+MOST_BYTES = 8 << 20
+_EXECUTION = re.compile(r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(checkpoint)-[^/]+\.(?:json|md))")
+# Where an old iDumb kept its state; whatever else lies in `.idumb/` is the project's own.
+_FOLDERS = (".idumb/brain/", ".idumb/sessions/", ".idumb/anchors/", ".idumb/governance/", ".idumb/config.json")
+_OURS = frozenset({".idumb/config.yaml", ".idumb/.gitignore", ".idumb/brain/README.md"})
+_MOST_DIGITS = 300
+
+
+class _Unreadable(ValueError):
+    """Why nothing can be made of a file."""
+
+
+def read(path: str, data: bytes) -> OldFile | None:
+    """What one file says; None where it is idumb's own."""
+    if path in _OURS or path.endswith(".tmp") or not path.startswith(_FOLDERS):
+        return None
+    if len(data) > MOST_BYTES:
+        return _unknown(path, data, f"it is larger than {MOST_BYTES >> 20} MiB")
+    if path == ".idumb/brain/state.json":
+        return _state(path, data)
+    match = _EXECUTION.fullmatch(path)
+    try:
+        found = _metadata(data) if path.endswith(".md") else _object(data)
+    except _Unreadable as problem:
+        return _unknown(path, data, str(problem), match[1] if match else None)
+    if match is None:
+        return None if found.get("run") else _unknown(path, data, "no kind of file that idumb knows")
+    return _progress(path, data, found, match[1]) if match[2] else _checkpoint(path, data, found, match[1])
+
+
+def _state(path: str, data: bytes) -> OldFile | None:
+    try:
+        found = _object(data)
+    except _Unreadable as problem:
+        return _unknown(path, data, str(problem))
+    history = [line for line in _list(found, "history") if not (isinstance(line, dict) and line.get("run"))]
+    theirs = {"anchors": _list(found, "anchors"), "history": history, "styles": _list(found, "styleHistory")}
+    ran = len(history) < len(_list(found, "history"))
+    if ran and not any(theirs.values()):
+        return None  # idumb made it, or nothing of theirs is left in it
+    session = found.get("session") or found.get("sessionId") or found.get("session_id")
+    kept = {**found, "history": history, "anchors": theirs["anchors"], "session": session}
+    # Phase and validations are brought up to date by idumb, so they do not tell an old file from the same one later.
+    return OldFile(path, legacy.STATE, legacy.digest([found.get("initialized"), theirs]), kept)
+
+
+def _progress(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> OldFile | None:
+    if "contract_hash" in found:
+        return None
+    lists = {name: _tasks(found, name) for name in ("completed", "failed", "blocked")}
+    if not isinstance(found.get("completed"), list):
+        return _unknown(path, data, "it has no list `completed`", phase)
+    return OldFile(path, legacy.PROGRESS, legacy.digest(data.hex()), {**found, **lists}, phase)
+
+
+def _checkpoint(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> OldFile | None:
+    if found.get("run"):
+        return None
+    if not isinstance(found.get("task_id"), str) or not isinstance(found.get("status"), str):
+        return _unknown(path, data, "it names no `task_id` and `status`", phase)
+    files = [str(name) for name in _list(found, "files_modified")]
+    return OldFile(path, legacy.CHECKPOINT, legacy.digest(data.hex()), {**found, "files_modified": files}, phase)
+
+
+def _unknown(path: str, data: bytes, why: str, phase: str | None = None) -> OldFile:
+    return OldFile(path, legacy.UNKNOWN, legacy.digest(data.hex()), {}, phase, why)
+
+
+def _list(found: Mapping[str, Any], name: str) -> list[Any]:
+    value = found.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _tasks(found: Mapping[str, Any], name: str) -> list[str]:
+    """Task ids; some versions write a task as an object."""
+    rows = (row.get("id") or row.get("task_id") if isinstance(row, dict) else row for row in _list(found, name))
+    return [str(row) for row in rows if row]
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    if data.lstrip()[:7] == b"<<<<<<<" or b"\n<<<<<<< " in data:
+        raise _Unreadable("it has conflict markers of git")
+    try:
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number)
+    except (ValueError, RecursionError) as problem:
+        raise _Unreadable(f"it is no JSON: {problem}") from problem
+    if not isinstance(value, dict):
+        raise _Unreadable("it holds no JSON object")
+    # What goes into the log must be text that can be written; half a surrogate pair cannot.
+    return dict(json.loads(json.dumps(value).encode("ascii")))
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) < _MOST_DIGITS else digits
+
+
+def _number(digits: str) -> float | str:
+    return digits if abs(value := float(digits)) == float("inf") else value
+
+
+def _metadata(data: bytes) -> dict[str, Any]:
+    """Frontmatter with strings for whatever JSON has no word for."""
+    import frontmatter
+
+    try:
+        found = frontmatter.loads(data.decode("utf-8-sig")).metadata
+        plain = json.loads(json.dumps(found, default=str, skipkeys=True))
+    # A report is only told, never trusted, and YAML from elsewhere makes this library raise almost anything.
+    except Exception as problem:
+        raise _Unreadable(f"its frontmatter cannot be read: {type(problem).__name__}") from problem
+    if not isinstance(plain, dict) or not plain:
+        raise _Unreadable("it has no frontmatter")
+    return plain
