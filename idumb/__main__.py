@@ -6,14 +6,25 @@ import sys
 
 
 def main() -> None:
+    try:
+        code = _run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the boundary of the command line was there, or while it said its last words
+        import os
+
+        os.write(2, b"idumb: interrupted [run.interrupted]\n  next: idumb status shows where you are\n")
+        code = 130
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
     from idumb.cli import quick
 
-    code = quick.answer(sys.argv[1:])
+    code = quick.answer(arguments)
     if code is None:
         from idumb.cli import main as command_line
 
-        code = command_line.run(sys.argv[1:])
-    sys.exit(code)
+        code = command_line.run(arguments)
+    return code
 
 
 if __name__ == "__main__":

@@ -19,6 +19,6 @@ def command(task: str, why: str, as_json: bool) -> int:
     """
     from idumb.app import resume
 
-    with options.services(as_json=as_json) as services:
+    with options.services(as_json=as_json, writes=True) as services:
         result = resume.accept(services, task, why, options.who())
     return output.finish("accept", result, as_json=as_json)

@@ -14,8 +14,8 @@ from idumb.cli import options, output
 def command(as_json: bool) -> int:
     """Check the event log: every hash again, from the first event to the last.
 
-    Says up to which event the chain is intact. A log that was cut at its end shows only against a head that you
-    noted elsewhere.
+    Says up to which event the chain is intact, and up to which one the copy in your state directory confirms it. A
+    cut after that one shows only against a head that you noted elsewhere.
     """
     from idumb.app import show
 

@@ -17,6 +17,6 @@ def command(decision: str, choice: str, guidance: str, as_json: bool) -> int:
     """Answer a question; the run takes the answer up with resume."""
     from idumb.app import resume
 
-    with options.services(as_json=as_json) as services:
+    with options.services(as_json=as_json, writes=True) as services:
         result = resume.decide(services, decision, choice, guidance, options.who())
     return output.finish("decide", result, as_json=as_json)

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "graph": ("graph", "Show the order and the waves of a phase's tasks."),
     "execute-phase": ("execute_phase", "Run a phase, task by task, and verify it."),
     "resume": ("resume", "Go on with a phase after an interruption, a failure or an answer."),
+    "cancel": ("cancel", "Stop what runs in this work tree, from another terminal."),
     "verify-work": ("verify_work", "Judge a phase from its success criteria back to evidence."),
     "status": ("status", "Show where every phase is."),
     "next": ("next_command", "Show what comes next, and why not the others."),
@@ -31,6 +32,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rollback": ("rollback", "Go back to the checkpoint after a task, or to the start."),
     "undo": ("undo", "Undo the newest rollback, undo or run."),
     "log": ("log", "Show the events of a run."),
+    "doctor": ("doctor", "Examine everything a run stands on; mend what is safe."),
+    "backup": ("backup", "Write a backup of the event log, or check one."),
+    "archive": ("archive", "Move older events to the archive; nothing is discarded."),
+    "deinit": ("deinit", "Take idumb out of this repository."),
     "audit": ("audit", "Check that the event log is as it was written."),
 }
 
@@ -90,7 +95,9 @@ def run(argv: Sequence[str]) -> int:
             failed = output.fail(name, known, as_json="--json" in argv)
             output.write(sys.stdout, "")
         except OSError as unwritable:
-            return output.unwritten(unwritable)
+            unwritten = output.unwritten(unwritable)
+            # A terminal that was closed sent the signal and takes no answer; what happened is the signal.
+            return known.exit_code if isinstance(known, errors.Interrupted) else unwritten
         return failed
     return code if isinstance(code, int) else 0
 
@@ -107,5 +114,7 @@ def _known(problem: BaseException) -> errors.IdumbError:
     if isinstance(problem, (click.Abort, KeyboardInterrupt)):
         return errors.Interrupted(2)
     if isinstance(problem, OSError):
-        return output.of_os_error(problem)
+        from idumb.cli import system_errors
+
+        return system_errors.explain(problem)
     return output.of_defect(problem)

@@ -22,6 +22,14 @@ debug = click.option("--debug", is_flag=True, hidden=True, expose_value=False)
 yes = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
+accept_git = click.option(
+    "--accept-git",
+    multiple=True,
+    metavar="FILE",
+    help="A file of git's own that changed while a task ran and may stay so. Repeatable.",
+)
+
+
 def running(function: F) -> F:
     """The options of every command that runs tasks."""
     for option in reversed(
@@ -34,6 +42,7 @@ def running(function: F) -> F:
                 type=click.Choice(["accept", "halt"]),
                 help="What to do with changes outside a task's declared files.",
             ),
+            accept_git,
             click.option("--no-verify", is_flag=True, help="Do not go on to verify-work."),
             click.option("--workspace", type=click.Choice(["here", "clone"]), help="Where tasks run."),
             click.option("--events", is_flag=True, help="Print each event as a line of JSON while the run goes on."),
@@ -45,7 +54,9 @@ def running(function: F) -> F:
     return function
 
 
-def request(command: str, phase: str, flags: Mapping[str, Any], *, force: bool = False) -> Request:
+def request(
+    command: str, phase: str, flags: Mapping[str, Any], *, force: bool = False, branch: str | None = None
+) -> Request:
     """What a command that runs tasks asks of its use case."""
     from idumb.app.execute_phase import Request
 
@@ -60,22 +71,30 @@ def request(command: str, phase: str, flags: Mapping[str, Any], *, force: bool =
         verify=not flags["no_verify"],
         force=force,
         workspace=flags["workspace"],
+        branch=branch,
+        accept_git=tuple(flags["accept_git"]),
         command=command,
     )
 
 
 @contextlib.contextmanager
-def services(*, as_json: bool = False, events: bool = False, progress: bool = False) -> Iterator[Wired]:
-    """The services of the repository around the current folder; signals are taken over where tasks may run."""
+def services(
+    *, as_json: bool = False, events: bool = False, progress: bool = False, writes: bool = False
+) -> Iterator[Wired]:
+    """The services of the repository around the current folder; signals are taken over where something is written.
+
+    Where tasks may run (`progress`) a signal stops them at the next safe point; what only `writes` is done by then.
+    """
     from idumb import bootstrap
 
     _require_platform(writes=progress)
     wired = bootstrap.Wired(
         os.getcwd(),
-        lambda: _asker(as_json=as_json or events),
+        lambda: _asker(wired.interrupts.armed, as_json=as_json or events),
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
+        lambda number: _farewell(number, as_json=as_json),
     )
-    if progress:
+    if progress or writes:
         wired.interrupts.install()
     try:
         yield wired
@@ -94,10 +113,10 @@ def who() -> str:
         return str(os.getuid())
 
 
-def _asker(*, as_json: bool) -> ports.Asker:
+def _asker(armed: Callable[[], contextlib.AbstractContextManager[None]], *, as_json: bool) -> ports.Asker:
     from idumb.views import ask
 
-    return ask.Nobody() if as_json else ask.at_terminal()
+    return ask.Nobody() if as_json else ask.at_terminal(armed)
 
 
 def _reporter(*, as_json: bool, events: bool, progress: bool) -> ports.Reporter:
@@ -108,6 +127,25 @@ def _reporter(*, as_json: bool, events: bool, progress: bool) -> ports.Reporter:
     if as_json or not progress:
         return reporters.Silent()
     return reporters.for_people()
+
+
+def _farewell(number: int, *, as_json: bool) -> None:
+    """The last words of a program that was told twice to stop; written past all buffers."""
+    import json
+
+    from idumb.domain.errors import Interrupted
+    from idumb.views import answer
+
+    known = Interrupted(number)
+    words = "stopped at once; the next idumb resume recovers what was being done"
+    command = next((a for a in sys.argv[1:] if not a.startswith("-")), "idumb")
+    error: dict[str, Any] = {"code": known.code, "message": words, "hint": known.hint, "details": {}}
+    if as_json:
+        os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")
+    else:
+        if sys.stderr is not None and sys.stderr.isatty():
+            os.write(2, b"\x1b[?25h\n")  # the live display hides the cursor
+        os.write(2, f"idumb: {words} [{known.code}]\n  next: {known.hint}\n".encode("ascii"))
 
 
 def _stop(wired: Wired) -> None:

@@ -15,24 +15,38 @@ if TYPE_CHECKING:
     from idumb.app.result import Result
 
 
+_noted: list[str] = []  # what was said on the way, for the one object that is printed at the end
 READER_GONE = 128 + 13  # as a shell calls a program that SIGPIPE ended
+
+
+def note(text: str) -> None:
+    """Keep a line for the warnings of the answer."""
+    _noted.append(text)
+
+
+def _with_notes(warnings: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Whatever was noted, once, then the warnings."""
+    found = tuple(dict.fromkeys((*_noted, *warnings)))
+    _noted.clear()
+    return found
 
 
 def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) -> int:
     """Print a use case's result; its exit code. `quiet` leaves the words out, where standard output is spoken for."""
+    warnings = _with_notes(result.warnings)
     if as_json:
         error: dict[str, Any] | None = None
         if result.failure is not None:
             code, message, hint = result.failure
             error = {"code": code, "message": message, "hint": hint, "details": {}}
-        print_object(command, result.data, error=error, warnings=result.warnings)
+        print_object(command, result.data, error=error, warnings=warnings)
         return result.exit_code
     if not quiet:
         from idumb.views import answer
 
         write(sys.stdout, answer.render(command, result.data))
-    for warning in result.warnings:
-        write(sys.stderr, f"warning: {escaped(warning)}\n")
+    for warning in warnings:
+        _tell(f"warning: {escaped(warning)}\n")
     if result.failure is not None:
         _complain(*result.failure)
     return result.exit_code
@@ -54,12 +68,14 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
     details = {**problem.details, **({"findings": findings} if findings else {})}
     if as_json:
         error = {"code": problem.code, "message": problem.message, "hint": problem.hint, "details": details}
-        print_object(command, {}, error=error)
+        print_object(command, {}, error=error, warnings=_with_notes())
         return problem.exit_code
+    for warning in _with_notes():
+        _tell(f"warning: {escaped(warning)}\n")
     _complain(problem.code, problem.message, problem.hint, findings)
     for kind in ("tasks", "paths"):
         if details.get(kind):
-            write(sys.stderr, f"  {kind}: {escaped(', '.join(details[kind][:20]))}\n")
+            _tell(f"  {kind}: {escaped(', '.join(list(details[kind])[:20]))}\n")
     return problem.exit_code
 
 
@@ -95,22 +111,24 @@ def write(stream: Any, text: str) -> None:
     stream.flush()
 
 
+def _tell(text: str) -> None:
+    """Words for people. Where standard error is gone, with its terminal for one, nobody is there to be told."""
+    try:
+        write(sys.stderr, text)
+    except (OSError, ValueError):
+        # The interpreter would fail once more over what is left in the buffer.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
 def unwritten(problem: OSError) -> int:
     """Standard output cannot be written to, so standard error says why, unless the reader has simply gone."""
     # What is left in the buffer goes nowhere; the interpreter would complain about it at its end.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(problem, BrokenPipeError):
         return READER_GONE
-    known = of_os_error(problem)
-    _complain(known.code, known.message, known.hint)
-    return known.exit_code
-
-
-def of_os_error(problem: OSError) -> errors.IdumbError:
-    where = f" {problem.filename}" if problem.filename else ""
-    return errors.Refusal(
-        "system.refused", f"The system refused:{where} {problem.strerror or problem}", hint="Mend that and say it again"
-    )
+    words = f"The answer could not be written: {problem.strerror or problem}"
+    _complain("system.refused", words, "Mend that and say it again")
+    return errors.EXIT_REFUSED
 
 
 def of_defect(defect: BaseException) -> errors.IdumbError:
@@ -143,7 +161,7 @@ def _report(text: str) -> str | None:
 def _complain(code: str, message: str, hint: str | None, findings: Sequence[Mapping[str, Any]] = ()) -> None:
     from idumb.views import answer
 
-    write(sys.stderr, answer.failure(code, message, hint, findings))
+    _tell(answer.failure(code, message, hint, findings))
 
 
 def _plain(finding: Any) -> dict[str, Any]:

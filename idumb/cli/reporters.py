@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from idumb.cli import output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class Silent:
+    """What is noted goes with the answer."""
+
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         pass
 
@@ -20,11 +24,11 @@ class Silent:
         pass
 
     def note(self, text: str) -> None:
-        pass
+        output.note(text)
 
 
 class EventLines:
-    """One event a line, as JSON, once it is durable. A reader that goes away does not stop the run."""
+    """One event a line, as JSON, once it is durable, and notes. A reader that goes away does not stop the run."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: TextIO | None = stream
@@ -33,16 +37,19 @@ class EventLines:
         pass
 
     def event(self, event: Event) -> None:
+        self._write(event.as_dict())
+
+    def note(self, text: str) -> None:
+        self._write({"kind": "note", "task": None, "payload": {"text": text}})
+
+    def _write(self, line: Mapping[str, Any]) -> None:
         if self._stream is None:
             return
         try:
-            self._stream.write(json.dumps(event.as_dict(), ensure_ascii=True) + "\n")
+            self._stream.write(json.dumps(line, ensure_ascii=True) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None
-
-    def note(self, text: str) -> None:
-        pass
 
 
 def for_people() -> ports.Reporter:

@@ -21,6 +21,7 @@ _RENDERERS = {
     "roadmap": ("answer_status", "roadmap"),
     "execute-phase": ("answer_run", "ended"),
     "resume": ("answer_run", "ended"),
+    "cancel": ("answer_run", "cancelled"),
     "verify-work": ("answer_run", "verified"),
     "accept": ("answer_run", "settled"),
     "skip": ("answer_run", "settled"),
@@ -32,6 +33,10 @@ _RENDERERS = {
     "diff": ("answer_task", "diff"),
     "log": ("answer_task", "log"),
     "audit": ("answer_task", "audit"),
+    "backup": ("answer_log_files", "backup"),
+    "archive": ("answer_log_files", "archive"),
+    "doctor": ("answer_doctor", "doctor"),
+    "deinit": ("answer_doctor", "deinit"),
 }
 
 

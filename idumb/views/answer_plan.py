@@ -8,7 +8,34 @@ from idumb.views import amount, markup, phrases
 def init(data: phrases.Data) -> str:
     lines = [f"created {markup.one_line(path)}" for path in data["created"]]
     lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
+    lines += _taken_over(data.get("taken_over"))
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _taken_over(told: phrases.Data | None) -> list[str]:
+    """What an old iDumb left: told, not witnessed."""
+    if not told:
+        return []
+    files = amount.counted(len(told["files"]), "file")
+    lines = ["", f"Taken over from an old iDumb: {files}; nothing of it counts as proven."]
+    lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in told["phases"]]
+    lines += [f"  state: phase {markup.one_line(told['phase'])}"] if told.get("phase") else []
+    known = [amount.counted(len(told[key]), one, many) for key, one, many in _TOLD if told[key]]
+    lines += [f"  {', '.join(known)}"] if known else []
+    lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in told["not_understood"]]
+    return [*lines, "  copies of the files are kept in idumb/legacy/ of the git folder"]
+
+
+_TOLD = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
+
+
+def _unread(file: phrases.Data) -> str:
+    return f"{file['path']} ({file['why']})"
+
+
+def _old_phase(told: phrases.Data) -> str:
+    counted = ((len(told[word]), word) for word in ("completed", "failed", "blocked"))
+    return ", ".join(f"{number} {word}" for number, word in counted if number) or "nothing was done"
 
 
 def check_plan(data: phrases.Data) -> str:

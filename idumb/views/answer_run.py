@@ -148,8 +148,26 @@ def rolled_back(data: phrases.Data) -> str:
     lines.append(f"- Tasks: {amount.listed(data['tasks'], 12) or 'none'}")
     lines.append(f"- Files put back: {amount.listed(_paths(data['paths']), 12) or 'none'}")
     lines.append(f"- Commit: {amount.short(data['commit'])}")
+    lines += [f"- Taken back by commands: {amount.listed(data['compensated'])}"] if data.get("compensated") else []
     lines += [f"- The state before is kept: {data['kept']}"] if data.get("kept") else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+_STOPPED = {
+    "nothing ran": "Nothing runs in this work tree.",
+    "interrupted": "Stopped at a safe point",
+    "finished by itself": "It ended by itself before it could be stopped",
+    "killed": "Killed, for it did not answer; the next command recovers what it was doing",
+    "fenced off": "Its right to write is taken away; whatever it still writes is refused",
+}
+
+
+def cancelled(data: phrases.Data) -> str:
+    """cancel: what had the work tree, and how it ended."""
+    words, owner = _STOPPED[data["ended"]], data["owner"]
+    if owner is not None:
+        words += f": process {owner['pid']} on {markup.one_line(owner['host'])} ({markup.one_line(owner['command'])})."
+    return "\n".join([words, *phrases.commands(data)]) + "\n"
 
 
 def verified(data: phrases.Data) -> str:

@@ -13,10 +13,19 @@ _WORDS = {"completed": "done, not verified"}
 
 def status(view: Mapping[str, Any]) -> str:
     """Each phase with its counts, what it asks, and the next command."""
-    lines = [line for row in view["phases"] for line in _phase(row)]
+    lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row))]
     if not lines and view["initialised"]:
         lines.append("No phase is planned yet.")
     return _ended([*lines, *_closing(view)])
+
+
+def _owner(view: Mapping[str, Any]) -> list[str]:
+    """Who writes here now; a process that was stopped or that is out of sight is said to be so."""
+    owner = view.get("owner")
+    if not owner:
+        return []
+    how = {"stopped": ", which is stopped", "elsewhere": ", which cannot be seen from here"}.get(owner["standing"], "")
+    return [f"In use by process {owner['pid']} on {owner['host']}{how}, since {owner['since']}: {owner['command']}"]
 
 
 def _phase(row: Mapping[str, Any]) -> list[str]:
@@ -25,6 +34,7 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {counts(row['tasks'])}")
     lines += _told(row.get("elsewhere") or {})
     # A question that waits says more than the reason "waiting for a person".
+    lines += [f"  {row['restoring']['words']}"] if row.get("restoring") else []
     told = ("problem",) if row["decisions"] else ("reason", "problem")
     lines += [f"  {row[key]}" for key in told if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
@@ -38,9 +48,9 @@ def _told(elsewhere: Mapping[str, Any]) -> list[str]:
     named = ", ".join(
         f"{number} {status}" for status, number in elsewhere["counts"].items() if number and status != "total"
     )
-    return [
-        f"  told by its reports, not witnessed here: {named}; verification {elsewhere['verification'] or 'unknown'}"
-    ]
+    by = elsewhere.get("by", "its reports")
+    verified = f"; verification {elsewhere['verification'] or 'unknown'}" if by == "its reports" else ""
+    return [f"  done elsewhere, told by {by}, not witnessed here: {named or 'nothing'}{verified}"]
 
 
 def _state(row: Mapping[str, Any]) -> str:
@@ -63,7 +73,7 @@ def upcoming(view: Mapping[str, Any]) -> str:
     """The one next command, the tasks that can run, and why the others cannot."""
     number = view["next"].get("phase")
     row = next((r for r in view["phases"] if r["phase"] == number), None)
-    lines = _closing(view)
+    lines = [*_owner(view), *_closing(view)]
     if row is None:
         return _ended(lines)
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]

@@ -32,7 +32,7 @@ def _ways_out(data: phrases.Data) -> list[str]:
         return []
     lines = ["", f"When the cause is mended: {advice.retry(data['phase'])}"]
     last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
-    if any(line["status"] == "undeclared" for line in last or ()):
+    if any(line["status"] == "undeclared" and "symbol" not in line for line in last or ()):
         lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
     return [*lines, f"To take the task as it is: {advice.accept(data['id'])}"]
 
@@ -75,6 +75,9 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     for found in attempt.get("evidence", ()):
         lines += _evidence(found)
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
+    back = attempt.get("bring_back") or ()
+    lines += ["  Undeclared changes may be your own, made meanwhile. As these files were before:"] if back else []
+    lines += [f"    {markup.one_line(command)}" for command in back]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     return lines
 
@@ -82,9 +85,21 @@ def _attempt(attempt: phrases.Data) -> list[str]:
 def _changed(line: phrases.Data) -> str:
     """One line of the ledger: what became of a path, and whether the plan said so."""
     path, actual = markup.one_line(line["path"]), line.get("actual") or "unchanged"
+    if "symbol" in line:
+        return _symbol(line)
     if line["status"] == "declared":
         return f"{actual} {path}, as declared"
     return f"{line['status']}: {path} (declared {line.get('declared') or 'nothing'}, {actual})"
+
+
+def _symbol(line: phrases.Data) -> str:
+    where = f" in {markup.one_line(line['path'])}" if line["path"] else ""
+    if line["status"] == "not judged" and not line.get("declared"):
+        return f"symbols{where}: not judged, the language is not known"
+    said = f"{line['actual']} " if line.get("actual") else ""
+    declared = "as declared" if line["status"] == "declared" else f"declared {line.get('declared') or 'nothing'}"
+    status = "" if line["status"] == "declared" else f"{line['status']}: "
+    return f"{status}{said}symbol {markup.one_line(line['symbol'])}{where}, {declared}"
 
 
 def _evidence(found: phrases.Data) -> list[str]:
@@ -132,7 +147,8 @@ def audit(data: phrases.Data) -> str:
     count = amount.counted(data["events"], "event")
     if data["broken_at"] is not None:
         return f"Intact for {count} only; broken at event {data['broken_at']}.\n"
-    return f"Intact: {count}, chained without a gap. Head: {data['head']}\n"
+    known = f"Confirmed outside the database up to event {data['witnessed']}." if data["witnessed"] else ""
+    return f"Intact: {count}, chained without a gap. Head: {data['head']}\n" + (f"{known}\n" if known else "")
 
 
 def _where(event: phrases.Data) -> str:

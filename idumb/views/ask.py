@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 from idumb.domain.decision import Answer, Decision
 from idumb.views import foreground, markup
 
+Armed = Callable[[], contextlib.AbstractContextManager[None]]
+
 _MOST_EVIDENCE = 200
 _TRIES = 3
 _WIDTH = 76
+_NO = "no"
+_YES = ("y", "yes")
+_PLANS_OWN = "decision"
+_HARMLESS = frozenset({"consent", "rollback", "undo", "deinit"})  # where no answer is as good as a no
 
 
 class Nobody:
@@ -29,15 +37,17 @@ class Terminal:
 
     interactive = True
 
-    def __init__(self, read: TextIO, write: TextIO, who: str) -> None:
+    def __init__(self, read: TextIO, write: TextIO, who: str, armed: Armed = contextlib.nullcontext) -> None:
         self._read = read
         self._write = write
         self._who = who
+        self._armed = armed
 
     def ask(self, decision: Decision) -> Answer | None:
         with foreground.taken():
             try:
-                return self._asked(decision)
+                with self._armed():  # while nobody has answered, Ctrl-C means to leave
+                    return self._asked(decision)
             except (OSError, ValueError):
                 return None  # a terminal that went away decides nothing
 
@@ -45,15 +55,15 @@ class Terminal:
         self._say(question(decision))
         drop_typed_ahead(self._read)
         for _ in range(_TRIES):
-            self._say("Your choice (empty: no answer): ")
+            self._say(f"Your choice ({_takes(decision)}; empty: {_empty(decision)}): ")
             typed = self._read.readline().strip()
             if not typed:
-                self._say("No answer.\n")
+                self._say(f"{_empty(decision).capitalize()}.\n")
                 return None
             choice = chosen(decision, typed)
             if choice is not None:
                 return Answer(decision.id, choice, self._who)
-            self._say(f"That is none of: {', '.join(c.id for c in decision.choices)}.\n")
+            self._say(f"That is no choice: it takes {_takes(decision)}.\n")
         return None
 
     def _say(self, text: str) -> None:
@@ -71,14 +81,14 @@ def drop_typed_ahead(stream: TextIO) -> None:
         return  # no terminal, nothing typed ahead
 
 
-def at_terminal() -> Terminal | Nobody:
+def at_terminal(armed: Armed = contextlib.nullcontext) -> Terminal | Nobody:
     """The terminal of this process, where standard input and standard error are one; else nobody."""
     try:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return Nobody()
     except (AttributeError, ValueError):
         return Nobody()
-    return Terminal(sys.stdin, sys.stderr, _who())
+    return Terminal(sys.stdin, sys.stderr, _who(), armed)
 
 
 def _who() -> str:
@@ -113,12 +123,36 @@ def _line(text: str) -> str:
     return markup.visible(text.replace("\n", "\\n").replace("\t", " "))
 
 
+def _takes(decision: Decision) -> str:
+    """What may be typed, each choice with its number: `1, run or yes; 2 or no`."""
+    meant = _meant_by_yes(decision)
+    named = [
+        f"{number}, {c.id} or yes" if c.id == meant and c.id != "yes" else f"{number} or {c.id}"
+        for number, c in enumerate(decision.choices, 1)
+    ]
+    return "; ".join(named)
+
+
+def _empty(decision: Decision) -> str:
+    return _NO if decision.kind in _HARMLESS else "no answer"
+
+
+def _meant_by_yes(decision: Decision) -> str | None:
+    """The other choice than `no`, where there are these two. What a plan offers is chosen by its own names only."""
+    ids = [c.id for c in decision.choices]
+    if len(ids) != 2 or _NO not in ids or decision.kind == _PLANS_OWN:
+        return None
+    return next((i for i in ids if i != _NO), None)
+
+
 def chosen(decision: Decision, typed: str) -> str | None:
-    """The choice meant by its number, its id, or the beginning of one id only."""
+    """The choice meant by its number, its id, the beginning of one id only, or `y` and `yes` where that is clear."""
     ids = [c.id for c in decision.choices]
     if typed.isascii() and typed.isdigit():
         return ids[int(typed) - 1] if 0 < int(typed) <= len(ids) else None
     folded = typed.casefold()
     exact = [i for i in ids if i.casefold() == folded]
     fitting = exact or [i for i in ids if i.casefold().startswith(folded)]
+    if not fitting and folded in _YES:
+        return _meant_by_yes(decision)
     return fitting[0] if len(fitting) == 1 else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from idumb.domain import evidence as proof
 from idumb.domain import ledger as ledgers
-from idumb.domain import outcome
+from idumb.domain import outcome, symbols
 from idumb.domain.plan import Task
 from idumb.domain.run import Checkpoint, RunState, TaskState
 from idumb.views import amount, evidence_table, markup
@@ -61,6 +61,7 @@ def fields(
         "tree": kept.tree,
         "commit": kept.commit,
         "accepted_paths": known.accepted_paths,
+        "symbols": known.symbols,
     }
 
 
@@ -84,7 +85,7 @@ def verdict_of(
         return outcome.PASS
     if kept.status == outcome.SKIPPED or known.outcome not in {None, outcome.FAILED}:
         return None
-    broken = any(line["status"] != ledgers.DECLARED for line in ledger)
+    broken = any(line["status"] not in {ledgers.DECLARED, symbols.NOT_JUDGED} for line in ledger)
     passed = any(found["result"] == proof.PASSED for found in evidence)
     return outcome.PARTIAL if passed and not broken else outcome.FAIL
 
@@ -116,7 +117,7 @@ def _ledger(ledger: Sequence[Mapping[str, Any]] | None) -> list[str]:
         return ["Nothing was declared and nothing changed."]
     rows = (
         (
-            markup.code(line["path"]),
+            _subject(line),
             markup.prose(line.get("declared") or "nothing"),
             markup.prose(line.get("actual") or "nothing"),
             markup.prose(line["status"]),
@@ -124,6 +125,13 @@ def _ledger(ledger: Sequence[Mapping[str, Any]] | None) -> list[str]:
         for line in ledger
     )
     return markup.table(("Path", "Declared", "Actual", "Status"), rows)
+
+
+def _subject(line: Mapping[str, Any]) -> str:
+    """A file, or a symbol with the file that it is in."""
+    if "symbol" not in line:
+        return markup.code(line["path"])
+    return f"symbol {markup.code(line['symbol'])}" + (f" in {markup.code(line['path'])}" if line["path"] else "")
 
 
 def _deviations(known: TaskState) -> list[str]:

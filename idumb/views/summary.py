@@ -302,7 +302,13 @@ def _files_modified(facts: _Facts) -> list[str]:
         lines += [f"**{markup.code(folder + '/') if folder else 'Top folder'}**", ""]
         lines += [f"- {markup.code(posixpath.basename(p))}: {_lines_of(facts.line_counts, p)}" for p in folders[folder]]
         lines += [""]
-    return [*lines, _totals(facts.line_counts, files)]
+    return [*lines, _totals(facts.line_counts, files), *_symbols(facts)]
+
+
+def _symbols(facts: _Facts) -> list[str]:
+    """Of tasks that declare symbols, those that were added and removed."""
+    found = [f"- {markup.prose(i)}: {markup.prose(words)}" for i in facts.where for words in facts.task(i).symbols]
+    return ["", "**Symbols**", "", *found] if found else []
 
 
 def _lines_of(counts: LineCounts, path: str) -> str:

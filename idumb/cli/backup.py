@@ -1,0 +1,28 @@
+"""`idumb backup`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("backup")
+@click.argument("file", type=click.Path())
+@click.option("--verify", is_flag=True, help="Check the file instead of writing it.")
+@options.as_json
+@options.debug
+def command(file: str, verify: bool, as_json: bool) -> int:
+    """Write a backup of the event log to a new file, or check one.
+
+    It holds every event, the archived ones too, and can be put in the place of store.db. Files and commits are not in
+    it: git keeps those.
+    """
+    from idumb.app import backup
+
+    path = os.path.abspath(file)
+    with options.services(as_json=as_json) as services:
+        result = backup.verify(services, path) if verify else backup.write(services, path)
+    return output.finish("backup", result, as_json=as_json)

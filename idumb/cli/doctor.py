@@ -1,0 +1,34 @@
+"""`idumb doctor`."""
+
+from __future__ import annotations
+
+import contextlib
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("doctor")
+@click.option("--mend", is_flag=True, help="Mend what can be mended without losing anything.")
+@options.as_json
+@options.debug
+def command(mend: bool, as_json: bool) -> int:
+    """Examine everything a run stands on: programs, repository, locks, disk, event log, refs, plans, projections.
+
+    Reads only and runs nothing of the repository, so it works where other commands refuse. Exit code 1 means that
+    there are problems. With --mend it does what is safe, one line for each thing done: what it replaces is set aside
+    in the git folder, and your files, your branch and your index are never touched.
+    """
+    from idumb import bootstrap
+    from idumb.app import doctor
+    from idumb.domain.errors import Refusal
+
+    with contextlib.ExitStack() as stack:
+        try:
+            services = stack.enter_context(options.services(as_json=as_json, progress=mend))
+        except Refusal as refusal:
+            result = doctor.outside(refusal, bootstrap.machine_checks())
+        else:
+            result = doctor.doctor(services, bootstrap.health_checks(services), mend=mend)
+    return output.finish("doctor", result, as_json=as_json)
