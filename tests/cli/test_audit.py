@@ -34,6 +34,7 @@ def test_an_untouched_log_is_intact_up_to_its_head(project: Project) -> None:
     answer = project.json("audit", "verify")
     assert (answer.code, answer.data["broken_at"]) == (0, None)
     assert answer.data["events"] > 5
+    assert answer.data["witnessed"] == answer.data["events"]
 
 
 def test_an_event_changed_behind_the_programs_back_shows(project: Project) -> None:

@@ -200,7 +200,7 @@ def test_tests_that_must_fail_before_the_work_are_made_to_after_a_rollback(proje
     assert "must fail before" in answer.data["tasks"][0]["reason"]
 
 
-KILL = shell("[ -e again.log ] || { touch again.log; kill -9 $PPID; }")
+KILL = shell("[ -e again.log ] || { touch again.log; kill -9 $(ps -o ppid= -p $PPID); }")
 
 
 def killed(project: Project) -> None:

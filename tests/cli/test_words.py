@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_a_phase_without_checks_of_its_own_is_not_said_to_have_passed_them(proje
     project.plan([making("T1-01", "a.txt")])
     verification = project.execute().data["verification"]
     assert verification["status"] == "passed"
-    assert verification["reason"] == "the phase declares no check of its own"
+    assert verification["reason"] == "only by the tasks' own checks; the phase itself declares none"
 
 
 def test_a_task_that_waits_is_told_in_one_line(project: Project) -> None:
@@ -154,6 +155,20 @@ def test_show_of_a_failed_task_names_the_ways_out(project: Project) -> None:
     assert "When the cause is mended" not in project.idumb("show", "T1-01").out
 
 
+def test_show_names_the_way_back_for_every_file_that_was_changed_undeclared(project: Project) -> None:
+    """They may be the user's own edits, so none of them is left out."""
+    names = [f"own {i}.txt" for i in range(7)]
+    project.repo.write_all({name: f"{name}\n" for name in names})
+    project.plan([making("T1-01", "a.txt", steps=[shell('echo x > a.txt; for f in own*; do echo y > "$f"; done')])])
+    assert project.execute().code == 1
+    back = project.quick("show", "T1-01", "--json").data["attempts"][-1]["bring_back"]
+    told = project.quick("show", "T1-01").out
+    assert "may be your own" in told
+    assert all(command in told for command in back)
+    subprocess.run(["sh", "-ec", "\n".join(back)], cwd=project.folder, check=True)
+    assert [project.read(name) for name in names] == [f"{name}\n" for name in names]
+
+
 def test_guidance_to_a_failed_task_reaches_the_next_attempt(project: Project) -> None:
     """R-RUN-5: the builder writes down what it is told; only the person's words make the check hold."""
     project.configure('builder: echo\nbindings:\n  echo: {adapter: command, argv: [sh, -c, "cat > a.txt"]}\n')
@@ -174,6 +189,18 @@ def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(project
     assert (refused.code, refused.error["code"]) == (4, "phase.verified")
     assert "idumb execute-phase 1 --force" in refused.error["hint"]
     assert project.subjects() == before
+
+
+def test_a_phase_that_creates_files_is_rolled_back_before_it_is_forced(project: Project) -> None:
+    """R-RUN-1: `--force` on top of a created file cannot succeed, so it says what comes first, and that succeeds."""
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    assert "--force without that fails: a.txt is to be created" in project.execute().error["hint"]
+    forced = project.execute("--force")
+    assert (forced.code, forced.error["code"]) == (4, "phase.created")
+    assert "idumb rollback 1 --to start takes it back first" in forced.error["hint"]
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.execute("--force").code == 0
 
 
 def test_a_failure_names_step_tool_error_plan_and_trail(project: Project) -> None:
@@ -200,7 +227,7 @@ def test_a_file_that_is_not_as_its_task_left_it_fails_the_verification(project: 
 
 
 def test_an_interrupted_phase_says_by_what(project: Project) -> None:
-    project.plan([task("T1-01", steps=[shell("kill -TERM $PPID; sleep 30")])])
+    project.plan([task("T1-01", steps=[shell("kill -TERM $(ps -o ppid= -p $PPID); sleep 30")])])
     answer = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 143
     assert "stopped by SIGTERM" in project.idumb("status").out

@@ -56,7 +56,7 @@ def test_an_empty_log_has_the_genesis_head_and_no_events(store: Store) -> None:
     assert list(store.log.events()) == []
     assert store.log.verify().broken_at is None
     assert store.runs.latest("1") is None
-    assert store.runs.count("1") == 0
+    assert store.runs.last_number("1") == 0
     assert store.runs.phases() == ()
 
 
@@ -117,6 +117,20 @@ def test_an_owner_that_was_replaced_can_no_longer_append(store: Store) -> None:
     with pytest.raises(StoreError, match="taken over"):
         store.log.append([note("r")], operation="o", fence=old)
     store.log.append([note("r")], operation="o", fence=new)
+
+
+def test_an_append_that_knows_an_older_end_of_its_run_is_refused(store: Store) -> None:
+    """R-LOG-2: optimistic, for two processes may hold the same token after a fault."""
+    fence = store.owner.acquire("test")
+    first = store.log.append([started("r1"), note("r1")], operation="o", fence=fence)
+    other = store.log.append([note("r2")], operation="o", fence=fence)
+    with pytest.raises(Refusal) as caught:
+        store.log.append([note("r1")], operation="o", fence=fence, expected=first[0].seq)
+    assert caught.value.code == "run.moved-on"
+    assert store.log.head()[0] == 3
+    store.log.append([note("r1")], operation="o", fence=fence, expected=first[1].seq)
+    store.log.append([note("r2")], operation="o", fence=fence, expected=other[0].seq)
+    store.log.append([started("r3", "2")], operation="o", fence=fence, expected=0)
 
 
 def test_nobody_owns_a_work_tree_twice(store: Store) -> None:
@@ -220,5 +234,5 @@ def test_runs_are_found_by_phase(store: Store) -> None:
     assert store.runs.latest("2") == "c"
     assert store.runs.latest("1") == "b"
     assert store.runs.latest("3") is None
-    assert (store.runs.count("2"), store.runs.count("3")) == (2, 0)
+    assert (store.runs.last_number("2"), store.runs.last_number("3")) == (2, 0)
     assert store.runs.phases() == ("2", "1")

@@ -7,12 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from idumb.domain.errors import StoreError
+from idumb.domain.event import Event
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
+from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
 from tests.support import project as projects
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
 from tests.support.project import Answer, Project, delete, making, shell, task
@@ -38,6 +42,15 @@ class Bytes:
     committed: dict[str, tuple[str, str]]
     staged: str
     status: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an undisturbed run ends: its bytes, the tasks that are done, those that were committed, in order."""
+
+    bytes: Bytes
+    done: frozenset[str]
+    committed: tuple[str, ...]
 
 
 def template(place: Path) -> tuple[Path, str]:
@@ -122,33 +135,135 @@ def present(project: Project) -> Bytes:
     return Bytes(
         files={path: entry for path, entry in work_tree(repo.root).items() if not own(path)},
         committed={path: blob for path, blob in repo.tree().items() if not own(path)},
-        staged=repo.git("diff", "--cached", "--", ".", ":!.idumb", ":!.planning"),
+        staged=repo.git("diff", "--cached", "--full-index", "--", ".", ":!.idumb", ":!.planning"),
         status=[line for line in repo.status() if not own(line[3:])],
     )
 
 
-def check(project: Project, undisturbed: Bytes) -> None:
+def ending(project: Project) -> Ending:
+    return Ending(present(project), completed(events(project)), tuple(project.trailers("Idumb-Task")))
+
+
+def check(project: Project, undisturbed: Ending) -> None:
     """What must hold after a run that was killed and resumed; an AssertionError says what does not."""
-    assert present(project) == undisturbed
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03", "T1-04"]
-    assert project.repo.refs("refs/heads/").keys() == {"refs/heads/main"}
+    for kind, words in wrong(project, undisturbed):
+        raise AssertionError(f"{kind}: {words}")
+
+
+def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any]] = ()) -> Iterator[tuple[str, str]]:
+    """(kind, words) of everything that does not hold; `kept` is what the event log had acknowledged before."""
+    known = events(project)
+    yield from lost(project, kept)
+    yield from repeated(known)
+    committed = tuple(project.trailers("Idumb-Task"))
+    if committed != undisturbed.committed:
+        yield REPEATED_TASK, f"commits of {committed}, not of {undisturbed.committed}"
+    if (done := completed(known)) != undisturbed.done:
+        yield LOST_CHECKPOINT, f"done are {sorted(done)}, not {sorted(undisturbed.done)}"
+    yield from _bytes_that_differ(undisturbed.bytes, present(project))
+    if project.repo.refs("refs/heads/").keys() != {"refs/heads/main"}:
+        yield OTHER, f"branches: {sorted(project.repo.refs('refs/heads/'))}"
+    if still := left_behind(project):
+        yield LEFT_PROCESS, str(still)
+    if rest := [str(path) for path in project.folder.rglob("*") if _is_rest(path)]:
+        yield OTHER, f"left lying: {rest}"
+
+
+def _bytes_that_differ(wanted: Bytes, found: Bytes) -> Iterator[tuple[str, str]]:
+    if found == wanted:
+        return
+    for name in ("files", "committed"):
+        one, other = getattr(wanted, name), getattr(found, name)
+        if paths := sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path)):
+            kind = LOST_BYTES if name == "files" else OTHER
+            yield kind, f"{name}: " + ", ".join(f"{p}: {one.get(p)} -> {other.get(p)}" for p in paths)
+    if (wanted.staged, wanted.status) != (found.staged, found.status):
+        yield LOST_BYTES, f"index: {wanted.status} -> {found.status}\n{wanted.staged}\n->\n{found.staged}"
+
+
+def events(project: Project) -> list[Event]:
+    """The whole log, as the repository alone has it. The chain is followed; an AssertionError says where it breaks."""
+    known = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = "/nonexistent"
     log = SqliteEventLog(str(project.repo.common_dir), "main", SystemClock())
-    verdict = log.verify()
-    assert verdict.broken_at is None, verdict
+    try:
+        verdict = log.verify()
+        assert verdict.broken_at is None, verdict
+        return list(log.events())
+    except StoreError as problem:
+        message = f"the log cannot be read: {problem}"
+        raise AssertionError(message) from problem
+    finally:
+        log.database.close()  # an open file would keep its file system from being unmounted
+        if known is not None:
+            os.environ["XDG_STATE_HOME"] = known
+
+
+def completed(known: Iterable[Event]) -> frozenset[str]:
+    """Tasks that are done: completed or accepted, and not rolled back since."""
     done: set[str] = set()
-    for event in log.events():
-        assert not (event.kind == "attempt.started" and event.task in done), f"{event.task} was run again"
-        if event.kind == "task.completed":
-            assert event.task not in done, f"{event.task} was completed twice"
+    for event in known:
+        if event.kind in ("task.completed", "task.accepted"):
             done.add(str(event.task))
-    assert done == {"T1-01", "T1-02", "T1-03", "T1-04"}
-    assert left_behind(project) == []
-    assert [path for path in project.folder.rglob("*") if _is_rest(path.name)] == []
+        elif event.kind == "rollback.completed":
+            done -= set(event.payload["tasks"])
+        elif event.kind == "undo.completed":
+            done |= set(event.payload["tasks"])
+    return frozenset(done)
 
 
-def _is_rest(name: str) -> bool:
-    """A temporary file or a lock; the lock file of ownership stays for good."""
-    return name.startswith(".idumb-") or (name.endswith(".lock") and name != "owner.lock")
+def repeated(known: Iterable[Event]) -> Iterator[tuple[str, str]]:
+    """Tasks that were begun or completed again though they were done and nobody had rolled them back."""
+    done: set[str] = set()
+    for event in known:
+        task = str(event.task)
+        if event.kind in ("attempt.started", "task.completed") and task in done:
+            yield REPEATED_TASK, f"{event.kind} of {task} at {event.seq}, though it was done"
+        if event.kind in ("task.completed", "task.accepted"):
+            done.add(task)
+        elif event.kind == "rollback.completed":
+            done -= set(event.payload["tasks"])
+        elif event.kind == "undo.completed":
+            done |= set(event.payload["tasks"])
+
+
+def acknowledged(project: Project) -> list[dict[str, Any]]:
+    """What the event log holds now, in the form of `killing.acknowledge`."""
+    return [{"seq": e.seq, "hash": e.hash, "kind": e.kind, "task": e.task, **_checkpoint(e)} for e in events(project)]
+
+
+def _checkpoint(event: Event) -> dict[str, Any]:
+    return dict(event.payload) if event.kind == "checkpoint.recorded" else {}
+
+
+def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Acknowledged events that are gone or others now, checkpoints without their ref, snapshot or commit."""
+    if not kept:
+        return
+    try:
+        known = {event.seq: event.hash for event in events(project)}
+    except AssertionError as problem:
+        yield LOST_CHECKPOINT, str(problem)
+        return
+    if gone := [row for row in kept if known.get(row["seq"]) != row["hash"]]:
+        yield LOST_CHECKPOINT, f"acknowledged and gone: {[(row['seq'], row['kind'], row['task']) for row in gone]}"
+    refs = project.repo.refs("refs/idumb/")
+    history = set(project.repo.git("rev-list", "HEAD").split())
+    for row in kept:
+        if "snapshot" not in row:
+            continue
+        if refs.get(row["ref"]) != row["snapshot"]:
+            yield LOST_CHECKPOINT, f"{row['ref']} is {refs.get(row['ref'])}, not {row['snapshot']}"
+        if row["commit"] is not None and row["commit"] not in history:
+            yield LOST_CHECKPOINT, f"the commit of {row['task']} is not on the branch"
+
+
+def _is_rest(path: Path) -> bool:
+    """A temporary file, a lock, or a clone; the lock files of ownership stay for good."""
+    name = path.name
+    if path.parent.name == "clones" or name.startswith((".idumb-", "tmp_obj_")) or name.endswith(".tmp"):
+        return True
+    return name.endswith(".lock") and "idumb" not in path.parts[-4:-1]
 
 
 def left_behind(project: Project) -> list[str]:

@@ -1,13 +1,16 @@
-"""Run one `idumb` command line that kills itself at a chosen point: python killing.py CHOICE COMMAND...
+"""Ends a process at a chosen point: the moment before or after a call that makes something durable.
 
-A point is the moment before or after a call that makes something durable. CHOICE is a JSON object: `at` is the number
-of the point, from 0 (absent: never), `count` a file for the names of all points that were passed, `plant` the name of
-a fault. The program itself knows nothing of all this.
+`arm` is a hook of `warm.Warm`; `python killing.py CHOICE COMMAND...` does the same for a process of its own. CHOICE is
+a JSON object, every key of which may be absent: `at` is the number of the point, from 0; `count` a file for the names
+of all points that were passed; `fine` counts the calls below the ports too; `plant` is the name of a fault; `acks` a
+file for what the event log has acknowledged; `cut` a folder whose file system loses its power at the point.
+The program itself knows nothing of all this.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import signal
@@ -15,30 +18,39 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from idumb.app import recovery
-from idumb.cli import main
-from idumb.git.history import GitHistory
-from idumb.git.trees import GitTrees
-from idumb.store.event_log import SqliteEventLog
-from idumb.system.reports import FileReports
-
+# Names, not objects: what is armed in a process that forks must not be loaded before the fault that it needs.
 DURABLE = (
-    (SqliteEventLog, "append"),
-    (GitHistory, "commit"),
-    (GitTrees, "snapshot"),
-    (GitTrees, "keep"),
-    (GitTrees, "keep_blobs"),
-    (GitTrees, "restore"),
-    (FileReports, "write"),
+    ("idumb.store.event_log", "SqliteEventLog.append"),
+    ("idumb.git.history", "GitHistory.commit"),
+    ("idumb.git.trees", "GitTrees.snapshot"),
+    ("idumb.git.trees", "GitTrees.keep"),
+    ("idumb.git.trees", "GitTrees.keep_blobs"),
+    ("idumb.git.trees", "GitTrees.restore"),
+    ("idumb.system.reports", "FileReports.write"),
+)
+FINE = (
+    ("idumb.store.connection", "Database.write"),
+    ("idumb.store.connection", "Database.set_anchor"),
+    ("idumb.store.consent", "FileConsentStore.record"),
+    ("idumb.git.program", "write"),
+    ("idumb.git.refs", "move"),
+    ("idumb.git.durable", "force"),
+    ("os", "rename"),
+    ("os", "unlink"),
+    ("os", "rmdir"),
+    ("idumb.system.atomic", "write"),
+    ("idumb.system.reports", "FileReports.remove"),
+    ("idumb.git.clone", "Clone.close"),
 )
 
 
 class Points:
     """Counts the points that the process passes and ends it, as `kill -9` does, at the chosen one."""
 
-    def __init__(self, at: int | None, count: str | None) -> None:
-        self._at = at
-        self._count = count
+    def __init__(self, choice: dict[str, Any]) -> None:
+        self._at = choice.get("at")
+        self._count = choice.get("count")
+        self._cut = choice.get("cut")
         self._passed = 0
 
     def here(self, name: str) -> None:
@@ -46,44 +58,115 @@ class Points:
             with open(self._count, "a", encoding="utf-8") as file:
                 file.write(name + "\n")
         if self._passed == self._at:
+            if self._cut is not None:
+                from tests.crash import disk
+
+                disk.cut(self._cut)
             os.kill(os.getpid(), signal.SIGKILL)
         self._passed += 1
 
-    def around(self, owner: type, name: str) -> None:
-        method: Callable[..., Any] = getattr(owner, name)
+    def around(self, module: str, name: str) -> None:
+        owner, attribute = _owner(module, name)
+        method: Callable[..., Any] = getattr(owner, attribute)
+        skipped = 1 if isinstance(owner, type) else 0
+        called = name if isinstance(owner, type) else f"{module.rsplit('.', 1)[-1]}.{name}"
 
         @functools.wraps(method)
         def counted(*arguments: Any, **options: Any) -> Any:
-            what = f"{owner.__name__}.{name} {_words(arguments)}"
+            what = f"{called} {_words(arguments[skipped:])}"
             self.here(f"before {what}")
             result = method(*arguments, **options)
             self.here(f"after {what}")
             return result
 
-        setattr(owner, name, counted)
+        setattr(owner, attribute, counted)
+
+
+def _owner(module: str, name: str) -> tuple[Any, str]:
+    found: Any = importlib.import_module(module)
+    *path, last = name.split(".")
+    for part in path:
+        found = getattr(found, part)
+    return found, last
 
 
 def _words(arguments: tuple[Any, ...]) -> str:
     """What a call is about: kinds of events, a ref, paths."""
-    first = arguments[1] if len(arguments) > 1 else ""
+    first = arguments[0] if arguments else ""
     if isinstance(first, str):
         return first
-    return " ".join(str(getattr(one, "kind", one)) for one in first)
+    if isinstance(first, (list, tuple)) and not hasattr(first, "_fields"):
+        return " ".join(str(getattr(one, "kind", one)) for one in first)
+    return ""
+
+
+def acknowledge(path: str) -> None:
+    """Write down, outside the case's file system, what the event log has said to be durable."""
+    from idumb.store.event_log import SqliteEventLog
+
+    append = SqliteEventLog.append
+
+    @functools.wraps(append)
+    def noted(*arguments: Any, **options: Any) -> Any:
+        written = append(*arguments, **options)
+        with open(path, "a", encoding="ascii") as file:
+            for event in written:
+                known = dict(event.payload) if event.kind == "checkpoint.recorded" else {}
+                line = {"seq": event.seq, "hash": event.hash, "kind": event.kind, "task": event.task, **known}
+                file.write(json.dumps(line) + "\n")
+        return written
+
+    SqliteEventLog.append = noted  # type: ignore[method-assign]
 
 
 def plant(fault: str | None) -> None:
+    """Put a fault into this process that a programme has to find."""
     if fault == "commits are not looked for":
+        from idumb.app import recovery
+
         recovery._commit_of = lambda *_: None
     elif fault == "nothing is put back":
+        from idumb.git.trees import GitTrees
+
         GitTrees.restore = lambda *_, **__: ()  # type: ignore[method-assign]
+    elif fault == "nothing is forced":
+        _force_nothing()
+    elif fault == "refs before objects":
+        _refs_first()
     elif fault is not None:
         sys.exit(f"no such fault: {fault}")
 
 
-if __name__ == "__main__":
-    choice = json.loads(sys.argv[1])
+def _force_nothing() -> None:
+    """No fsync by this process, by SQLite or by git."""
+    from idumb.git import durable, program
+    from idumb.store import connection
+
+    os.fsync = lambda _: None  # type: ignore[assignment]
+    durable.force = lambda paths: None
+    program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
+    connection._WANTED_PRAGMAS = {**connection._WANTED_PRAGMAS, "synchronous": 0}
+
+
+def _refs_first() -> None:
+    """A ref is on disk while the objects that it leads to are not."""
+    from types import SimpleNamespace
+
+    writer: Any = importlib.import_module("idumb.git.writer")
+    writer.durable = SimpleNamespace(force=lambda paths: None)
+
+
+def arm(choice: dict[str, Any]) -> None:
     plant(choice.get("plant"))
-    points = Points(choice.get("at"), choice.get("count"))
-    for owner, name in DURABLE:
-        points.around(owner, name)
+    if choice.get("acks") is not None:
+        acknowledge(choice["acks"])
+    points = Points(choice)
+    for module, name in (*DURABLE, *(FINE if choice.get("fine") else ())):
+        points.around(module, name)
+
+
+if __name__ == "__main__":
+    from idumb.cli import main
+
+    arm(json.loads(sys.argv[1]))
     sys.exit(main.run(sys.argv[2:]))

@@ -62,6 +62,20 @@ def test_a_rollback_that_a_hook_refuses_is_said_again_and_undone_exactly(ran: Pr
     assert ran.repo.status() == ["?? mine.txt"]
 
 
+def test_an_undo_whose_commit_is_refused_is_finished_when_it_is_said_again(ran: Project) -> None:
+    """R-GIT-3: it is not undone itself."""
+    before = ran.repo.ledger()
+    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    hook = ran.repo.git_dir / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n", encoding="ascii")
+    hook.chmod(0o755)
+    assert ran.json("undo", "--yes").error["code"] == "git.commit-refused"
+    hook.unlink()
+    assert ran.idumb("undo", "--yes").code == 0
+    assert projects.user_bytes(before, ran.repo.ledger()) == []
+
+
 def test_a_file_that_a_person_removed_before_a_rollback_stays_removed_by_its_undo(ran: Project) -> None:
     """R-GIT-3: undo gives back what was there, and that was the person's."""
     ran.repo.remove("b.txt")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.app import ports
@@ -21,8 +21,8 @@ class MemoryEventLog:
         self.fence = 0
         self.owned = False
 
-    def acquire(self, command: str) -> int:
-        if self.owned:
+    def acquire(self, command: str, *, force: bool = False) -> int:
+        if self.owned and not force:
             raise Refusal("lock.held", f"this work tree is in use by another idumb: {command}", hint="idumb status")
         self.owned = True
         self.fence += 1
@@ -34,7 +34,24 @@ class MemoryEventLog:
     def check(self, fence: int) -> bool:
         return self.owned and fence == self.fence
 
-    def append(self, events: Sequence[NewEvent], *, operation: str, fence: int) -> tuple[Event, ...]:
+    def guard(self) -> None:
+        """Nobody else can take over what lives in this process alone."""
+
+    def holder(self) -> Mapping[str, Any] | None:
+        return None
+
+    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
+        return not self.owned
+
+    def end(self, holder: Mapping[str, Any]) -> None:
+        self.owned = False
+
+    def asked(self) -> str | None:
+        return None
+
+    def append(
+        self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
+    ) -> tuple[Event, ...]:
         if not events:
             return ()
         texts = [canonical.encode(dict(new.payload)).decode("ascii") for new in events]
@@ -43,6 +60,9 @@ class MemoryEventLog:
             raise ValueError(f"no such kind of event: {unknown[0]}")
         if fence != self.fence or not self.fence:
             raise StoreError("store.fence", "another idumb has taken over this work tree", hint="idumb status")
+        newest = max((event.seq for event in self.stored if event.run == events[0].run), default=0)
+        if expected is not None and newest > expected:
+            raise Refusal("run.moved-on", "Another idumb went on with this run meanwhile.", hint="idumb status")
         at = self.clock.now()
         return tuple(self._place(new, text, operation, at) for new, text in zip(events, texts, strict=True))
 
@@ -87,8 +107,8 @@ class MemoryEventLog:
     def latest(self, phase: str) -> str | None:
         return next((event.run for event in reversed(self._starts()) if event.payload["phase"] == phase), None)
 
-    def count(self, phase: str) -> int:
-        return sum(1 for event in self._starts() if event.payload["phase"] == phase)
+    def last_number(self, phase: str) -> int:
+        return max((event.payload["number"] for event in self._starts() if event.payload["phase"] == phase), default=0)
 
     def phases(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(event.payload["phase"] for event in self._starts()))

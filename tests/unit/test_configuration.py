@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import InputError
-from idumb.domain.settings import DEFAULT_ENVIRONMENT, Binding, GitSettings, RunSettings, Settings
+from idumb.domain.settings import DEFAULT_ENVIRONMENT, Binding, GitSettings, Limits, RunSettings, Settings
 from idumb.markdown import configuration
 
 FULL = """\
@@ -22,9 +22,11 @@ bindings:
     prompt: file
     environment: [API_KEY]
     timeout: 1h30m
+    idle_timeout: 5m
+    limits: {memory: 4G, cpu: 1h}
     options: {depth: 3, names: [a, 06.2], on: true, ratio: 0.5, text: "3", nothing: null}
   reviewer: {adapter: command, argv: [review], timeout: 90}
-git: {commit: none, hooks: false, commit_reports: false}
+git: {commit: none, hooks: false, commit_reports: false, network: true}
 run:
   max_attempts: 5
   halt_after: 2
@@ -33,6 +35,9 @@ run:
   check_timeout: 45
   output_limit: 1000
   workspace: clone
+  idle_timeout: 20m
+  check_idle_timeout: 90
+limits: {memory: 512M, cpu: 10m, processes: 500, file_size: 1000000, open_files: 64}
 protected: ["migrations/**", docs/]
 environment: [CI, PATH]
 """
@@ -65,13 +70,16 @@ def test_every_setting_can_be_given() -> None:
                 ("API_KEY",),
                 5400,
                 {"depth": 3, "names": ["a", 6.2], "on": True, "ratio": 0.5, "text": "3", "nothing": None},
+                300,
+                Limits(memory=4 << 30, cpu=3600),
             ),
             "reviewer": Binding("reviewer", "command", ("review",), timeout=90),
         },
-        git=GitSettings("none", hooks=False, commit_reports=False),
-        run=RunSettings(5, 2, "accept", 120, 45, 1000, "clone"),
+        git=GitSettings("none", hooks=False, commit_reports=False, network=True),
+        run=RunSettings(5, 2, "accept", 120, 45, 1000, "clone", 1200, 90),
         protected=("migrations/**", "docs/"),
         environment=(*DEFAULT_ENVIRONMENT, "CI"),
+        limits=Limits(512 << 20, 600, 500, 1_000_000, 64),
     )
     assert settings.digest() != Settings().digest()
 
@@ -122,6 +130,11 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ("run: {max_attempts: '3'}\n", "whole number"),
         ("run: {max_attempts: 2.5}\n", "whole number"),
         ("run: {workspace: there}\n", "one of here, clone"),
+        ("limits: {memory: lots}\n", "a size such as 512M"),
+        ("limits: {memory: 0}\n", "a size such as 512M"),
+        ("limits: {ram: 4G}\n", "limits.ram is no key"),
+        ("bindings: {a: {adapter: x, limits: {cpu: soon}}}\n", "a time such as 90s"),
+        ("run: {idle_timeout: none}\n", "a time such as 90s"),
         ("builder: &a x\nvalidator: *a\n", "anchors"),
         ("builder: x\nbuilder: y\n", "second time"),
         ("builder: [\n", "not readable YAML"),
@@ -163,11 +176,13 @@ def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
 def test_the_page_explains_every_setting_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
-    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run"}
+    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits"}
+    names |= {f"limits.{f.name}" for f in fields(Limits)}
     names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
     names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}
     assert set(rows) == names
-    for section, default in (("git", GitSettings()), ("run", RunSettings())):
+    for section, default in (("git", GitSettings()), ("run", RunSettings()), ("limits", Limits())):
         for field in fields(default):
             value = getattr(default, field.name)
-            assert str(value).lower() in rows[f"{section}.{field.name}"]
+            shown = "none" if value is None else str(value).lower()
+            assert shown in rows[f"{section}.{field.name}"]

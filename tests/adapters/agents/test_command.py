@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import command, executable
+from idumb.agents import command, executable, registry
 from idumb.agents.command import CommandAgent
 from idumb.domain import outcome, plan
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
-from idumb.domain.settings import Binding
+from idumb.domain.settings import Binding, Settings
 from idumb.system.redaction import Redactor
 
 PATH = os.environ["PATH"]
@@ -48,6 +48,25 @@ def test_the_prompt_can_be_given_as_a_file_that_only_this_user_reads(tmp_path: P
     assert text == "the prompt: é"
     assert not path.startswith(str(tmp_path))
     assert not os.path.exists(os.path.dirname(path))
+
+
+def test_papers_stand_in_the_folder_for_them_and_those_of_a_killed_executor_go(tmp_path: Path) -> None:
+    """S14: private files of idumb's own folder; a killed executor could not remove them."""
+    papers = tmp_path / "state" / "papers"
+    (papers / "idumb-left").mkdir(parents=True)
+    made = registry.build(
+        Settings(bindings={"it": Binding("it", "command", ("cat", "{prompt_file}"), "file")}),
+        str(tmp_path / "work"),
+        lambda *_: (False, ""),
+        str,
+        papers=str(papers),
+    )
+    assert not papers.exists()
+    (tmp_path / "work").mkdir()
+    request = dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
+    assert made.get("it").run(request).output == "the prompt: é"
+    assert os.listdir(papers) == []
+    assert stat.S_IMODE(papers.stat().st_mode) == 0o700
 
 
 def test_arguments_reach_the_program_as_they_are_written(tmp_path: Path) -> None:

@@ -163,6 +163,19 @@ def test_a_refusal_in_a_repository_without_index_leaves_none(sandbox: GitSandbox
     assert not (sandbox.git_dir / "index.lock").exists()
 
 
+def test_a_refused_commit_is_not_taken_for_the_one_before_that_says_the_same(
+    sandbox: GitSandbox, history: GitHistory
+) -> None:
+    """The reports of a run are committed with the same words each time."""
+    sandbox.write("a", "1")
+    assert commit(history, ["a"], message="reports").commit == sandbox.head()
+    sandbox.write(".git/hooks/pre-commit", "#!/bin/sh\necho no >&2\nexit 1\n", mode=0o755)
+    sandbox.write_all({"a": "2", "b": "1"})
+    before = entries(sandbox)
+    assert commit(history, ["a", "b"], message="reports") == CommitAttempt(None, "no")
+    assert entries(sandbox) == before
+
+
 def test_hooks_run_unless_they_are_switched_off(sandbox: GitSandbox, history: GitHistory) -> None:
     _refuse(sandbox, "pre-commit")
     sandbox.write("a", "1")
@@ -303,12 +316,9 @@ def test_an_interrupted_commit_leaves_neither_lock_nor_entry(
     sandbox.write(".git/hooks/pre-commit", f"#!/bin/sh\necho > {started}\nexec sleep 30\n", mode=0o755)
     communicate = subprocess.Popen.communicate
 
-    def interrupted(process: subprocess.Popen[bytes], given: bytes) -> Any:
+    def interrupted(process: subprocess.Popen[bytes]) -> Any:
         if "commit" not in str(process.args):
-            return communicate(process, given)
-        assert process.stdin is not None
-        process.stdin.write(given)
-        process.stdin.close()
+            return communicate(process)
         started.read_bytes()
         raise KeyboardInterrupt
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from idumb.git import durable
+from idumb.git import discover, durable
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 20])
@@ -35,6 +39,70 @@ def test_one_path_that_cannot_be_forced_is_an_error(tmp_path: Path, missing: int
             path.write_text("x")
     with pytest.raises(FileNotFoundError):
         durable.force(map(str, paths))
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4, 5, 6])
+def test_nothing_is_built_on_objects_that_could_not_be_forced(
+    sandbox: GitSandbox, nth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F32: the failed fsync is not tried again, no cache remembers the objects, the next process writes them again."""
+    sandbox.write("a.txt", "one\n")
+    sandbox.commit()
+    sandbox.write_all({f"new/{n}.txt": f"{n}\n" for n in range(5)})
+    seen: list[str] = []
+    real = durable._force
+
+    def failing(path: str) -> None:
+        seen.append(path)
+        if len(seen) == nth:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        real(path)
+
+    monkeypatch.setattr(durable, "_force", failing)
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    with pytest.raises(OSError, match="Input/output"):
+        trees.snapshot("refs/idumb/worktrees/main/one", "one")
+    trees.close()
+    assert seen.count(seen[nth - 1]) == 1
+    kept = GitTrees(discover.find(str(sandbox.root))).snapshot("refs/idumb/worktrees/main/two", "two")
+    assert sandbox.tree(kept.tree).keys() == {"a.txt", *(f"new/{n}.txt" for n in range(5))}
+    sandbox.git("fsck", "--strict")
+
+
+@pytest.mark.parametrize("nth", [1, 3, 5])
+def test_no_cache_remembers_objects_that_did_not_get_to_their_place(
+    sandbox: GitSandbox, nth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F34: the next process finds them missing, and writes them."""
+    sandbox.write_all({f"new/{n}.txt": f"{n}\n" for n in range(9)})
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    made: list[str] = []
+    real = os.makedirs
+
+    def failing(path: str, **options: Any) -> None:
+        if "/.git/objects/" in path:
+            made.append(path)
+            if len(made) == nth:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        real(path, **options)
+
+    monkeypatch.setattr(os, "makedirs", failing)
+    with pytest.raises(OSError, match="No space"):
+        trees.scan()
+    trees.close()
+    tree = GitTrees(discover.find(str(sandbox.root))).scan()
+    assert sandbox.tree(tree).keys() == {f"new/{n}.txt" for n in range(9)}
+
+
+def test_an_object_that_is_nowhere_after_it_was_written_is_an_error(sandbox: GitSandbox) -> None:
+    """F34: on a disk without room for files libgit2 has been seen to give an id and to write nothing."""
+    sandbox.write("a.txt", "one\n")
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    trees.writer.blob(b"never seen before\n")
+    (lost,) = (sandbox.git_dir / "idumb" / "incoming").glob("*/*/*")
+    lost.unlink()
+    with pytest.raises(OSError, match=lost.name):
+        trees.writer.flush()
 
 
 def test_a_forked_child_can_force_too(tmp_path: Path) -> None:

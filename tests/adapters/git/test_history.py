@@ -16,6 +16,36 @@ from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
 
+@pytest.mark.parametrize("packed", ["none", "all", "before the newest"])
+def test_standing_names_every_ref_of_the_users_and_none_of_ours(
+    sandbox: GitSandbox, history: GitHistory, tmp_path: Path, packed: str
+) -> None:
+    """F23: in a linked work tree too; what is packed or points at another ref is the same ref."""
+    assert history.standing().refs == {}
+    first = sandbox.commit()
+    sandbox.git("branch", "deep/er/one")
+    sandbox.git("tag", "-m", "words", "v1")
+    sandbox.git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    sandbox.write("a", "1")
+    sandbox.git("add", "a")
+    sandbox.git("stash", "-q")
+    sandbox.git("update-ref", "refs/idumb/worktrees/main/x", first)
+    sandbox.git("update-ref", "refs/remotes/origin/main", first)
+    if packed != "none":
+        sandbox.git("pack-refs", "--all")
+    if packed == "before the newest":
+        sandbox.write("b", "1")
+        sandbox.commit()
+        sandbox.git("branch", "-D", "-q", "deep/er/one")
+    refs = {
+        name: oid for name, oid in sandbox.refs().items() if name.startswith(("refs/heads", "refs/tags", "refs/st"))
+    }
+    assert history.standing().refs == {**refs, "refs/heads/alias": "refs/heads/main"}
+    sandbox.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+    linked = GitHistory(discover.find(str(tmp_path / "linked")))
+    assert linked.standing().refs == history.standing().refs
+
+
 def test_head_names_commit_and_branch(sandbox: GitSandbox, history: GitHistory) -> None:
     """F7, F8."""
     assert history.head() == Head(None, "main")

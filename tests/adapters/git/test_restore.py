@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from idumb.app.ports import Conflict
-from idumb.git import restore
+from idumb.git import blobs, durable, presence, put_back, restore
 from idumb.git.trees import GitTrees
+from tests.adapters.git.conftest import REF
 from tests.support.gitrepo import GitSandbox, work_tree
 
 
@@ -225,6 +226,52 @@ def test_a_write_between_check_and_restore_is_seen(
     assert sandbox.read("a") == "mine"
 
 
+@pytest.mark.parametrize("present", ["2", None])
+def test_a_file_saved_while_the_restore_forces_its_own_bytes_to_disk_is_kept(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, present: str | None
+) -> None:
+    """Forcing takes milliseconds, of a large file seconds: time enough for an editor."""
+    sandbox.write("d/a", "1")
+    base = trees.scan()
+    if present is None:
+        sandbox.remove("d")
+    else:
+        sandbox.write("d/a", present)
+    after = trees.scan()
+    force = os.fsync
+
+    def slow(descriptor: int) -> None:
+        force(descriptor)
+        sandbox.write("d/a", "mine")
+
+    monkeypatch.setattr(os, "fsync", slow)
+    assert trees.restore(base, after, ["d/a"]) == (Conflict("d/a", "was changed while it was restored"),)
+    assert sandbox.read("d/a") == "mine"
+    assert os.listdir(sandbox.root / "d") == ["a"]
+
+
+def test_a_path_changed_while_others_are_written_stops_the_restore_there(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written before it stays written, and the next restore takes it for done."""
+    sandbox.write_all({"a": "1", "b": "1", "c": "1"})
+    base = trees.scan()
+    sandbox.write_all({"a": "2", "b": "2", "c": "2"})
+    after = trees.scan()
+    write = put_back._write
+
+    def late(writing: put_back.Writing, step: presence.Step) -> None:
+        if step.path == "b":
+            sandbox.write("b", "mine")
+        write(writing, step)
+
+    monkeypatch.setattr(put_back, "_write", late)
+    assert trees.restore(base, after, ["a", "b", "c"]) == (Conflict("b", "was changed while it was restored"),)
+    assert [sandbox.read(name) for name in "abc"] == ["1", "mine", "2"]
+    assert trees.restore(base, after, ["a", "c"]) == ()
+    assert [sandbox.read(name) for name in "abc"] == ["1", "mine", "1"]
+
+
 def test_a_temporary_file_of_a_killed_restore_does_not_stay(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("d/a", "1")
     base = trees.scan()
@@ -335,3 +382,65 @@ def test_a_link_where_a_folder_was_does_not_hinder_what_is_to_be_absent_anyway(
     sandbox.link("place", "nowhere")
     assert trees.restore(after, before, ["place", "place/below"]) == ()
     assert sandbox.read("place/below") == "x"
+
+
+def test_a_file_that_comes_back_has_the_bits_that_a_snapshot_noted(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F20: a private file does not come back readable for all, and nothing comes back with set-user-id."""
+    sandbox.write("secret", "key\n", mode=0o600)
+    sandbox.write("tool", "x\n", mode=0o4750)
+    sandbox.write("plain", "x\n")
+    base = trees.snapshot(REF, "before").tree
+    for name in ("secret", "tool", "plain"):
+        sandbox.remove(name)
+    trees.snapshot(REF + "2", "after the deletion")
+    assert trees.restore(base, trees.scan(), ["secret", "tool", "plain"]) == ()
+    modes = [(sandbox.root / name).stat().st_mode & 0o7777 for name in ("secret", "tool", "plain")]
+    assert modes == [0o600, 0o750, 0o644]
+
+
+def test_a_folder_that_stood_empty_before_is_not_removed_with_what_was_put_into_it(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    """F20: git knows no empty folders, the snapshot does."""
+    (sandbox.root / "mine").mkdir()
+    base = trees.snapshot(REF, "before").tree
+    sandbox.write_all({"mine/made": "1", "new/made": "1"})
+    assert trees.restore(base, trees.scan(), ["mine/made", "new/made"]) == ()
+    assert sorted(os.listdir(sandbox.root)) == [".git", "mine"]
+
+
+def test_each_folder_is_forced_once_however_many_paths_are_restored(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-2."""
+    names = [f"d{number % 3}/f{number}" for number in range(30)]
+    sandbox.write_all(dict.fromkeys(names, "1"))
+    base = trees.scan()
+    sandbox.write_all(dict.fromkeys(names, "2"))
+    after = trees.scan()
+    forced: list[str] = []
+    force = durable.force
+
+    def noted(paths: Iterable[str]) -> None:
+        forced.extend(todo := list(paths))
+        force(todo)
+
+    monkeypatch.setattr(durable, "force", noted)
+    assert trees.restore(base, after, names) == ()
+    folders = [path for path in forced if os.path.isdir(path)]
+    assert sorted(os.path.basename(path) for path in folders) == ["d0", "d1", "d2"]
+
+
+def test_a_large_file_is_restored_in_pieces(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F21: also when git has packed it meanwhile."""
+    monkeypatch.setattr(blobs, "LARGE", 1000)
+    data = os.urandom(3000) * 700
+    sandbox.write("big", data)
+    base = trees.snapshot(REF, "before").tree
+    for _ in range(2):
+        sandbox.write("big", "small now")
+        assert trees.restore(base, trees.scan(), ["big"]) == ()
+        assert (sandbox.root / "big").read_bytes() == data
+        sandbox.git("gc", "--quiet", "--prune=now")

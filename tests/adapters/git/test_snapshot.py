@@ -246,10 +246,14 @@ def test_every_object_and_ref_of_a_snapshot_is_forced_to_disk(sandbox: GitSandbo
     if "ptrace" in done.stderr:
         pytest.skip("tracing is not permitted here: fsync calls are NOT counted")
     assert done.returncode == 0, done.stderr
-    calls = [line for line in out.read_text().splitlines() if "sync(" in line]
+    lines = out.read_text().splitlines()
+    calls = [line for line in lines if "sync(" in line]
     for oid in done.stdout.split():
         assert any(f"objects/{oid[:2]}>" in line for line in calls), f"the folder of {oid} is not forced"
-    assert len([line for line in calls if "tmp_obj" in line or "/objects/" in line]) >= 10
+        forced = next(n for n, line in enumerate(lines) if f"/{oid[:2]}/{oid[2:]}>" in line and "sync(" in line)
+        named = next(n for n, line in enumerate(lines) if "rename(" in line and f"objects/{oid[:2]}/{oid[2:]}" in line)
+        assert forced < named, f"{oid} is where git looks before it is on disk"
+    assert len([line for line in calls if "/incoming/" in line]) >= 5
     assert any("refs/idumb/worktrees/main/runs/r1/T1/1>" in line for line in calls)
     assert any(f"{sandbox.git_dir}/refs>" in line for line in calls)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from idumb.git import discover
 from idumb.git.clone import Clone
 from idumb.git.here import Here
 from idumb.git.trees import GitTrees
+from idumb.system import host
 from tests.support.gitrepo import GitSandbox, work_tree
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
@@ -140,9 +142,61 @@ def test_a_clone_is_used_again_and_removed_at_the_end(sandbox: GitSandbox, trees
     assert third.trees.scan() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
+def test_a_clone_from_before_the_machine_started_is_made_anew(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are never forced to disk, so a power cut may have emptied them."""
+    sandbox.write("a", "whole")
+    sandbox.commit()
+    place = discover.find(str(sandbox.root))
+    first = Clone(place, trees, "r1", sandbox.head())
+    write(first, "a", "")
+    monkeypatch.setattr(host, "boot_id", lambda: "the next boot")
+    second = Clone(place, trees, "r1", sandbox.head())
+    assert Path(second.trees.root, "a").read_text() == "whole"
+
+
+def test_a_clone_whose_removal_was_cut_short_is_made_anew(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("a", "whole")
+    sandbox.commit()
+    place = discover.find(str(sandbox.root))
+    first = Clone(place, trees, "r1", sandbox.head())
+    with monkeypatch.context() as cut:
+        cut.setattr(shutil, "rmtree", lambda *_, **__: None)
+        first.close()
+    Path(first.trees.root, ".git/HEAD").unlink()
+    second = Clone(place, trees, "r1", sandbox.head())
+    assert Path(second.trees.root, "a").read_text() == "whole"
+
+
 def test_rules_of_the_repository_alone_hold_in_the_workspace(sandbox: GitSandbox, make: Maker) -> None:
     sandbox.write(".git/info/exclude", "*.secret\n")
     workspace = make()
     write(workspace, "x.secret", "s")
     write(workspace, "y", "y")
     assert sorted(sandbox.tree(workspace.trees.scan())) == ["y"]
+
+
+def test_a_clone_holds_filtered_files_as_the_user_has_them_and_delivers_over_them(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    """F13, F17: with line endings by attribute the committed bytes are others than those that are worked on."""
+    sandbox.write_all({".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\r\n", "edited.txt": "one\r\n"})
+    sandbox.commit()
+    sandbox.write("edited.txt", "mine\r\n")
+    place = discover.find(str(sandbox.root))
+    workspace = Clone(place, trees, "r1", sandbox.head())
+    base = workspace.trees.scan()
+    root = Path(workspace.trees.root)
+    assert (root / "a.txt").read_bytes() == b"one\r\n"
+    assert (root / "edited.txt").read_bytes() == b"one\n"
+    (root / "a.txt").write_bytes(b"two\r\n")
+    (root / "edited.txt").write_bytes(b"two\n")
+    candidate = workspace.trees.scan()
+    assert workspace.deliver(base, candidate, ["a.txt"])[1] == ()
+    assert (sandbox.root / "a.txt").read_bytes() == b"two\r\n"
+    (conflict,) = workspace.deliver(base, candidate, ["edited.txt"])[1]
+    assert conflict.path == "edited.txt"
+    assert (sandbox.root / "edited.txt").read_bytes() == b"mine\r\n"

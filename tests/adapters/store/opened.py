@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from idumb.domain.event import NewEvent
+from idumb.store import standing
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from tests.support.fixed_clock import FixedClock
@@ -16,11 +17,13 @@ from tests.support.fixed_clock import FixedClock
 class OpenedLog:
     """`folder` stands for the repository's common dir."""
 
-    def __init__(self, folder: Path, worktree: str = "main") -> None:
+    def __init__(
+        self, folder: Path, worktree: str = "main", kept_refs: Callable[[], bool] = standing.nothing_kept
+    ) -> None:
         self.folder = folder
         self.path = folder / "idumb" / "store.db"
         self.anchor = folder / "idumb" / "anchor.json"
-        self.log = SqliteEventLog(str(folder), worktree, FixedClock())
+        self.log = SqliteEventLog(str(folder), worktree, FixedClock(), kept_refs=kept_refs)
         self.owner = FileOwnership(self.log.database, worktree, FixedClock())
 
     def fill(self, count: int) -> int:

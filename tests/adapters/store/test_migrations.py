@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from idumb.domain import outcome, run
+from idumb.domain.errors import StoreError
 from idumb.domain.event import NewEvent
-from idumb.store import migrations
+from idumb.store import chain, connection, migrations, schema, segments
 from idumb.store.run_index import SqliteRunIndex
 from tests.adapters.store import make_golden
 from tests.adapters.store.opened import OpenedLog, outside
@@ -54,9 +58,92 @@ def test_an_old_log_can_be_written_on(golden: OpenedLog) -> None:
     assert golden.log.verify().count == len(make_golden.story()) + 1
 
 
+def test_an_old_log_is_read_as_it_is_and_migrated_by_the_first_that_writes(golden: OpenedLog) -> None:
+    """A reading command does not own the work tree, so it changes nothing there."""
+    before = golden.path.read_bytes()
+    assert golden.log.head()[0] == len(make_golden.story())
+    assert golden.path.read_bytes() == before
+    assert os.listdir(golden.path.parent) == ["store.db"]
+    golden.append(golden.owner.acquire("idumb test"))
+    assert golden.log.head()[0] == len(make_golden.story()) + 1
+    with outside(golden.path) as db:
+        assert migrations.version(db) == migrations.CURRENT
+
+
+def test_an_old_log_can_be_read_where_nothing_can_be_written(
+    golden: OpenedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's own immutable mode stands for read-only media, which hold for root too."""
+    read_only = functools.partial(sqlite3.connect, isolation_level=None, check_same_thread=False, uri=True)
+    monkeypatch.setattr(connection, "_connect", lambda path: read_only(f"file:{path}?immutable=1"))
+    monkeypatch.setattr(connection, "_cannot_write", lambda _: True)
+    assert golden.log.verify().count == len(make_golden.story())
+
+
 def test_a_migrated_database_has_the_schema_of_a_new_one(golden: OpenedLog, tmp_path: Path) -> None:
-    golden.log.head()
+    golden.owner.acquire("idumb test")
     golden.close()
     with outside(golden.path) as old, outside(make_golden.make(tmp_path / "new")) as new:
         assert old.execute(SCHEMA).fetchall() == new.execute(SCHEMA).fetchall()
         assert migrations.version(old) == migrations.version(new) == migrations.CURRENT
+
+
+def test_the_golden_database_of_the_first_version_has_the_schema_that_its_statements_make(tmp_path: Path) -> None:
+    """Whoever edits VERSION_1 breaks the databases that users have."""
+    with outside(tmp_path / "made.db") as made, outside(GOLDEN / "v1.db") as golden:
+        for statement in schema.VERSION_1:
+            made.execute(statement)
+        assert made.execute(SCHEMA).fetchall() == golden.execute(SCHEMA).fetchall()
+        for row in golden.execute(f"SELECT {chain.COLUMNS} FROM events ORDER BY seq"):
+            assert chain.own_fault(row) is None
+            made.execute(segments.INSERT_EVENT, row)
+
+
+def _in_a_child(action: object) -> int:
+    child = os.fork()
+    if not child:
+        try:
+            action()  # type: ignore[operator]
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("at", range(len(schema.VERSION_2)))
+def test_a_migration_that_is_killed_in_the_middle_is_made_by_the_next_command(
+    tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F45: whatever statement it was at, the old schema or the new one is there, and every event."""
+    folder = tmp_path / "idumb"
+    folder.mkdir()
+    (folder / "store.db").write_bytes((GOLDEN / "v1.db").read_bytes())
+    opened = OpenedLog(tmp_path)
+
+    def killed() -> None:
+        statements = [*schema.VERSION_2[: at + 1], "SELECT die()"]
+        monkeypatch.setitem(migrations.STEPS, 2, statements)
+        monkeypatch.setattr(migrations, "version", _deadly)
+        opened.owner.acquire("idumb test")
+
+    assert _in_a_child(killed) == 9
+    assert opened.log.verify().count == len(make_golden.story())
+    opened.owner.acquire("idumb test")
+    with outside(opened.path) as db:
+        assert migrations.version(db) == migrations.CURRENT
+
+
+def _deadly(connection: sqlite3.Connection) -> int:
+    connection.create_function("die", 0, lambda: os._exit(9))
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_an_old_log_that_others_know_to_be_longer_is_refused(golden: OpenedLog) -> None:
+    """F43: an old copy of an old version is an old copy all the same."""
+    before = golden.path.read_bytes()
+    golden.append(golden.owner.acquire("idumb test"))
+    golden.owner.release()
+    golden.close()
+    golden.path.write_bytes(before)
+    with pytest.raises(StoreError) as caught:
+        golden.log.head()
+    assert caught.value.code == "store.older"

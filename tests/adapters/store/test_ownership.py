@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +16,8 @@ from typing import IO
 import pytest
 
 from idumb.domain.errors import Refusal
+from idumb.store import owner_lock, ownership
+from idumb.system import host
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
 
@@ -78,7 +83,8 @@ def test_a_killed_owner_is_followed_at_once_with_a_higher_token(tmp_path: Path, 
     opened = OpenedLog(tmp_path)
     assert opened.owner.holder() is None
     assert opened.owner.acquire("next") == 2
-    assert json.loads((tmp_path / "idumb/worktrees/main/owner.json").read_text())["pid"] == os.getpid()
+    card = json.loads((tmp_path / "idumb/worktrees/main/owner.json").read_text())
+    assert (card["pid"], card["namespace_before"]) == (os.getpid(), host.process_namespace())
 
 
 def test_of_many_that_start_together_exactly_one_owns(tmp_path: Path) -> None:
@@ -134,6 +140,29 @@ def test_a_card_left_by_a_process_that_is_gone_shows_no_holder(tmp_path: Path, c
     assert OpenedLog(tmp_path).owner.holder() is None
 
 
+def test_an_owner_on_another_machine_of_the_same_name_is_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its other boot does not say that this machine was started again."""
+    monkeypatch.setattr(host, "machine_id", lambda: "that machine")
+    opened = OpenedLog(tmp_path)
+    opened.owner.acquire("first")
+    card = tmp_path / "idumb/worktrees/main/owner.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "boot": "another"}))
+    assert OpenedLog(tmp_path).owner.holder() is None
+    monkeypatch.setattr(host, "machine_id", lambda: "this machine")
+    with pytest.raises(Refusal) as refused:
+        OpenedLog(tmp_path).owner.acquire("second")
+    assert refused.value.code == "lock.elsewhere"
+
+
+def test_a_machine_is_known_by_a_digest_of_its_identifier() -> None:
+    known = host.machine_id()
+    assert known == host.machine_id()
+    if known is not None:
+        assert known != Path("/etc/machine-id").read_text().strip()
+
+
 def test_a_lock_without_a_readable_card_is_still_a_lock(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
@@ -153,3 +182,116 @@ def test_a_failed_store_gives_the_lock_back(tmp_path: Path) -> None:
         opened.owner.acquire("second")
     opened.path.write_bytes(whole)
     assert opened.owner.acquire("third") == 2
+
+
+def test_an_owner_whose_lock_was_taken_away_finds_out_before_its_next_effect(tmp_path: Path) -> None:
+    """R-LOG-5, F38: from then on it writes nothing, and leaves card and anchor to the new owner."""
+    old, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
+    fence = old.owner.acquire("old")
+    old.owner.guard()
+    card = tmp_path / "idumb/worktrees/main/owner.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "host": "elsewhere", "boot": "another"}))
+    with pytest.raises(Refusal, match="in use by process") as refused:
+        new.owner.acquire("new")
+    assert refused.value.code == "lock.elsewhere"
+    assert "idumb cancel --force" in (refused.value.hint or "")
+    assert new.owner.acquire("new", force=True) == fence + 1
+    with pytest.raises(Refusal) as lost:
+        old.owner.guard()
+    assert lost.value.code == "lock.lost"
+    assert not old.owner.check(fence)
+    old.owner.release()
+    assert json.loads(card.read_text())["command"] == "new"
+    with pytest.raises(Refusal):
+        old.owner.guard()
+    new.owner.guard()
+    assert new.owner.check(fence + 1)
+    new.owner.release()
+    assert old.owner.acquire("again") == fence + 2
+
+
+def test_of_two_that_take_over_the_earlier_one_gets_no_token(tmp_path: Path) -> None:
+    """One that was stopped between taking the lock and getting its token must not fence off the one that has both."""
+    late, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
+    lock = owner_lock.take(str(tmp_path / "lock"))
+    assert lock is not None
+    owner_lock.replace(str(tmp_path / "lock"))
+    new.owner.acquire("new")
+    with pytest.raises(Refusal) as lost:
+        late.log.database.write(functools.partial(ownership._next_fence, "main", "late", "then", lock))
+    assert lost.value.code == "lock.lost"
+    new.owner.guard()
+
+
+def test_a_lock_that_a_dead_owner_left_to_its_child_is_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F41: the descriptor was inherited by mistake, so the lock is held though its owner is provably dead."""
+    monkeypatch.setattr(ownership, "PATIENCE", 0.1)
+    opened = OpenedLog(tmp_path)
+    opened.owner.acquire("first")
+    opened.owner.release()
+    left = os.open(tmp_path / "idumb/worktrees/main/owner.lock", os.O_RDWR)
+    fcntl.flock(left, fcntl.LOCK_EX)
+    card = {"pid": 2**22 + 1, "started": 1, "boot": host.boot_id(), "host": host.name(), "command": "dead"}
+    (tmp_path / "idumb/worktrees/main/owner.json").write_text(json.dumps(card))
+    try:
+        assert OpenedLog(tmp_path).owner.acquire("next") == 2
+    finally:
+        os.close(left)
+
+
+def test_a_lock_file_that_somebody_deleted_is_a_lost_lock(tmp_path: Path) -> None:
+    opened = OpenedLog(tmp_path)
+    opened.owner.acquire("first")
+    (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
+    with pytest.raises(Refusal):
+        opened.owner.guard()
+
+
+def test_a_process_that_was_forked_off_does_not_own(tmp_path: Path) -> None:
+    lock = owner_lock.take(str(tmp_path / "lock"))
+    assert lock is not None
+    child = os.fork()
+    if child == 0:
+        os._exit(1 if lock.holds() else 0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert lock.holds()
+
+
+def test_a_request_to_stop_is_for_the_owner_that_it_names(tmp_path: Path) -> None:
+    opened = OpenedLog(tmp_path)
+    opened.owner.acquire("first")
+    request = tmp_path / "idumb/worktrees/main/cancel.json"
+    request.write_text('{"fence": 7, "by": "pat"}')
+    assert opened.owner.asked() is None
+    request.write_text('{"fence": 1, "by": "pat"}')
+    assert opened.owner.asked() == "pat"
+    opened.owner.release()
+    assert not request.exists()
+
+
+def test_only_the_very_process_is_signalled(holder: subprocess.Popen[str]) -> None:
+    """A number that was used again belongs to somebody else."""
+    assert first_line(holder) == "1"
+    started = host.process_started(holder.pid)
+    assert started is not None
+    assert not host.signal_process(holder.pid, started + 1, signal.SIGKILL)
+    assert host.process_is(holder.pid, started)
+    assert host.signal_process(holder.pid, started, signal.SIGKILL)
+    assert host.wait_for_end(holder.pid, started, 30)
+
+
+def test_nothing_below_a_process_that_is_no_owner_is_ended(tmp_path: Path) -> None:
+    """Between the look at the card and the kill the owner may end, and its number be given to somebody else."""
+    opened = OpenedLog(tmp_path)
+    fence = opened.owner.acquire("first")
+    card = json.loads((tmp_path / "idumb/worktrees/main/owner.json").read_text())
+    opened.owner.release()
+    lines = ["sh", "-c", "sleep 60 & echo $!; wait"]
+    with subprocess.Popen(lines, stdout=subprocess.PIPE, text=True, start_new_session=True) as stranger:
+        child = int(first_line(stranger))
+        opened.owner.end({**card, "fence": fence, "pid": stranger.pid, "standing": "running"})
+        alive = (host.process_is(stranger.pid, host.process_started(stranger.pid)), host.process_alive(child))
+        os.killpg(stranger.pid, signal.SIGKILL)
+    assert alive == (True, True)

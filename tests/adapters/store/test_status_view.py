@@ -49,6 +49,17 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+def test_no_flipped_byte_of_a_record_is_shown(place: Place) -> None:
+    """F44."""
+    place.write()
+    record = place.folder / "status.json"
+    whole = record.read_bytes()
+    for at in range(len(whole)):
+        for bit in (1, 4, 64):
+            record.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+            assert place.read() in (None, VIEW), at
+
+
 def test_what_was_written_is_read_again(place: Place) -> None:
     assert place.read() is None
     place.write()

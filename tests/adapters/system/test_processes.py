@@ -294,6 +294,27 @@ def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
 
 
 @LINUX_ONLY
+def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
+    """The system shows it as a zombie, and its environment only by the other threads."""
+    name = f"run-{os.urandom(8).hex()}"
+    program = (
+        "import ctypes, threading; threading.Thread(target=threading.Event().wait).start();"
+        " print(flush=True); ctypes.CDLL(None).pthread_exit(None)"
+    )
+    environment = {**ENVIRONMENT, processes.RUN_COOKIE: name}
+    argv = [sys.executable, "-I", "-c", program]
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, start_new_session=True) as left:
+        assert left.stdout is not None
+        left.stdout.readline()
+        while (process_tree.status(left.pid) or [b""])[0] != b"Z":
+            pass
+        assert process_tree.is_alive(left.pid)
+        assert processes.end_all(processes.RUN_COOKIE, name) == (left.pid,)
+        left.wait()
+        assert not process_tree.is_alive(left.pid)
+
+
+@LINUX_ONLY
 def test_ending_the_processes_of_a_run_spares_who_asks_and_its_parents() -> None:
     name = f"run-{os.urandom(8).hex()}"
     program = f"from idumb.system import processes; print(processes.end_all('IDUMB_RUN', '{name}'))"

@@ -110,6 +110,8 @@ def test_a_stream_lets_go_while_it_goes_on() -> None:
         quote_plus,
         lambda value: json.dumps({"password": value}),
         lambda value: json.dumps({"password": value}, ensure_ascii=False),
+        lambda value: json.dumps({"line": json.dumps({"password": value})}),
+        lambda value: json.dumps({"line": f"login --password {shlex.quote(value)}"}),
         lambda value: f"login --password {shlex.quote(value)}",
         lambda value: value.encode().hex(),
         lambda value: base64.b64encode(value.encode()).decode(),

@@ -33,6 +33,27 @@ def test_only_a_clear_choice_is_an_answer(typed: str, choice: str | None) -> Non
     assert _asked(typed)[0] == choice
 
 
+@pytest.mark.parametrize(
+    ("typed", "choice"), [("y\n", "run"), ("yes\n", "run"), ("Y\n", "run"), ("n\n", "no"), ("no\n", "no")]
+)
+def test_yes_and_no_answer_what_can_be_run_or_left(typed: str, choice: str) -> None:
+    """R-ASK-1."""
+    assert _asked(typed)[0] == choice
+
+
+def test_a_prompt_says_what_it_takes_and_that_nothing_typed_is_a_no() -> None:
+    """R-ASK-1."""
+    assert _asked("maybe\n\n")[1].endswith(
+        "Your choice (1, run or yes; 2 or no; empty: no): That is no choice: it takes 1, run or yes; 2 or no.\n"
+        "Your choice (1, run or yes; 2 or no; empty: no): No.\n"
+    )
+
+
+def test_yes_chooses_nothing_among_the_options_of_a_plan() -> None:
+    options = Decision("d", "decision", "?", "", (), (Choice("later", "", ""), Choice("no", "", "")))
+    assert ask.chosen(options, "y") is None
+
+
 def test_a_question_shows_why_the_evidence_and_each_consequence() -> None:
     """R-ASK-1."""
     shown = _asked("1\n")[1]

@@ -1,0 +1,70 @@
+"""What a process leaves is judged by its number, which means nothing in another container."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from idumb.git import debris, discover
+from idumb.git.trees import GitTrees
+from idumb.system import bystanders, host
+from tests.support.gitrepo import GitSandbox
+
+SINCE = "2020-01-01T00:00:00+00:00"
+OURS, OTHERS = "pid:[1]", "pid:[2]"
+
+
+@pytest.fixture
+def lock(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lock of git, seen from inside a container in which no git runs."""
+    monkeypatch.setattr(host, "process_namespace", lambda: OURS)
+    monkeypatch.setattr(bystanders, "may_be_at_work", lambda *_: False)
+    sandbox.commit()
+    made = sandbox.git_dir / "index.lock"
+    made.touch()
+    return made
+
+
+def cleared(sandbox: GitSandbox, before: str | None) -> tuple[str, ...]:
+    """`before`: where the killed operation ran, as its card told the present owner."""
+    place = discover.find(str(sandbox.root))
+    os.makedirs(place.state_dir, exist_ok=True)
+    Path(place.state_dir, "owner.json").write_text(json.dumps({"namespace_before": before}))
+    return debris.clear(place, "main", SINCE)
+
+
+def test_a_lock_goes_when_the_killed_operation_ran_in_this_container(sandbox: GitSandbox, lock: Path) -> None:
+    assert cleared(sandbox, OURS) == (str(lock),)
+
+
+@pytest.mark.parametrize("before", [OTHERS, None])
+def test_a_lock_stays_when_a_process_of_another_container_may_hold_it(
+    sandbox: GitSandbox, lock: Path, before: str | None
+) -> None:
+    assert cleared(sandbox, before) == ()
+    assert lock.exists()
+
+
+def test_a_lock_from_before_the_machine_started_goes_wherever_it_came_from(
+    sandbox: GitSandbox, lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "booted_at", lambda: lock.stat().st_mtime + 1)
+    assert cleared(sandbox, OTHERS) == (str(lock),)
+
+
+@pytest.mark.parametrize(("space", "stays"), [("1", []), ("2", ["new"])], ids=["ours", "others"])
+def test_objects_on_their_way_in_another_container_stay(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, space: str, stays: list[str]
+) -> None:
+    monkeypatch.setattr(host, "process_namespace", lambda: OURS)
+    sandbox.commit()
+    left = sandbox.common_dir / "idumb/incoming" / f"{2**22 + 1}-00000000-{space}"
+    (left / "new").mkdir(parents=True)
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    sandbox.write("a", "new")
+    trees.scan()
+    trees.close()
+    assert (os.listdir(left) if left.exists() else []) == stays

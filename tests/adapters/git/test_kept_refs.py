@@ -1,0 +1,21 @@
+"""Whether refs/idumb holds anything, whatever way git keeps refs (R-LOG-2)."""
+
+from __future__ import annotations
+
+from idumb.git import kept_refs
+from tests.support.gitrepo import GitSandbox
+
+
+def test_only_refs_of_idumb_count_loose_or_packed(sandbox: GitSandbox) -> None:
+    sandbox.write("a.txt", "one\n")
+    sandbox.git("add", "a.txt")
+    sandbox.git("commit", "-q", "-m", "one")
+    common = str(sandbox.common_dir)
+    assert not kept_refs.exist(common)
+    sandbox.git("update-ref", "refs/idumb/worktrees/main/x", "HEAD")
+    assert kept_refs.exist(common)
+    sandbox.git("pack-refs", "--all", "--prune")
+    assert not (sandbox.common_dir / "refs" / "idumb" / "worktrees" / "main" / "x").exists()
+    assert kept_refs.exist(common)
+    sandbox.git("update-ref", "-d", "refs/idumb/worktrees/main/x")
+    assert not kept_refs.exist(common)

@@ -1,0 +1,24 @@
+"""The git program as it is started."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from idumb.git import program
+from tests.support.gitrepo import GitSandbox
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to see what a process reads from")
+def test_git_is_given_all_of_its_input_before_it_starts(sandbox: GitSandbox) -> None:
+    """F30, R-GIT-2: of a pipe whose writer is killed git reads the end, and commits the paths it has, even none."""
+    told = program.output(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0")
+    source, _, given = told.partition(b"\n")
+    assert not source.startswith(b"pipe:")
+    assert given == b"a\0b\0"
+
+
+def test_large_input_and_large_output_do_not_wait_for_each_other(sandbox: GitSandbox) -> None:
+    data = b"x" * (1 << 20)
+    assert program.output(str(sandbox.root), ["-c", "alias.x=!cat", "x"], data) == data

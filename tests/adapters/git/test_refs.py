@@ -1,0 +1,88 @@
+"""Refs below refs/idumb/ are moved from the value that was seen, never from another one (R-LOG-5, F38)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import pytest
+
+from idumb.domain.errors import Refusal
+from idumb.git import discover, durable, opened, refs
+from idumb.git.discover import Repository
+from tests.support.gitrepo import GitSandbox
+
+REF = "refs/idumb/worktrees/main/runs/r/base"
+
+
+@pytest.fixture
+def place(sandbox: GitSandbox) -> Repository:
+    for name in ("one", "two", "three"):
+        sandbox.write("a.txt", name)
+        sandbox.commit(name)
+        sandbox.git("tag", name)
+    return discover.at(str(sandbox.root))
+
+
+def commit(sandbox: GitSandbox, name: str) -> str:
+    return sandbox.git("rev-parse", name)
+
+
+def flip(sandbox: GitSandbox, place: Repository, *arguments: str) -> None:
+    """Somebody else moves the ref between the look at it and the write."""
+    place.guard = lambda: (sandbox.git("update-ref", *arguments), None)[1]
+
+
+def test_a_ref_that_another_process_moves_meanwhile_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
+    sandbox.git("update-ref", REF, "one")
+    flip(sandbox, place, REF, "two")
+    with pytest.raises(Refusal) as caught:
+        refs.move(opened.repository(place), place, REF, commit(sandbox, "three"))
+    assert caught.value.code == "git.ref-moved"
+    assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
+
+
+def test_a_ref_that_another_process_creates_meanwhile_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
+    flip(sandbox, place, REF, "two")
+    with pytest.raises(Refusal):
+        refs.move(opened.repository(place), place, REF, commit(sandbox, "three"))
+    assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
+
+
+def test_a_ref_that_another_process_moves_meanwhile_is_not_deleted(sandbox: GitSandbox, place: Repository) -> None:
+    sandbox.git("update-ref", REF, "one")
+    flip(sandbox, place, REF, "two")
+    with pytest.raises(Refusal):
+        refs.delete(opened.repository(place), place, REF, commit(sandbox, "one"))
+    assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
+
+
+def test_a_process_that_lost_the_right_to_write_moves_no_ref(sandbox: GitSandbox, place: Repository) -> None:
+    def lost() -> None:
+        raise Refusal("lock.lost", "taken over")
+
+    place.guard = lost
+    with pytest.raises(Refusal, match="taken over"):
+        refs.move(opened.repository(place), place, REF, commit(sandbox, "three"))
+    assert sandbox.refs("refs/idumb/") == {}
+
+
+def test_a_new_ref_forces_itself_and_the_folders_that_changed_and_nothing_outside(
+    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders above the repository are not ours to open: one that may not be listed would stop every task."""
+    forced: list[str] = []
+    force = durable.force
+
+    def noted(paths: Iterable[str]) -> None:
+        told = list(paths)
+        forced.extend(os.path.relpath(path, place.common_dir) for path in told)
+        force(told)
+
+    monkeypatch.setattr(durable, "force", noted)
+    refs.move(opened.repository(place), place, REF, commit(sandbox, "one"))
+    folders = ["refs", *(f"refs/idumb{rest}" for rest in ("", "/worktrees", "/worktrees/main", "/worktrees/main/runs"))]
+    assert sorted(set(forced)) == sorted([*folders, "refs/idumb/worktrees/main/runs/r", REF])
+    forced.clear()
+    refs.move(opened.repository(place), place, f"{REF}2", commit(sandbox, "one"))
+    assert sorted(set(forced)) == ["refs/idumb/worktrees/main/runs/r", f"{REF}2"]

@@ -1,0 +1,67 @@
+"""Room for a snapshot is looked at before anything of it is written. F21, F34."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from idumb.domain import errors
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+
+def leave(monkeypatch: pytest.MonkeyPatch, *, pages: int, files: int = 1000) -> None:
+    """A file system that says it has so much left; a real full one is in the fault programmes."""
+    answer = os.statvfs_result((4096, 4096, pages, pages, pages, files, files, files, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: answer)
+
+
+def objects(sandbox: GitSandbox) -> str:
+    return sandbox.git("count-objects", "-v")
+
+
+def test_a_scan_that_does_not_fit_is_refused_before_an_object_is_written(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F34: the file system, what is needed, what is left, and the largest of the files are named."""
+    sandbox.write_all({"small": "1", "large": os.urandom(40_000)})
+    before = objects(sandbox)
+    leave(monkeypatch, pages=9)
+    with pytest.raises(
+        errors.Refusal, match=r"2 new or changed files need up to 44096 bytes.*large \(/.*36864"
+    ) as told:
+        trees.scan()
+    assert told.value.code == "system.full"
+    assert objects(sandbox) == before
+    leave(monkeypatch, pages=11)
+    trees.scan()
+
+
+def test_a_scan_that_wants_more_files_than_are_left_is_refused(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({"a": "1", "b": "2"})
+    leave(monkeypatch, pages=1000, files=1)
+    with pytest.raises(errors.Refusal, match="1 files") as told:
+        trees.scan()
+    assert told.value.details["files"] == 2
+
+
+def test_what_git_has_already_needs_no_room(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({"large": os.urandom(40_000), "d/other": "2"})
+    sandbox.commit()
+    leave(monkeypatch, pages=1)
+    assert trees.scan() == sandbox.git("rev-parse", "HEAD^{tree}")
+
+
+def test_a_file_that_is_too_large_is_refused_before_others_are_written(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F21."""
+    sandbox.write("a", "1")
+    os.truncate(sandbox.write("z/disk.img"), 5 << 30)
+    before = objects(sandbox)
+    with pytest.raises(errors.Refusal, match=r"disk\.img has 5120 MiB"):
+        trees.scan()
+    assert objects(sandbox) == before

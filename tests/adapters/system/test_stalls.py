@@ -1,0 +1,216 @@
+"""Why stopped work had not ended: the table, and the same from real processes (R-RUN-8, F37, S19)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from idumb.system import observing, process_tree, processes, stalls
+from idumb.system.patience import Patience
+from idumb.system.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Observation
+
+LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+@pytest.mark.parametrize(
+    ("seen", "cause"),
+    [
+        (Observation(busy=1.0, states="RS"), RESOURCES),
+        (Observation(busy=0.1, runs=True, states="R"), RESOURCES),
+        (Observation(busy=0.1, states="R"), DEADLOCK),
+        (Observation(busy=0.0, states="S", full="memory"), RESOURCES),
+        (Observation(agent=True, states="S", full="processes", connections=1), RESOURCES),
+        (Observation(agent=True, busy=2.0, connections=1), RESOURCES),
+        (Observation(states="ST", connections=1), DEADLOCK),
+        (Observation(states="S", waits=("pipe_read",)), DEADLOCK),
+        (Observation(states="S", waits=("futex_wait_queue",), silence=100.0), DEADLOCK),
+        (Observation(states="S", waits=("hrtimer_nanosleep",)), DEADLOCK),
+        (Observation(states="S", waits=("hrtimer_nanosleep",), silence=100.0), DEADLOCK),
+        (Observation(states="S", waits=("hrtimer_nanosleep",), silence=0.5), EXTERNAL),
+        (Observation(states="S", waits=("do_wait",), silence=0.5), DEADLOCK),
+        (Observation(states="S", connections=1), EXTERNAL),
+        (Observation(states="DS", silence=1.0), EXTERNAL),
+        (Observation(agent=True, states="D"), EXTERNAL),
+        (Observation(agent=True, states="S", connections=2), MODEL_STALL),
+        (Observation(agent=True, states="S", limit=IDLE, silence=60.0), MODEL_STALL),
+        (Observation(agent=True, states="S", limit=WALL, silence=60.0), DEADLOCK),
+        (Observation(limit=IDLE, states="S", silence=60.0), DEADLOCK),
+        (Observation(limit=IDLE, states="S", connections=1), EXTERNAL),
+        (Observation(), DEADLOCK),
+    ],
+)
+def test_what_was_seen_has_one_cause(seen: Observation, cause: str) -> None:
+    found = stalls.of(seen)
+    assert found.kind == cause
+    assert found.words
+
+
+def test_the_words_say_what_the_judgement_rests_on() -> None:
+    seen = Observation(limit=IDLE, agent=True, states="S", connections=1, silence=61.2)
+    assert stalls.explain(seen) == "hardly any CPU used, 1 open connection, silent for 61 s"
+    waits = ("do_wait", "futex_wait_queue", "unix_stream_read_generic")
+    assert stalls.waited_for(Observation(waits=waits)) == "a child process and a lock and a socket of this machine"
+
+
+@pytest.mark.parametrize(
+    ("number", "starved", "words"),
+    [(9, False, "from outside"), (9, True, "want of memory"), (24, False, "CPU time"), (25, False, "a file's size")],
+)
+def test_a_signal_nobody_sent_here_tells_of_a_limit(number: int, words: str, *, starved: bool) -> None:
+    """F37: also as exit 137, as a shell says it."""
+    found = stalls.of_signal(number, starved=starved)
+    assert found is not None
+    assert found.kind == RESOURCES
+    assert words in found.words
+
+
+@pytest.mark.parametrize("number", [0, 1, 15, 11, -128])
+def test_other_ends_have_no_cause(number: int) -> None:
+    assert stalls.of_signal(number, starved=True) is None
+
+
+def run(
+    script: str,
+    folder: Path,
+    *,
+    timeout: float | None = None,
+    idle: float | None = None,
+    agent: bool = False,
+    limits: dict[str, int] | None = None,
+) -> processes.Finished:
+    return processes.run(
+        ["/bin/sh", "-c", script],
+        cwd=str(folder),
+        environment=ENVIRONMENT,
+        timeout=timeout,
+        idle_timeout=idle,
+        agent=agent,
+        limits=limits,
+        grace=0.2,
+    )
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize(
+    ("script", "cause"),
+    [
+        ("while :; do :; done", RESOURCES),
+        ("mkfifo p; read x < p", DEADLOCK),
+        ("sleep 1000 & wait", DEADLOCK),
+        ("kill -STOP $$", DEADLOCK),
+    ],
+)
+def test_a_timeout_is_given_its_cause(tmp_path: Path, script: str, cause: str) -> None:
+    finished = run(script, tmp_path, timeout=1.0)
+    assert (finished.timed_out, finished.limit, finished.cause) == (True, WALL, cause), finished.why
+    assert finished.words().startswith(f"stopped after 1 s ({cause}: ")
+
+
+CONNECTED = """
+import socket, sys
+link = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+link.recv(1)
+"""
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize(("agent", "cause"), [(True, MODEL_STALL), (False, EXTERNAL)])
+def test_who_waits_on_a_connection_is_told_apart_by_who_it_is(tmp_path: Path, *, agent: bool, cause: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        finished = processes.run(
+            [sys.executable, "-I", "-c", CONNECTED, port],
+            cwd=str(tmp_path),
+            environment=ENVIRONMENT,
+            timeout=3.0,
+            agent=agent,
+            guarded=agent,
+            grace=0.2,
+        )
+    assert finished.cause == cause, finished.why
+    assert "1 open connection" in finished.why
+
+
+@LINUX_ONLY
+def test_a_connection_inside_of_the_work_is_none_with_somebody_else() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = socket.create_connection(server.getsockname())
+        there, _ = server.accept()
+        with here, there:
+            mine = {row[2] for row in observing.connections([os.getpid()])}
+            assert str(os.fstat(here.fileno()).st_ino) not in mine
+            assert str(os.fstat(there.fileno()).st_ino) not in mine
+
+
+def test_silence_ends_what_is_idle(tmp_path: Path) -> None:
+    finished = run("echo began; sleep 1000", tmp_path, timeout=50.0, idle=0.4, agent=True)
+    assert (finished.timed_out, finished.limit, finished.cause) == (True, IDLE, MODEL_STALL)
+    assert finished.words().startswith("stopped after 0.4 s of silence (model-stall: ")
+    assert finished.output.text() == "began\n"
+
+
+def test_who_talks_is_not_idle(tmp_path: Path) -> None:
+    """The script is three times as long as the silence that is allowed."""
+    script = "i=0; while [ $i -lt 30 ]; do echo $i; sleep 0.1; i=$((i+1)); done"
+    finished = run(script, tmp_path, idle=1.0)
+    assert (finished.exit_code, finished.timed_out) == (0, False)
+
+
+@LINUX_ONLY
+def test_who_computes_without_a_word_is_not_idle(tmp_path: Path) -> None:
+    finished = run("while :; do :; done", tmp_path, timeout=2.0, idle=0.5)
+    assert (finished.limit, finished.cause) == (WALL, RESOURCES)
+
+
+def test_a_look_that_output_made_stale_is_taken_again() -> None:
+    patience = Patience(100.0, None, 10.0, agent=True)
+    assert patience.next_look(None) == 108.0
+    assert patience.next_look(105.0) == 113.0
+
+
+def test_without_limits_nothing_is_looked_at() -> None:
+    assert Patience(0.0, None, None, agent=False).next_look(None) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "limits", "words"),
+    [
+        (f"exec {sys.executable} -c 'bytearray(1 << 30)'", {"memory": 512 << 20}, "MemoryError"),
+        ("head -c 3000 /dev/zero > f; echo $(wc -c < f)", {"file_size": 1024}, "1024"),
+        (f"exec {sys.executable} -c 'import resource as r; print(r.getrlimit(7)[0])'", {"open_files": 40}, "40"),
+        (f"exec {sys.executable} -c 'import resource as r; print(r.getrlimit(6)[0])'", {"processes": 77}, "77"),
+    ],
+)
+@LINUX_ONLY
+def test_a_limit_is_kept_by_the_system(tmp_path: Path, script: str, limits: dict[str, int], words: str) -> None:
+    """S19."""
+    assert words in run(script, tmp_path, limits=limits).output.text()
+
+
+def test_who_uses_up_the_cpu_time_is_ended_and_the_cause_is_told(tmp_path: Path) -> None:
+    finished = run("while :; do :; done", tmp_path, limits={"cpu": 1})
+    assert (finished.signal, finished.timed_out, finished.cause) == (signal.SIGXCPU, False, RESOURCES)
+    assert finished.words() == "ended by signal 24 (resources: the limit of CPU time is reached)"
+
+
+def test_a_kill_from_outside_is_told_of(tmp_path: Path) -> None:
+    """F37: as a signal, and as the exit that a shell makes of it."""
+    assert run("kill -9 $$", tmp_path).cause == RESOURCES
+    assert run("sh -c 'kill -9 $$'; exit $?", tmp_path).cause == RESOURCES
+    assert run("kill -15 $$", tmp_path).cause is None
+    assert run("exit 1", tmp_path).cause is None
+
+
+@LINUX_ONLY
+def test_processes_are_seen_as_the_system_sees_them() -> None:
+    seen = observing.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
+    assert seen.states == "R"
+    assert observing.sample([os.getpid()]).cpu > 0
+    assert observing.look([2**22 + 1], None, limit=WALL, agent=False, silence=None).states == ""
+    assert process_tree.status(2**22 + 1) is None

@@ -1,0 +1,111 @@
+"""R-GIT-8: a branch for a phase on request, and projects in a subfolder of a repository."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making
+
+
+def _project(sandbox: GitSandbox, settings: str = "", *, first: bool = True) -> Project:
+    sandbox.write_all({"README.md": "# A project\n", "u.txt": "one\n"})
+    project = Project(sandbox, sandbox.root)
+    if first:
+        sandbox.commit("first")
+    assert project.quick("init").code == 0
+    if first:
+        project.configure(settings or "run:\n  max_attempts: 1\n")
+    else:
+        (project.folder / ".idumb" / "config.yaml").write_text(settings, encoding="utf-8")
+    project.plan([making("T1-01", "a.txt")], commit=first)
+    return project
+
+
+def _execute(project: Project, *flags: str) -> Answer:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    return project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
+
+
+def _dirty(sandbox: GitSandbox) -> None:
+    """Staged, half staged and untracked work of the user's."""
+    sandbox.write("u.txt", "two\n")
+    sandbox.git("add", "u.txt")
+    sandbox.write("u.txt", "three\n")
+    sandbox.write("mine.txt", "mine\n")
+
+
+def test_a_run_begins_on_a_branch_of_its_own_and_takes_nothing_along(sandbox: GitSandbox) -> None:
+    project = _project(sandbox, "git:\n  branch: phase\n")
+    _dirty(sandbox)
+    main, before = sandbox.head(), sandbox.ledger()
+    assert _execute(project).code == 0
+    assert sandbox.git("symbolic-ref", "--short", "HEAD") == "idumb/phase-1"
+    assert sandbox.git("rev-parse", "main") == main
+    assert projects.user_bytes(before, sandbox.ledger()) == ["a.txt"]
+    assert sandbox.git("diff", "--cached", "--name-only") == "u.txt"
+    assert sandbox.git("show", ":u.txt") == "two"
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert sandbox.git("rev-parse", "main") == main
+    sandbox.git("fsck", "--strict")
+
+
+def test_a_run_that_goes_on_stays_on_its_branch(sandbox: GitSandbox) -> None:
+    project = _project(sandbox)
+    assert _execute(project, "--branch", "work/one", "--no-verify").code == 0
+    assert _execute(project, "--branch", "work/one").code == 0
+    assert sandbox.git("symbolic-ref", "--short", "HEAD") == "work/one"
+    sandbox.git("switch", "--quiet", "main")
+    assert project.quick("undo", "--yes", "--json").error["code"] == "git.other-branch"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("taken", "git.branch-exists"), ("a..b", "git.branch-name"), ("taken/below", "git.branch-exists"),
+     ("deep", "git.branch-exists"), ("refs/heads/q", "git.branch-name"), ("refs/tags/q", "git.branch-name")],
+)  # fmt: skip
+def test_a_branch_that_cannot_be_made_is_refused_before_anything_is_touched(
+    sandbox: GitSandbox, name: str, code: str
+) -> None:
+    project = _project(sandbox)
+    sandbox.git("branch", "taken", "HEAD~1")
+    sandbox.git("branch", "deep/below")
+    _dirty(sandbox)
+    before = sandbox.ledger()
+    answer = _execute(project, "--branch", name)
+    assert answer.code == 4, answer
+    assert answer.error["code"] == code
+    assert answer.error["hint"]
+    assert sandbox.ledger() == before
+    assert sandbox.refs("refs/idumb/") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [("refs/heads/q", "--branch q"), ("taken/below", "--branch taken-below"), ("deep", "--branch deep-1")],
+)
+def test_a_refused_branch_says_which_name_can_be_had(sandbox: GitSandbox, name: str, offered: str) -> None:
+    project = _project(sandbox)
+    sandbox.git("branch", "taken")
+    sandbox.git("branch", "deep/below")
+    refused = _execute(project, "--branch", name)
+    assert refused.error["hint"].endswith(offered)
+    assert _execute(project, *offered.split()).code == 0
+
+
+def test_a_branch_that_a_killed_start_left_is_taken(sandbox: GitSandbox) -> None:
+    project = _project(sandbox)
+    sandbox.git("branch", "left")
+    assert _execute(project, "--branch", "left").code == 0
+    assert sandbox.git("symbolic-ref", "--short", "HEAD") == "left"
+
+
+def test_a_branch_before_the_first_commit(sandbox: GitSandbox) -> None:
+    project = _project(sandbox, "git:\n  branch: phase\n", first=False)
+    answer = project.quick("check-plan", "1", "--json")
+    assert answer.code == 0, answer
+    answer = _execute(project)
+    assert answer.code == 0, answer
+    assert sandbox.git("symbolic-ref", "--short", "HEAD") == "idumb/phase-1"
+    assert sandbox.try_git("rev-parse", "--verify", "main").returncode != 0

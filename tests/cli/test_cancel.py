@@ -1,0 +1,274 @@
+"""`idumb cancel` from another terminal, second signals, readers that go away (R-RUN-9, R-LOG-5)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from idumb.system import process_tree
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import IDUMB, Answer, Project, making, shell, task
+
+SCHEMA = Path(__file__).parents[2] / "docs/schemas/cancel.json"
+
+# The second try finds the note that the first one left outside the work tree.
+SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 600 & echo $! > {door}; sleep 600; }}"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
+    made = projects.create(sandbox)
+    os.mkfifo(tmp_path / "door")
+    step = shell(SLEEPER.format(note=tmp_path / "note", door=tmp_path / "door") + "; echo whole >> b.txt")
+    made.plan(
+        [
+            making("T1-01", "a.txt"),
+            task("T1-02", files="create `b.txt`", check="grep -q whole b.txt", after="T1-01", steps=[step]),
+        ]
+    )
+    return made
+
+
+@pytest.fixture
+def busy(project: Project, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """(a run whose builder sleeps, a process that the builder left)."""
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        with open(tmp_path / "door", encoding="ascii") as door:
+            sleeper = int(door.readline())
+        yield process, sleeper
+
+
+def cancel(project: Project, *flags: str) -> Answer:
+    answer = project.json("cancel", *flags)
+    if answer.code == 0:
+        jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
+    return answer
+
+
+def owner_file(project: Project, name: str) -> Path:
+    return project.repo.common_dir / "idumb/worktrees/main" / name
+
+
+def last(project: Project, kind: str) -> dict[str, object]:
+    return dict(project.events("--kind", kind)[-1]["payload"])
+
+
+def test_cancelling_nothing_is_done_and_says_so(project: Project) -> None:
+    answer = cancel(project)
+    assert answer.code == 0
+    assert (answer.data["cancelled"], answer.data["owner"]) == (False, None)
+    assert project.idumb("cancel").out.startswith("Nothing runs")
+
+
+def test_cancel_stops_a_run_at_a_safe_point_and_resume_goes_on(
+    project: Project, busy: tuple[subprocess.Popen[str], int]
+) -> None:
+    """R-RUN-9: the run is recorded as interrupted, by whom, before cancel ends; nothing is left running."""
+    process, sleeper = busy
+    answer = cancel(project)
+    assert answer.code == 0, answer.out
+    assert (answer.data["cancelled"], answer.data["ended"], answer.data["forced"]) == (True, "interrupted", False)
+    assert answer.data["owner"]["pid"] == process.pid
+    assert answer.data["next"] == ["idumb resume 1"]
+    assert process.wait(60) == 143
+    assert not process_tree.is_alive(sleeper)
+    stopped = last(project, "run.interrupted")
+    assert stopped["by"] == "cancel"
+    assert str(stopped["reason"]).startswith("cancelled by ")
+    assert str(last(project, "attempt.interrupted")["reason"]).startswith("cancelled by ")
+    assert "cancelled by" in project.idumb("status").out
+    assert not owner_file(project, "owner.json").exists()
+    assert not owner_file(project, "cancel.json").exists()
+    assert cancel(project).data["owner"] is None
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+def test_a_signal_from_elsewhere_is_not_called_a_cancellation(
+    project: Project, busy: tuple[subprocess.Popen[str], int]
+) -> None:
+    process, _ = busy
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    assert last(project, "run.interrupted") == {"reason": "stopped by SIGTERM", "by": "signal"}
+
+
+def test_cancel_ends_a_hook_that_never_ends_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
+    """F22, R-GIT-2: git and its hook are stopped; what was proven is committed by resume."""
+    door = tmp_path / "door"
+    hook = project.repo.git_dir / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho $$ > {door}\nsleep 600\n", encoding="ascii")
+    hook.chmod(0o755)
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        hanging = int(door.read_text())
+        assert cancel(project).data["ended"] == "interrupted"
+        assert process.wait(60) == 143
+    assert not process_tree.is_alive(hanging)
+    assert not (project.repo.git_dir / "index.lock").exists()
+    hook.unlink()
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01"]
+    assert [e["attempt"] for e in project.events("--kind", "attempt.started")] == [1]
+
+
+def test_a_stopped_owner_is_named_and_only_ended_by_force(
+    project: Project, busy: tuple[subprocess.Popen[str], int]
+) -> None:
+    """F38: a process that is stopped cannot answer; by force it and all that it started are killed."""
+    process, sleeper = busy
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    refused = project.json("resume", "1")
+    assert (refused.code, refused.error["code"]) == (4, "lock.held")
+    assert "stopped" in refused.error["message"]
+    assert "idumb cancel --force" in refused.error["hint"]
+    asked = cancel(project)
+    assert (asked.code, asked.error["code"]) == (4, "cancel.no-answer")
+    assert "idumb cancel --force" in asked.error["hint"]
+    forced = cancel(project, "--force")
+    assert forced.code == 0, forced.out
+    assert (forced.data["cancelled"], forced.data["ended"], forced.data["forced"]) == (True, "killed", True)
+    assert process.wait(60) == -signal.SIGKILL
+    assert not process_tree.is_alive(sleeper)
+    assert last(project, "run.interrupted")["forced"] is True
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+    assert project.repo.status() == []
+
+
+def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
+    project: Project, busy: tuple[subprocess.Popen[str], int]
+) -> None:
+    """F41: nobody here can tell whether that process lives, so a person must say it; then it can write no more."""
+    process, sleeper = busy
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    card = owner_file(project, "owner.json")
+    card.write_text(json.dumps({**json.loads(card.read_text()), "host": "elsewhere", "boot": "another"}))
+    for command in (("resume", "1"), ("cancel",)):
+        refused = project.json(*command)
+        assert (refused.code, refused.error["code"]) == (4, "lock.elsewhere")
+        assert "elsewhere" in refused.error["message"]
+        assert "idumb cancel --force" in refused.error["hint"]
+    forced = cancel(project, "--force")
+    assert forced.code == 0, forced.out
+    assert (forced.data["ended"], forced.data["owner"]["standing"]) == ("fenced off", "elsewhere")
+    assert not process_tree.is_alive(sleeper)
+    assert project.resume().code == 0
+    before, head = project.repo.ledger(), project.events()
+    process.send_signal(signal.SIGCONT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "lock.lost" in said
+    assert projects.user_bytes(before, project.repo.ledger()) == []
+    assert project.repo.ledger() == before
+    assert project.events() == head
+
+
+def test_a_dead_owner_from_another_machine_is_asked_about_too(project: Project) -> None:
+    """A lock that is free here proves nothing there."""
+    card = owner_file(project, "owner.json")
+    card.parent.mkdir(parents=True, exist_ok=True)
+    known = {"pid": 1, "started": 1, "boot": "another", "host": "elsewhere", "since": "then", "command": "resume"}
+    card.write_text(json.dumps(known))
+    assert project.execute().error["code"] == "lock.elsewhere"
+    assert cancel(project, "--force").data["cancelled"] is True
+    assert cancel(project).data["owner"] is None
+
+
+def test_a_second_interrupt_leaves_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:
+    """F36: nothing is cleared up, nothing is left running, nothing is lost."""
+    note, door = tmp_path / "note", tmp_path / "door"
+    stubborn = f"trap 'echo stop > {door}' TERM; echo $$ > {door}; while :; do sleep 600 & wait; done"
+    step = shell(f"test -e {note} || {{ touch {note}; {stubborn}; }}; echo whole > b.txt")
+    project.plan([task("T1-01", files="create `b.txt`", check="grep -q whole b.txt", steps=[step])])
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        builder = int(door.read_text())
+        process.send_signal(signal.SIGINT)
+        assert door.read_text() == "stop\n"
+        _, said = told_until_it_ends(process)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "stopped at once" in said
+    assert not process_tree.is_alive(builder)
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01"]
+
+
+def told_until_it_ends(process: subprocess.Popen[str]) -> tuple[str, str]:
+    while True:
+        try:
+            return process.communicate(timeout=0.05)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+
+
+def test_fifty_interrupts_in_a_row_leave_no_trace(project: Project, busy: tuple[subprocess.Popen[str], int]) -> None:
+    """F36."""
+    process, sleeper = busy
+    for _ in range(50):
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert not process_tree.is_alive(sleeper)
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+def test_a_terminal_that_is_closed_stops_the_run_and_resume_goes_on(project: Project, tmp_path: Path) -> None:
+    """F36: SIGHUP, and nobody left to tell."""
+    consent = project.approval()
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(project.start)
+        os.execv(IDUMB[0], [*IDUMB, "execute-phase", "1", "--approve", consent])
+    with open(tmp_path / "door", encoding="ascii") as door:
+        sleeper = int(door.readline())
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGHUP
+    assert not process_tree.is_alive(sleeper)
+    assert last(project, "run.interrupted")["reason"] == "stopped by SIGHUP"
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project) -> None:
+    """F36: `idumb log | head`, and a run whose watcher leaves goes on to its end."""
+    project.plan([making(f"T1-{n:02}", f"f{n}.txt") for n in range(1, 30)])
+    assert gone_after_a_line(project, "execute-phase", "1", "--approve", project.approval(), "--events")[1] == ""
+    assert project.statuses()["T1-29"] == "completed"
+    code, said = gone_after_a_line(project, "log", "1", "--limit", "10000")
+    assert (code in (0, 141), said) == (True, "")
+
+
+def gone_after_a_line(project: Project, *arguments: str) -> tuple[int, str]:
+    """(exit code, standard error) of a command whose reader leaves after one line."""
+    process = subprocess.Popen(
+        [*IDUMB, *arguments],
+        cwd=project.start,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    return process.returncode, said

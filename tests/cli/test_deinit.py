@@ -1,0 +1,279 @@
+"""`idumb deinit` says what goes and what stays, and keeps a backup of all that goes (R-GIT-8)."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support.gitrepo import ByteLedger, GitSandbox
+from tests.support.project import Project, making, shell, task
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/deinit.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    sandbox.write("README.md", "# A project\n")
+    made = Project(sandbox, sandbox.root)
+    assert made.quick("init").code == 0
+    made.plan([making("T1-01", "a.txt", "a\n")], commit=False)
+    sandbox.commit("plan")
+    approval = made.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert made.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
+    sandbox.write("mine.txt", "untracked\n")
+    return made
+
+
+def state_dir() -> Path:
+    return Path(os.environ["XDG_STATE_HOME"]) / "idumb"
+
+
+def left(project: Project) -> list[str]:
+    """What is still there of idumb's, but for backups and the files that people read."""
+    found = [f"idumb/{p.name}" for p in (project.repo.common_dir).glob("idumb*")]
+    found += list(project.repo.refs("refs/idumb/"))
+    return found + [p.name for kind in ("consent", "events") for p in (state_dir() / kind).glob("*")]
+
+
+def same(before: ByteLedger, after: ByteLedger) -> bool:
+    return before == after
+
+
+def test_it_takes_out_refs_log_and_consent_and_leaves_every_byte_of_the_user(project: Project) -> None:
+    """R-GIT-8."""
+    before, commits = project.repo.ledger(), project.subjects()
+    answer = project.quick("deinit", "--yes", "--json")
+    assert answer.code == 0, answer.out
+    jsonschema.validate(answer.data, SCHEMA)
+    assert answer.data["refs"] == 5
+    assert {folder["what"] for folder in answer.data["folders"]} == {
+        "consent",
+        "copy of the event log",
+        "event log and state of work trees",
+    }
+    assert left(project) == []
+    assert same(before, project.repo.ledger())
+    assert project.subjects() == commits
+    assert project.repo.git("fsck", "--full", "--no-dangling") == ""
+
+
+def test_the_printed_commands_bring_everything_back(project: Project, tmp_path: Path) -> None:
+    """R-GIT-8: what stands under `next` restores, and is not only a listing."""
+    events, refs = project.events(), project.repo.refs("refs/idumb/")
+    gone = project.quick("deinit", "--yes", "--backup", str(tmp_path / "a backup"), "--json")
+    for command in gone.data["next"]:
+        subprocess.run(["sh", "-c", command], cwd=project.folder, check=True, capture_output=True)
+    assert project.repo.refs("refs/idumb/") == refs
+    assert project.events() == events
+
+
+def test_a_git_folder_that_is_none_is_refused_with_a_next_step(project: Project) -> None:
+    (project.repo.git_dir / "HEAD").unlink()
+    refused = project.quick("status", "--json")
+    assert "is not a git folder" in refused.error["message"]
+    assert refused.error["hint"]
+
+
+def test_the_backup_brings_everything_back(project: Project, tmp_path: Path) -> None:
+    """R-GIT-8: refs from the bundle, the log and its copy from the files."""
+    events, refs = project.events(), project.repo.refs("refs/idumb/")
+    backup = tmp_path / "backup"
+    assert project.quick("deinit", "--yes", "--backup", str(backup), "--json").data["backup"] == str(backup)
+    project.repo.git("gc", "--quiet", "--prune=now")
+    project.repo.git("fetch", "--quiet", str(backup / "refs.bundle"), "refs/idumb/*:refs/idumb/*")
+    shutil.copytree(backup / "idumb", project.repo.common_dir / "idumb")
+    assert project.repo.refs("refs/idumb/") == refs
+    assert project.events() == events
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    assert not project.exists("a.txt")
+
+
+def test_without_a_terminal_it_needs_a_word_and_says_what_would_go(project: Project) -> None:
+    """R-GIT-8."""
+    before = left(project)
+    answer = project.idumb("deinit")
+    assert (answer.code, left(project)) == (4, before)
+    for words in ("5 refs below refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
+        assert words in answer.err
+    assert not (state_dir() / "backups").exists()
+
+
+def test_said_again_it_has_nothing_to_do(project: Project) -> None:
+    assert project.quick("deinit", "--yes", "--json").data["removed"] is True
+    answer = project.quick("deinit", "--yes", "--json")
+    assert (answer.code, answer.data["removed"], answer.data["backup"]) == (0, False, None)
+
+
+def test_files_go_only_when_asked_for_and_are_in_the_backup(project: Project, tmp_path: Path) -> None:
+    assert project.quick("deinit", "--yes", "--no-backup", "--json").data["backup"] is None
+    assert project.exists(".idumb/config.yaml")
+    config = project.read(".idumb/config.yaml")
+    backup = tmp_path / "kept"
+    answer = project.quick("deinit", "--yes", "--files", "--backup", str(backup), "--json")
+    assert ".idumb/config.yaml" in answer.data["files"]
+    assert not project.exists(".idumb")
+    assert (backup / "dot-idumb/config.yaml").read_text(encoding="utf-8") == config
+    assert project.exists(".planning/phases/1/01-PLAN.md")
+
+
+def test_a_link_in_the_files_is_removed_and_not_followed(project: Project, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("x", encoding="utf-8")
+    (project.folder / ".idumb/link").symlink_to(outside)
+    assert project.quick("deinit", "--yes", "--files", "--json").code == 0
+    assert (outside / "precious").read_text(encoding="utf-8") == "x"
+
+
+def test_it_is_refused_while_a_run_goes_on_in_any_work_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """F40: the other work tree's owner is named, and nothing goes."""
+    sandbox.write("README.md", "x")
+    made = Project(sandbox, sandbox.root)
+    assert made.quick("init").code == 0
+    made.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])], commit=False)
+    sandbox.commit()
+    sandbox.git("worktree", "add", "--quiet", str(tmp_path / "other"))
+    other = Project(GitSandbox(tmp_path / "other"), tmp_path / "other")
+    with made.running("execute-phase", "1", "--approve", made.approval()) as running:
+        running.wait_for("attempt.started")
+        before = left(made)
+        answer = other.quick("deinit", "--yes", "--json")
+        assert (answer.code, answer.error["code"]) == (4, "lock.held")
+        assert str(running.pid) in answer.error["message"]
+        assert left(made) == before
+        os.kill(running.pid, signal.SIGKILL)
+        running.end()
+
+
+def test_an_owner_on_another_machine_keeps_its_work_tree(project: Project) -> None:
+    """F41: its lock cannot be seen from here, only its card."""
+    card = {"pid": 7, "started": 1, "boot": "x", "host": "another.example", "command": "resume", "since": "s"}
+    place = project.repo.common_dir / "idumb/worktrees/main/owner.json"
+    place.write_text(json.dumps(card), encoding="utf-8")
+    answer = project.quick("deinit", "--yes", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "lock.held")
+    assert "another.example" in answer.error["message"]
+    assert left(project)
+
+
+def test_a_damaged_log_is_taken_out_too_and_kept_as_it_is(project: Project, tmp_path: Path) -> None:
+    store = project.repo.common_dir / "idumb/store.db"
+    store.write_bytes(b"damaged")
+    assert project.quick("deinit", "--yes", "--backup", str(tmp_path / "b"), "--json").code == 0
+    assert (tmp_path / "b/idumb/store.db").read_bytes() == b"damaged"
+    assert left(project) == []
+
+
+def test_refs_that_cannot_be_backed_up_stop_it_before_anything_goes(project: Project) -> None:
+    oid = next(iter(project.repo.refs("refs/idumb/").values()))
+    (project.repo.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
+    before = left(project)
+    answer = project.quick("deinit", "--yes", "--json")
+    assert answer.code == 4
+    assert "--no-backup" in answer.error["hint"]
+    assert left(project) == before
+    assert project.quick("deinit", "--yes", "--no-backup", "--json").code == 0
+    assert left(project) == []
+
+
+def test_a_folder_that_cannot_be_listed_stops_it_before_anything_goes(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not in the backup must not go."""
+    listed, before = os.scandir, left(project)
+
+    def failing(path: str) -> object:
+        if str(path).endswith("/worktrees"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", failing)
+    assert project.quick("deinit", "--yes", "--json").error["code"] == "system.disk"
+    monkeypatch.setattr(os, "scandir", listed)
+    assert left(project) == before
+
+
+def test_a_backup_never_lands_in_a_folder_that_holds_something(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x", encoding="utf-8")
+    for place in (tmp_path, tmp_path / "mine"):
+        answer = project.quick("deinit", "--yes", "--backup", str(place), "--json")
+        assert (answer.code, answer.error["code"]) == (4, "backup.exists")
+    assert left(project)
+
+
+def test_the_backup_is_for_the_user_alone(project: Project, tmp_path: Path) -> None:
+    """S14: snapshots hold untracked files."""
+    assert project.quick("deinit", "--yes", "--backup", str(tmp_path / "b"), "--json").code == 0
+    modes = {f.stat().st_mode & 0o077 for f in [tmp_path / "b", *(tmp_path / "b").rglob("*")]}
+    assert modes == {0}
+
+
+KILLED = """
+import os, signal, sys
+from idumb.cli import main
+
+number, point = int(sys.argv[1]), 0
+
+def count(event, arguments):
+    global point
+    if event in {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "subprocess.Popen", "shutil.rmtree"}:
+        point += 1
+        if point == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)
+sys.exit(main.run(["deinit", "--yes", "--json"]))
+"""
+
+
+@pytest.mark.slow
+def test_killed_anywhere_it_finishes_when_it_is_said_again(project: Project, tmp_path: Path) -> None:
+    """F30: nothing of the user's is touched, and nothing of idumb's is left."""
+    before = project.repo.ledger()
+    original = tmp_path / "original"
+    shutil.copytree(project.folder, original, symlinks=True)
+    for number in range(1, 200, 5):
+        shutil.rmtree(project.folder)
+        shutil.copytree(original, project.folder, symlinks=True)
+        if not _killed_at(project, number):
+            break
+        answer = project.quick("deinit", "--yes", "--json")
+        assert answer.code == 0, (number, answer.out)
+        # Consents are of the repository that was copied.
+        assert [name for name in left(project) if len(name) != 64] == [], number
+        assert same(before, project.repo.ledger()), number
+    assert number > 15
+
+
+def _killed_at(project: Project, number: int) -> bool:
+    """False where it came to its end before."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(number)], cwd=project.start, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {0, -signal.SIGKILL}, done.stderr
+    return done.returncode != 0
+
+
+def test_afterwards_the_commits_still_tell_what_was_done(project: Project) -> None:
+    """R-LOG-9: as in a colleague's clone."""
+    assert project.quick("deinit", "--yes", "--json").code == 0
+    row = project.json("status").data["phases"][0]
+    assert (row["state"], row["elsewhere"]["by"]) == ("recorded", "its reports")
+    assert project.quick("init").code == 0
+
+
+def test_a_store_that_is_read_elsewhere_is_copied_whole(project: Project, tmp_path: Path) -> None:
+    assert project.quick("deinit", "--yes", "--backup", str(tmp_path / "b"), "--json").code == 0
+    with sqlite3.connect(tmp_path / "b/idumb/store.db") as db:
+        assert db.execute("SELECT COUNT(*) FROM events").fetchone()[0] > 5
+    db.close()

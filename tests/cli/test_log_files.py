@@ -1,0 +1,74 @@
+"""`idumb backup` and `idumb archive` on a real project (R-LOG-8)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """Phase 1 was run twice; the second run carried nothing over."""
+    made = projects.create(sandbox)
+    made.plan([making("T1-01", "a.txt", "x\n")])
+    assert made.execute().code == 0
+    return made
+
+
+def test_a_backup_is_written_and_checked_and_tells_of_damage(project: Project, tmp_path: Path) -> None:
+    file = str(tmp_path / "log.backup")
+    written = project.quick("backup", file, "--json")
+    assert (written.code, written.data["verified"], written.data["path"]) == (0, True, file)
+    checked = project.quick("backup", "--verify", file, "--json")
+    assert checked.data == written.data
+    assert project.quick("backup", file, "--json").error["code"] == "backup.exists"
+    Path(file).write_bytes(b"nothing of the kind")
+    assert project.quick("backup", "--verify", file, "--json").error["code"] == "store.corrupt"
+
+
+def test_what_a_live_run_needs_is_never_archived(project: Project) -> None:
+    before = project.quick("log", "1", "--json").data
+    answer = project.quick("archive", "--json")
+    assert (answer.code, answer.data["moved"]) == (0, 0)
+    assert project.quick("log", "1", "--json").data == before
+    assert "Nothing to move" in project.quick("archive").out
+
+
+def test_a_run_that_a_later_one_replaced_is_archived_and_still_shown(project: Project) -> None:
+    first = project.quick("log", "1", "--json").data
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    project.plan([making("T1-01", "a.txt", "y\n")])
+    assert project.execute().code == 0
+    newest = project.quick("log", "1", "--json").data
+    answer = project.quick("archive", "--json")
+    assert answer.data["moved"] > 5
+    assert answer.data["segments"][-1]["last"] == answer.data["archived"]
+    assert project.quick("log", "1", "--json").data == newest
+    shown = project.quick("log", "--run", first["run"], "--json").data["events"]
+    assert shown[: len(first["events"])] == first["events"]
+    assert project.quick("audit", "verify").code == 0
+    assert project.quick("status").code == 0
+    assert project.quick("undo", "--yes").code == 0
+
+
+def test_a_damaged_segment_is_found_and_mended_by_doctor(project: Project) -> None:
+    """R-LOG-2: the events are in the copy too."""
+    first = project.quick("log", "1", "--json").data["run"]
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    project.plan([making("T1-01", "a.txt", "y\n")])
+    assert project.execute().code == 0
+    assert project.quick("archive", "--json").data["moved"] > 5
+    events = project.quick("log", "--run", first, "--json").data["events"]
+    (segment,) = (project.repo.common_dir / "idumb" / "archive").iterdir()
+    segment.write_bytes(b"damaged")
+    assert project.quick("audit", "verify", "--json").error["code"] == "store.segment"
+    assert project.quick("resume", "1", "--json").code == 0
+    assert project.quick("doctor").code == 1
+    project.quick("doctor", "--mend")
+    assert project.quick("audit", "verify").code == 0
+    assert project.quick("log", "--run", first, "--json").data["events"] == events

@@ -1,0 +1,80 @@
+"""Folders that a task's steps make go with its rollback where they are empty, and come back with the undo."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, shell, task, write
+
+
+def makes(*folders: str) -> list[dict[str, Any]]:
+    return [{"tool": "make_directory", "intent": f"make {path}", "arguments": {"path": path}} for path in folders]
+
+
+def folders(project: Project) -> list[str]:
+    own = {".git", ".idumb", ".planning"}
+    found = [
+        os.path.relpath(os.path.join(here, name), project.folder)
+        for here, below, _ in os.walk(project.folder)
+        for name in below
+    ]
+    return sorted(path for path in found if path.split("/")[0] not in own)
+
+
+def back(project: Project) -> dict[str, object]:
+    answer = project.json("rollback", "1", "--to", "start", "--yes")
+    assert answer.code == 0, answer
+    return answer.data
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox, files={"app.txt": "one\n"})
+    (made.folder / "mine").mkdir()
+    return made
+
+
+def test_empty_folders_that_a_task_made_go_and_come_back(project: Project) -> None:
+    """R-GIT-3: and a folder that was there before stays, though the task wanted it too."""
+    steps = [*makes("mine", "mine/inner", "new/deep", "full"), write("full/a.txt", "a\n")]
+    project.plan([task("T1-01", files="create `full/a.txt`", check="test -e full/a.txt", steps=steps)])
+    assert project.execute().code == 0
+    after = ["full", "mine", "mine/inner", "new", "new/deep"]
+    assert folders(project) == after
+    back(project)
+    assert folders(project) == ["mine"]
+    for wanted in (after, ["mine"], after):
+        assert project.json("undo", "--yes").code == 0
+        assert folders(project) == wanted
+
+
+def test_a_folder_in_which_somebody_put_a_file_stays(project: Project) -> None:
+    project.plan(
+        [task("T1-01", files="create `a.txt`", check="true", steps=[*makes("new/deep"), write("a.txt", "a\n")])]
+    )
+    assert project.execute().code == 0
+    project.repo.write("new/theirs.txt", "theirs\n")
+    back(project)
+    assert folders(project) == ["mine", "new"]
+    assert (project.folder / "new/theirs.txt").read_text() == "theirs\n"
+
+
+def test_a_folder_of_a_killed_attempt_goes_too(project: Project) -> None:
+    steps = [*makes("new"), write("a.txt", "a\n"), shell("sh ../actor")]
+    project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
+    actor = project.folder.parent / "actor"
+    actor.write_text("kill -9 $(cat ../pid); sleep 60\n")
+    hash_ = project.approval()
+    with project.started("execute-phase", "1", "--approve", hash_) as process:
+        (project.folder.parent / "pid").write_text(str(process.pid))
+        process.communicate(timeout=60)
+    assert folders(project) == ["mine", "new"]
+    actor.write_text("exit 0\n")
+    assert project.json("resume", "1").code == 0
+    back(project)
+    assert folders(project) == ["mine"]

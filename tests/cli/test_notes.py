@@ -1,0 +1,82 @@
+"""What is said on the way reaches programs too: uncovered files, links and attributes that a restore does not keep."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, edit, task
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox, files={"app.txt": "one\ntwo\n", ".gitignore": "*.log\n"})
+    made.plan(
+        [task("T1-01", files="modify `app.txt`", check="grep -q TWO app.txt", steps=[edit("app.txt", "two", "TWO")])]
+    )
+    return made
+
+
+def leave_out(project: Project) -> None:
+    """What git ignores, a special file, and a repository inside."""
+    project.repo.write("debug.log", "l")
+    os.mkfifo(project.folder / "pipe")
+    GitSandbox.create(project.folder / "inner").write("a", "a")
+
+
+NAMED = ("ignored by git): debug.log", "neither file, link nor folder): pipe", "a repository of its own): inner")
+
+
+def test_what_no_snapshot_has_stands_in_the_warnings(project: Project) -> None:
+    leave_out(project)
+    answer = project.json("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer
+    told = "\n".join(answer.object["warnings"])
+    assert [words for words in NAMED if words not in told] == []
+    assert project.json("resume", "1").object["warnings"] == []
+
+
+def test_what_no_snapshot_has_is_a_note_among_the_events(project: Project) -> None:
+    leave_out(project)
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--events")
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    told = "\n".join(line["payload"]["text"] for line in lines if line["kind"] == "note")
+    assert [words for words in NAMED if words not in told] == []
+    assert next(line["seq"] for line in lines if line["kind"] != "note") == 1
+
+
+def test_a_refusal_brings_its_notes_along(project: Project) -> None:
+    leave_out(project)
+    project.repo.write("app.txt", "mine\ntwo\n")
+    answer = project.json("execute-phase", "1", "--approve", project.approval())
+    assert answer.error["code"] == "task.dirty-path"
+    assert any("pipe" in words for words in answer.object["warnings"])
+
+
+def test_a_rollback_says_which_links_it_parts(project: Project, tmp_path: Path) -> None:
+    """F20: the other link keeps the bytes that the task made."""
+    assert project.execute().code == 0
+    os.link(project.folder / "app.txt", tmp_path / "other")
+    answer = project.json("rollback", "1", "--to", "start", "--yes")
+    assert answer.code == 0
+    assert any("app.txt is one of 2 links" in words for words in answer.object["warnings"])
+    assert (tmp_path / "other").read_text() == "one\nTWO\n"
+    assert (project.folder / "app.txt").read_text() == "one\ntwo\n"
+    os.link(project.folder / "app.txt", tmp_path / "third")
+    assert "app.txt is one of 2 links" in project.idumb("undo", "--yes").err
+
+
+def test_a_rollback_says_which_attributes_are_not_kept(project: Project) -> None:
+    """F20."""
+    assert project.execute().code == 0
+    try:
+        os.setxattr(project.folder / "app.txt", "user.colour", b"green")
+    except (OSError, AttributeError):
+        pytest.skip("no extended attributes here")
+    answer = project.json("rollback", "1", "--to", "start", "--yes")
+    assert any("user.colour" in words for words in answer.object["warnings"])

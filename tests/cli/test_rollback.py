@@ -1,0 +1,235 @@
+"""Rollback and undo as a user meets them: what they record, what they say, and what a plug that was pulled leaves."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from idumb.git import put_back
+from idumb.git.presence import Step
+from tests.crash.warm import Warm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making, shell, task
+
+
+def _project(sandbox: GitSandbox, *tasks: str, settings: str = "") -> Project:
+    sandbox.write_all({"README.md": "# A project\n"})
+    project = Project(sandbox, sandbox.root)
+    sandbox.commit("first")
+    assert project.quick("init").code == 0
+    project.configure(settings or "run:\n  max_attempts: 1\n")
+    project.plan(tasks or (making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")))
+    return project
+
+
+def _execute(project: Project, *flags: str) -> Answer:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    return project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
+
+
+def _kinds(project: Project) -> list[str]:
+    return [event["kind"] for event in project.events()]
+
+
+def _refusing_hook(project: Project) -> Path:
+    hook = project.repo.git_dir / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n", encoding="ascii")
+    hook.chmod(0o755)
+    return hook
+
+
+def test_the_commit_of_the_reports_after_a_rollback_is_recorded(sandbox: GitSandbox) -> None:
+    """R-GIT-3: everything that idumb commits is in its record."""
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    commits = project.trailers("Idumb-Reports")
+    recorded = [e for e in project.events() if e["kind"] == "reports.committed"]
+    assert len(recorded) == len(commits)
+    assert recorded[-1]["payload"]["commit"] == project.repo.head()
+    assert ".idumb/brain/execution/1/checkpoint-T1-02.md" in recorded[-1]["payload"]["paths"]
+    assert project.repo.status() == []
+
+
+def test_reports_that_git_refuses_after_a_rollback_are_a_warning(sandbox: GitSandbox) -> None:
+    """R-GIT-3: with commit policy `none` for files there is no report commit; with a hook that refuses only reports."""
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    hook = _refusing_hook(project)
+    hook.write_text(
+        "#!/bin/sh\ngit diff --cached --quiet -- .idumb .planning && exit 0\necho no reports >&2\nexit 1\n",
+        encoding="ascii",
+    )
+    answer = project.quick("rollback", "1", "--to", "T1-01", "--yes", "--json")
+    assert answer.code == 0, answer
+    assert any("no reports" in warning for warning in answer.object["warnings"])
+
+
+def test_undo_of_a_run_says_that_it_undid_a_run(sandbox: GitSandbox) -> None:
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    undone = project.quick("undo", "--yes", "--json")
+    assert undone.code == 0, undone
+    assert undone.data["what"] == "run 1 of phase 1"
+    assert not project.exists("a.txt")
+    assert any(subject == "Undo: run 1 of phase 1" for subject in project.subjects())
+    back = project.quick("undo", "--yes", "--json")
+    assert back.code == 0, back
+    assert project.exists("b.txt")
+    assert set(project.statuses().values()) == {"completed"}
+
+
+def test_an_accepted_deviation_goes_back_with_its_task(sandbox: GitSandbox) -> None:
+    """R-GIT-5: what a person took into the task's scope is in its ledger, and so rolled back with it."""
+    steps = (shell("echo made > a.txt; echo stray > stray.txt"),)
+    project = _project(sandbox, task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps))
+    assert _execute(project).code == 1
+    assert project.quick("accept", "T1-01", "--why", "both belong to it", "--json").code == 0
+    assert [line for line in project.repo.status() if ".planning" not in line] == []
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("stray.txt")
+    assert not project.exists("a.txt")
+
+
+@pytest.mark.parametrize("change", ["write", "link", "program"])
+def test_a_conflict_names_commands_that_keep_the_users_version_and_let_the_rollback_go_on(
+    sandbox: GitSandbox, change: str
+) -> None:
+    """R-GIT-3: a stranger can type what is printed, for a file with any name."""
+    path = "sub/it's here.txt"
+    steps = [shell(f'mkdir sub; echo made > "{path}"')]
+    project = _project(sandbox, task("T1-01", files=f"create `{path}`", check=f'test -s "{path}"', steps=steps))
+    assert _execute(project).code == 0
+    sandbox.remove(path)
+    if change == "link":
+        sandbox.link(path, "elsewhere")
+    else:
+        sandbox.write(path, "mine\n", mode=0o755 if change == "program" else None)
+    refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert refused.error["code"] == "rollback.conflict"
+    [file] = refused.error["details"]["files"]
+    assert file["path"] == path
+    assert file["put_back"] in refused.error["hint"]
+    for command in (file["keep"], file["put_back"]):
+        subprocess.run(["sh", "-c", command], cwd=sandbox.root, check=True)
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    kept = {"write": "mine\n", "program": "mine\n", "link": "elsewhere"}
+    assert not project.exists(path)
+    assert project.read(f"{path}.mine") == kept[change]
+
+
+def test_a_conflict_over_a_file_that_the_tasks_deleted_says_so(sandbox: GitSandbox) -> None:
+    gone = task("T1-01", files="delete `README.md`", check="test ! -e README.md", steps=[shell("rm README.md")])
+    project = _project(sandbox, gone)
+    assert _execute(project).code == 0
+    sandbox.write("README.md", "mine\n")
+    refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    [file] = refused.error["details"]["files"]
+    assert file["put_back"] == "rm -f README.md"
+    assert "(rm: they left none)" in refused.error["hint"]
+    assert file["keep"].endswith(" > README.md.mine")
+
+
+def test_a_file_saved_when_others_were_put_back_already_is_kept_and_the_rollback_is_recorded(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that are half put back under a log that says nothing was would be nobody's state."""
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    delete = put_back._delete
+
+    def late(writing: put_back.Writing, step: Step) -> None:
+        delete(writing, step)
+        sandbox.write("a.txt", "mine")
+
+    monkeypatch.setattr(put_back, "_delete", late)
+    answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert answer.code == 0, answer
+    assert answer.object["warnings"] == ["changed since and left as they are: a.txt"]
+    assert project.read("a.txt") == "mine"
+    assert not project.exists("b.txt")
+    recorded = next(e for e in reversed(project.events()) if e["kind"] == "rollback.completed")
+    assert (recorded["payload"]["paths"], recorded["payload"]["left"]) == (["b.txt"], ["a.txt"])
+    assert [event for event in _kinds(project) if event == "rollback.abandoned"] == []
+
+
+def test_a_file_saved_before_anything_was_put_back_stops_the_rollback(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    delete = put_back._delete
+
+    def late(writing: put_back.Writing, step: Step) -> None:
+        sandbox.write("b.txt", "mine")
+        delete(writing, step)
+
+    monkeypatch.setattr(put_back, "_delete", late)
+    answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert answer.error["code"] == "rollback.conflict"
+    assert "rollback.abandoned" in _kinds(project)
+    assert (project.read("a.txt"), project.read("b.txt")) == ("made\n", "mine")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", ["resume", "rollback", "undo", "accept"])
+def test_whatever_is_said_after_a_killed_rollback_finishes_it_first(
+    sandbox: GitSandbox, tmp_path: Path, again: str
+) -> None:
+    """R-GIT-3, R-LOG-6: between the announcement and the record, files and log must not stay apart."""
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    with Warm(tmp_path / "warm") as warm:
+        hook, given = "tests.crash.rollback_faults:arrange", {"kill": "commit", "plant": ""}
+        killed = warm.run(project.start, "rollback", "1", "--to", "T1-01", "--yes", hook=hook, given=given)
+    assert killed.code == -9
+    assert _kinds(project)[-1] == "rollback.intended", "the point is no longer between announcement and record"
+    commands = {
+        "resume": ("resume", "1"),
+        "rollback": ("rollback", "1", "--to", "T1-01", "--yes"),
+        "undo": ("undo", "--yes"),
+        "accept": ("accept", "T1-02", "--why", "so"),
+    }
+    answer = project.quick(*commands[again], "--json")
+    if again == "accept":
+        assert answer.code == 4
+        assert answer.error["code"] == "rollback.unfinished"
+        return
+    assert answer.code == 0, answer
+    assert _kinds(project).count("rollback.completed") == 1
+    assert project.exists("b.txt") == (again != "rollback")
+    assert project.repo.status() == []
+
+
+def test_a_rollback_after_git_collected_what_nothing_names(sandbox: GitSandbox) -> None:
+    """F24: task bases that were made of two trees, and what a person accepted, are kept under refs."""
+    first = task("T1-01", files="create `a.txt`", check="test -e allowed", steps=(shell("echo bad > a.txt"),))
+    project = _project(sandbox, first, making("T1-02", "b.txt", after="T1-01"))
+    assert _execute(project).code == 1
+    sandbox.write("allowed", "")
+    sandbox.git("add", "allowed")
+    sandbox.git("commit", "--quiet", "-m", "mine")
+    assert project.quick("resume", "1", "--retry-failed", "--json").code == 0
+    sandbox.git("reflog", "expire", "--expire=now", "--all")
+    sandbox.git("gc", "--quiet", "--prune=now")
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    sandbox.git("gc", "--quiet", "--prune=now")
+    assert project.quick("undo", "--yes", "--json").code == 0
+    assert project.read("a.txt") == "bad\n"
+    assert projects.user_bytes(sandbox.ledger(), sandbox.ledger()) == []
+
+
+def test_a_document_of_an_earlier_attempt_is_made_anew(sandbox: GitSandbox) -> None:
+    """R-GIT-2: a run that was killed before it wrote the document of its last attempt left the one before."""
+    project = _project(sandbox)
+    assert _execute(project, "--no-verify").code == 0
+    place = project.folder / ".idumb/brain/execution/1/checkpoint-T1-02.md"
+    right = place.read_text(encoding="utf-8")
+    place.write_text(re.sub('snapshot: "[0-9a-f]{8}', 'snapshot: "00000000', right), encoding="utf-8")
+    assert project.quick("verify-work", "1", "--json").code == 0
+    assert place.read_text(encoding="utf-8") == right

@@ -1,0 +1,59 @@
+"""Ctrl-C in commands that take no signal over: 130 and one line, wherever it comes (docs/exit-codes.md)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+# Presses Ctrl-C at the moment that a module is asked for: a place in the command that is the same each time.
+WORDS = (130, "", ["idumb: interrupted [run.interrupted]", "  next: idumb status shows where you are"])
+
+PRESSING = """
+import os, signal, sys
+moment, sys.argv = sys.argv[1], ["idumb", *sys.argv[2:]]
+class Pressing:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressing())
+from idumb.__main__ import main
+main()
+"""
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.plan([making("T1-01", "a.txt")])
+    return made
+
+
+@pytest.mark.parametrize("command", ["archive", "cancel", "backup", "doctor"])
+def test_ctrl_c_in_a_command_ends_with_130_and_one_line(project: Project, tmp_path: Path, command: str) -> None:
+    arguments = [command, str(tmp_path / "backup.db")] if command == "backup" else [command]
+    assert said(project, f"idumb.app.{command}", *arguments) == WORDS
+
+
+@pytest.mark.parametrize("moment", ["idumb.cli.quick", "idumb.cli.main"])
+def test_ctrl_c_before_the_command_was_found_ends_the_same_way(project: Project, moment: str) -> None:
+    assert said(project, moment, "doctor") == WORDS
+
+
+def said(project: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
+    """Exit code, output and what a person sees; a blank line only ends the one in which the terminal shows ^C."""
+    found = subprocess.run(
+        [sys.executable, "-c", PRESSING, moment, *arguments],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.returncode, found.stdout, found.stderr.lstrip("\n").splitlines()

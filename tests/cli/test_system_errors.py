@@ -1,0 +1,57 @@
+"""What the system refuses is said in one line: what, where, how much room there is, what to do. R-RUN-8, F34, F35."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from idumb.cli import system_errors
+from idumb.system import file_systems
+
+
+def problem(number: int, path: str | None = None) -> OSError:
+    return OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOSPC, "system.full"),
+        (errno.EDQUOT, "system.full"),
+        (errno.EROFS, "system.read-only"),
+        (errno.EACCES, "system.denied"),
+        (errno.EIO, "system.disk"),
+        (errno.EMFILE, "system.files"),
+        (errno.EAGAIN, "system.memory"),
+        (errno.ELOOP, "system.refused"),
+    ],
+)
+def test_each_refusal_of_the_system_has_its_code_its_path_and_a_next_step(number: int, code: str) -> None:
+    told = system_errors.explain(problem(number, "/somewhere/a.txt"))
+    assert (told.code, told.exit_code) == (code, 4)
+    assert "/somewhere/a.txt" in told.message
+    assert os.strerror(number) in told.message
+    assert told.hint
+
+
+def test_a_full_disk_is_named_with_the_room_that_is_left(tmp_path: Path) -> None:
+    told = system_errors.explain(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
+    room = file_systems.room(str(tmp_path))
+    assert f"({room.mount} has room for " in told.message
+
+
+def test_words_of_libgit2_are_understood_without_a_number() -> None:
+    told = system_errors.explain(OSError("failed to make directory '/x/.git/objects/e8': No space left on device"))
+    assert told.code == "system.full"
+    assert told.details == {"path": "/x/.git/objects/e8"}
+
+
+def test_the_mount_of_a_path_is_the_uppermost_folder_on_its_device(tmp_path: Path) -> None:
+    found = file_systems.room(str(tmp_path / "not" / "there"))
+    assert os.lstat(found.mount).st_dev == os.lstat(tmp_path).st_dev
+    assert found.bytes > 0
+    above = os.path.dirname(found.mount)
+    assert above == found.mount or os.lstat(above).st_dev != os.lstat(tmp_path).st_dev

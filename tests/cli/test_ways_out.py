@@ -1,0 +1,182 @@
+"""Whoever types what a refusal says comes out of it: no next step leads in a circle or names what is not there."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    sandbox.write("README.md", "# A project\n")
+    made = Project(sandbox, sandbox.root)
+    sandbox.commit("first")
+    assert made.quick("init").code == 0
+    return made
+
+
+def _run(project: Project, *more: str) -> int:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    return project.quick("execute-phase", "1", "--approve", consent, "--json", *more).code
+
+
+def _type(project: Project, line: str) -> None:
+    subprocess.run(line, shell=True, cwd=project.repo.root, check=True, capture_output=True)
+
+
+def test_a_run_whose_branch_was_deleted_goes_back_by_the_words_of_the_refusal(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project, "--branch", "work") == 0
+    project.repo.git("switch", "--quiet", "main")
+    refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert refused.error["hint"] == "git switch work"
+    project.repo.git("branch", "--quiet", "-D", "work")
+    hint = project.quick("rollback", "1", "--to", "start", "--yes", "--json").error["hint"]
+    _type(project, hint.partition("; ")[2].partition(" where")[0])
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+
+
+def test_a_run_on_a_detached_head_goes_back_by_the_words_of_the_refusal(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    project.repo.git("switch", "--quiet", "--detach")
+    assert _run(project) == 0
+    left = project.repo.git("rev-parse", "HEAD")
+    project.repo.git("switch", "--quiet", "main")
+    _type(project, project.quick("undo", "--yes", "--json").error["hint"])
+    assert project.repo.git("rev-parse", "HEAD") == left
+    assert project.quick("undo", "--yes").code == 0
+
+
+def test_a_plan_that_was_run_and_is_gone_comes_back_by_the_words_of_the_refusal(project: Project) -> None:
+    """`git clean` takes plans that were never committed; the run kept their bytes."""
+    project.plan([making("T1-01", "a.txt", "a\n")], commit=False)
+    assert _run(project, "--no-verify") == 0
+    was = project.read(".planning/phases/1/01-PLAN.md")
+    (project.repo.root / ".planning/phases/1/01-PLAN.md").unlink()
+    assert project.quick("next", "--json").data["next"]["command"] == "idumb check-plan 1"
+    for command in (("check-plan", "1"), ("rollback", "1", "--to", "start", "--yes"), ("show", "T1-01")):
+        assert "git show refs/idumb/" in project.quick(*command, "--json").error["hint"]
+    _type(project, project.quick("check-plan", "1", "--json").error["hint"])
+    assert project.read(".planning/phases/1/01-PLAN.md") == was
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+
+
+def test_without_log_and_copy_doctor_names_the_way_that_is_left(project: Project, home: Path) -> None:
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project) == 0
+    shutil.rmtree(project.repo.git_dir / "idumb")
+    shutil.rmtree(home / "state/idumb")
+    assert project.quick("resume", "1", "--json").error["hint"] == "idumb doctor --mend"
+    checks = project.quick("doctor", "--mend", "--json").data["checks"]
+    lost = next(check for check in checks if check["code"] == "store.opens")
+    assert "idumb deinit" in lost["symptoms"][0]["mend"]
+    assert project.quick("deinit", "--yes").code == 0
+    assert _run(project) in {0, 1}
+
+
+def test_a_git_folder_that_was_moved_away_during_a_run_is_not_made_anew(project: Project) -> None:
+    """Moved back, it would land inside the one that was made."""
+    steps = [shell("mv .git away"), write("a.txt", "a\n")]
+    project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
+    place = project.repo.git_dir
+    assert _run(project) != 0
+    assert not place.exists()
+    (project.repo.root / "away").rename(place)
+    assert project.quick("next").code == 0
+
+
+def test_a_phase_that_reports_of_elsewhere_tell_of_is_not_called_verified(project: Project, tmp_path: Path) -> None:
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project) == 0
+    project.repo.git("add", "--all")
+    project.repo.git("commit", "--quiet", "--allow-empty", "--message=all")
+    project.repo.git("clone", "--quiet", str(project.repo.root), str(tmp_path / "clone"))
+    clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
+    assert "elsewhere" in clone.quick("next", "--json").data["next"]["why"]
+
+
+def test_during_the_first_run_the_anchor_is_no_trouble(project: Project) -> None:
+    look = f"{sys.executable} -m idumb doctor > found.txt; grep -q 'ok *store.anchor' found.txt && rm found.txt"
+    made = making("T1-01", "a.txt", steps=[shell(look), write("a.txt", "a\n")])
+    project.plan([made])
+    assert _run(project) == 0
+
+
+def test_what_git_only_warns_of_is_not_called_a_refusal(project: Project) -> None:
+    """R-GIT-5: with `core.autocrlf` git warns of line ends, and commits."""
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project) == 0
+    project.repo.git("config", "core.autocrlf", "true")
+    answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert answer.code == 0
+    assert answer.object["warnings"] == []
+
+
+def test_documents_of_a_run_on_another_branch_are_not_made_in_the_way_of_it(project: Project) -> None:
+    """Untracked, they would stop `git switch` and `git merge`."""
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project, "--branch", "work") == 0
+    project.repo.git("switch", "--quiet", "main")
+    answer = project.quick("doctor", "--mend", "--json")
+    assert answer.code == 0
+    assert "checkpoint" not in str(answer.data["mended"])
+    project.repo.git("switch", "--quiet", "work")
+
+
+def test_files_that_idumb_makes_from_the_log_are_not_called_unsaved(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project) == 0
+    project.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")])
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    said = project.quick("execute-phase", "1", "--approve", consent)
+    assert said.code == 0
+    assert "cannot bring it back" not in said.err
+
+
+def test_a_hook_that_refuses_without_a_word_is_named(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n", mode=0o755)
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    said = project.quick("execute-phase", "1", "--approve", consent)
+    assert said.code == 1
+    assert "a hook such as pre-commit" in said.err
+
+
+def test_a_file_that_is_no_backup_is_not_called_a_damaged_log(project: Project) -> None:
+    project.repo.write("some.txt", "no backup\n")
+    error = project.quick("backup", "--verify", "some.txt", "--json").error
+    assert "event log" not in error["message"]
+    assert "doctor" not in error["hint"]
+    _type(project, project.quick("backup", "new/log.db", "--json").error["hint"])
+    assert project.quick("backup", "new/log.db").code == 0
+
+
+@pytest.mark.parametrize("command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",)])
+def test_who_is_asked_can_leave_with_one_interrupt(project: Project, command: tuple[str, ...]) -> None:
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project) == 0
+    before = project.repo.ledger()
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "idumb", *command], cwd=project.repo.root, stdin=slave, stdout=slave, stderr=slave
+    ) as process:
+        os.close(slave)
+        said = b""
+        while b"Your choice" not in said:
+            said += os.read(master, 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    os.close(master)
+    assert project.repo.ledger().changed_paths(before) == []
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0

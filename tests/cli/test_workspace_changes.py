@@ -1,0 +1,189 @@
+"""A run goes on in another workspace than it began in, and what idumb itself left is never in its own way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making, shell, task
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    sandbox.write("README.md", "# A project\n")
+    made = Project(sandbox, sandbox.root)
+    sandbox.commit("first")
+    assert made.quick("init").code == 0
+    return made
+
+
+def _reports(project: Project) -> int:
+    return project.repo.git("log", "--format=%s").count("reports of run")
+
+
+def _resume(project: Project, *flags: str) -> Answer:
+    return project.quick("resume", "1", "--json", *flags)
+
+
+def _killed(project: Project, *flags: str) -> None:
+    """Kill idumb in the middle of T1-01, after its first file was written; what it started dies with its pipe."""
+    door, go = (project.folder / ".git" / name for name in ("door", "go"))
+    rest = f"if [ -e {go} ]; then echo 2 > a/two.txt; else cat {door}; fi"
+    project.plan(
+        [
+            task(
+                "T1-01",
+                files="create `a/one.txt`, create `a/two.txt`",
+                check="test -f a/two.txt",
+                steps=[shell(f"mkdir -p a; echo $$ > a/one.txt; {rest}")],
+            ),
+            task("T1-02", files="modify `README.md`", check="grep -q more README.md", after="T1-01",
+                 steps=[shell("echo more >> README.md")]),
+        ]
+    )  # fmt: skip
+    os.mkfifo(door)
+    with project.running("execute-phase", "1", "--approve", project.approval(), *flags) as run:
+        run.wait_for("attempt.started", "T1-01")
+        opened = os.open(door, os.O_WRONLY)  # waits until the step reads it, so its first file is there
+        os.kill(run.pid, signal.SIGKILL)
+        run.end()
+        os.close(opened)
+    go.touch()
+
+
+def test_a_run_killed_in_the_users_tree_goes_on_in_a_clone(project: Project) -> None:
+    """R-RUN-8: what the killed attempt left is taken back, so the clone's result is delivered."""
+    _killed(project)
+    assert project.exists("a/one.txt")
+    answer = _resume(project, "--workspace", "clone")
+    assert answer.code == 0, answer.out
+    assert project.read("a/two.txt") == "2\n"
+    assert project.read("README.md") == "# A project\nmore\n"
+
+
+def test_an_edited_file_stops_the_run_with_a_way_out_that_works(project: Project) -> None:
+    _killed(project)
+    project.repo.write("README.md", "# Mine\n")
+    refused = _resume(project)
+    assert refused.error["code"] == "task.dirty-path"
+    assert "clone" not in refused.error["hint"]
+    project.repo.git("commit", "--quiet", "-m", "mine", "README.md")
+    assert _resume(project).code == 0
+    assert project.read("README.md") == "# Mine\nmore\n"
+
+
+def test_a_result_that_cannot_be_delivered_waits_and_commits_no_reports(project: Project) -> None:
+    """R-GIT-1: the user's edit stays; once it is committed the task is made again on top of it, and says so."""
+    _killed(project)
+    project.repo.write("README.md", "# Mine\n")
+    assert _resume(project, "--workspace", "clone").error["code"] == "git.commit-refused"
+    reports = _reports(project)
+    for _ in range(2):
+        refused = _resume(project, "--workspace", "clone")
+        assert refused.error["code"] == "task.changed-since", refused.out
+        assert "README.md was changed since" in refused.error["message"]
+    assert _reports(project) == reports
+    assert project.read("README.md") == "# Mine\n"
+    project.repo.git("commit", "--quiet", "-m", "mine", "README.md")
+    assert _resume(project, "--workspace", "clone").code == 0
+    assert project.read("README.md") == "# Mine\nmore\n"
+    told = project.quick("log", "--json").out
+    assert told.count("ended in the middle") == 1  # of T1-01, which was
+
+
+def test_a_result_is_delivered_once_the_edit_in_its_way_is_gone(project: Project) -> None:
+    _killed(project)
+    project.repo.write("README.md", "# Mine\n")
+    assert _resume(project, "--workspace", "clone").code != 0
+    project.repo.write("README.md", "# A project\n")
+    assert _resume(project).code == 0
+    assert project.read("README.md") == "# A project\nmore\n"
+
+
+def test_what_a_user_edits_while_a_clone_works_is_not_the_killed_attempts(project: Project) -> None:
+    """The run began elsewhere than the command that was killed: only the attempt itself knows where it was made."""
+    _killed(project, "--workspace", "clone")
+    assert not project.exists("a/one.txt")
+    project.repo.write("a/one.txt", "mine\n")
+    refused = _resume(project, "--workspace", "here")
+    assert refused.error["code"] == "task.dirty-path", refused.out
+    assert project.read("a/one.txt") == "mine\n"
+
+
+@pytest.mark.parametrize("policy", ["task", "none"])
+def test_half_a_delivery_is_finished_by_the_next_resume(
+    project: Project, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-RUN-8: idumb's own files are never what stands in the way of a delivery."""
+    from idumb.git import clone
+
+    project.configure(f"git: {{commit: {policy}}}\n")
+    make = [shell("echo $$ > a.txt; echo $$ > b.txt")]
+    project.plan([task("T1-01", files="create `a.txt`, create `b.txt`", check="test -s b.txt", steps=make)])
+    approval = project.approval()
+    whole = clone.Clone.deliver
+
+    def half(place: clone.Clone, base: str, candidate: str, paths: list[str]) -> None:
+        whole(place, base, candidate, paths[:1])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clone.Clone, "deliver", half)
+        project.quick("execute-phase", "1", "--approve", approval, "--workspace", "clone", "--json")
+    assert project.exists("a.txt")
+    assert not project.exists("b.txt")
+    made = project.read("a.txt")
+    answer = _resume(project)
+    assert answer.code == 0, answer.out
+    assert (project.read("a.txt"), project.read("b.txt")) == (made, made)
+
+
+def test_a_resume_that_changes_nothing_commits_no_reports(project: Project) -> None:
+    bad = task("T1-02", files="create `b.txt`", check="false", after="T1-01", steps=[shell("echo > b.txt")])
+    project.plan([making("T1-01", "a.txt"), bad])
+    assert project.quick("execute-phase", "1", "--approve", project.approval(), "--json").code == 1
+    reports = _reports(project)
+    assert _resume(project).code == 1
+    assert _reports(project) == reports
+
+
+def test_verifying_again_commits_no_reports(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    assert project.quick("execute-phase", "1", "--approve", project.approval(), "--json").code == 0
+    reports = _reports(project)
+    assert project.quick("verify-work", "1", "--json").code == 0
+    assert _reports(project) == reports
+
+
+def test_next_while_somebody_is_at_work_says_to_wait(project: Project) -> None:
+    """No command is named, lest a script that follows `next` cancels the work."""
+    project.plan([task("T1-01", files="create `a.txt`", check="true", steps=[shell("cat .git/door > a.txt")])])
+    door = Path(project.folder, ".git", "door")
+    os.mkfifo(door)
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        run.wait_for("attempt.started", "T1-01")
+        said = project.quick("next", "--json").data["next"]
+        shown = project.quick("status").out
+        door.write_text("done\n", encoding="utf-8")
+        assert run.end() == 0
+    assert said["command"] is None
+    assert "wait for it, or end it with idumb cancel" in said["why"]
+    assert "idumb resume" not in shown
+    assert "idumb cancel" in shown
+
+
+def test_a_resumed_run_that_was_killed_gives_no_command_as_its_reason(project: Project) -> None:
+    _killed(project)
+    (project.folder / ".git" / "go").unlink()
+    with project.running("resume", "1") as run:
+        run.wait_for("attempt.started", "T1-01")
+        opened = os.open(project.folder / ".git" / "door", os.O_WRONLY)
+        os.kill(run.pid, signal.SIGKILL)
+        run.end()
+        os.close(opened)
+    assert project.quick("next", "--json").data["next"]["why"] == "its run is not finished"
+    assert "(resume)" not in project.quick("status").out

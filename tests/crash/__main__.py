@@ -1,0 +1,66 @@
+"""Run programmes by hand: python -m tests.crash [ID ...] [--size N] [--seed S] [--write].
+
+Without ids all of them. `--size` counts cases, `--sample` takes the size that `make test` has, otherwise it is the
+release size. `--write` records each result in docs/reliability.json and makes docs/reliability.md anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.crash import programme as programmes
+from tests.crash import record, registry
+
+
+def _own_home() -> None:
+    """As the tests do it: nothing of the user's home is read or written."""
+    home = Path(tempfile.mkdtemp(prefix="idumb-home-"))
+    (home / "gitconfig").touch()
+    for name in [n for n in os.environ if n.startswith(("GIT_", "IDUMB_", "XDG_"))]:
+        del os.environ[name]
+    os.environ.update(
+        HOME=str(home),
+        XDG_STATE_HOME=str(home / "state"),
+        XDG_CONFIG_HOME=str(home / "config"),
+        XDG_CACHE_HOME=str(home / "cache"),
+        GIT_CONFIG_GLOBAL=str(home / "gitconfig"),
+        GIT_CONFIG_NOSYSTEM="1",
+        GIT_TERMINAL_PROMPT="0",
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash")
+    parser.add_argument("ids", nargs="*", choices=[[], *registry.MODULES], default=[])
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--sample", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true")
+    chosen = parser.parse_args(argv)
+    _own_home()
+    failed = []
+    for name in chosen.ids or registry.MODULES:
+        programme = registry.load(name)
+        size = chosen.size or (programme.sample if chosen.sample else programme.release)
+        result = programmes.carry_out(programme, size=size, seed=chosen.seed)
+        _say(programmes.report(result))
+        if chosen.write:
+            record.write(result)
+        if result.failures:
+            failed.append(name)
+    if failed:
+        _say(f"failed: {' '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,317 @@
+"""T6: eight processes with mixed commands on one repository, in one work tree or several; the history is checked.
+
+The checks are invariants over the event log, not expectations about who wins.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from idumb.domain import outcome
+from idumb.domain.event import Event
+from idumb.domain.run import RunState
+from tests.crash import harness
+from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, OTHER, TRACEBACK, Programme, Tally
+from tests.crash.warm import Started, Warm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox, work_tree
+from tests.support.project import Answer, Project, making, shell, task
+
+PROCESSES = 8
+EACH = 2
+# Those of the table, and what a cancelled command ends with.
+CODES = frozenset({0, 1, 4, 5, 130, 143, -9})
+DEPENDENCIES: Mapping[str, tuple[str, ...]] = {"T1-01": (), "T1-02": ("T1-01",), "T1-03": ("T1-02",), "T1-04": ()}
+NOT_OWNER = frozenset({"lock.held", "lock.elsewhere", "cancel.no-answer"})
+OWN = (".idumb", ".planning")
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("execute-phase", "1", "--approve", "CONSENT"),
+    ("execute-phase", "1", "--approve", "CONSENT", "--force"),
+    ("resume", "1"),
+    ("resume", "1", "--retry-failed"),
+    ("verify-work", "1"),
+    ("cancel",),
+    ("cancel", "--force"),
+    ("rollback", "1", "--to", "start", "--yes"),
+    ("rollback", "1", "--to", "T1-01", "--yes"),
+    ("undo", "--yes"),
+    ("accept", "T1-04", "--why", "good enough"),
+    ("skip", "T1-04", "--why", "not now"),
+    ("decide", "T1-03.AC-1.1", "yes"),
+    ("status",),
+    ("next",),
+    ("log", "1"),
+    ("show", "T1-01"),
+    ("decisions",),
+    ("audit", "verify"),
+)
+
+
+@dataclass(slots=True)
+class Told:
+    """One command that was given in a work tree, and what it answered."""
+
+    place: str
+    argv: tuple[str, ...]
+    answer: Answer
+
+
+class Scene:
+    def __init__(self, warm: Warm, folder: Path) -> None:
+        self.warm = warm
+        self._folder = folder
+        self._numbers = iter(range(1 << 30))
+        repo = GitSandbox.create(folder / "template")
+        project = projects.create(repo, files={"dirty.txt": "one\n"})
+        liked = "  - [ ] it is there — check: `test -s c.txt`\n  - [ ] it is liked — human\n"
+        project.plan(
+            [
+                making("T1-01", "a.txt"),
+                task("T1-02", files="create `b.txt`", after="T1-01", steps=[shell("sleep 0.2; echo b > b.txt")]),
+                making("T1-03", "c.txt", after="T1-02", criteria=liked),
+                task("T1-04", files="create `d.txt`", check="test -s d.txt", steps=[shell("true")]),
+            ]
+        )
+        self.place, self.consent = repo.root, project.approval()
+
+    def copy(self, trees: int) -> list[Project]:
+        """A fresh repository; with more than one work tree, the others are linked ones."""
+        first = harness.copy(self.place, self._folder / f"copy-{next(self._numbers)}")
+        found = [first]
+        for number in range(1, trees):
+            linked = first.folder.with_name(f"{first.folder.name}-{number}")
+            first.repo.git("worktree", "add", "--quiet", "-b", f"linked-{number}", str(linked))
+            found.append(Project(GitSandbox(linked), linked))
+        for project in found:
+            project.repo.write("dirty.txt", "mine\n")
+            project.repo.write("mine.txt", "mine too\n")
+        return found
+
+    def start(self, project: Project, argv: Sequence[str], *, plant: str = "") -> Started:
+        filled = [self.consent if word == "CONSENT" else word for word in argv]
+        hook = "tests.crash.concurrency:plant" if plant else ""
+        return self.warm.start(project.start, *filled, "--json", hook=hook, given=plant)
+
+
+def plant(fault: str) -> None:
+    """Hook that takes the exclusion away."""
+    assert fault == "everybody owns"
+    import os
+
+    from idumb.store import event_log, owner_lock
+
+    def taken(path: str) -> owner_lock.OwnerLock:
+        return owner_lock.OwnerLock(path, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    owner_lock.take = taken
+    event_log._require_fence = lambda *_: None
+
+
+def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plant: str = "") -> list[Told]:
+    """Each of the processes gives a few commands, one after the other, all processes at once."""
+    first = [] if plant else [COMMANDS[0]]
+    rows = [[*first, *(chance.choice(COMMANDS) for _ in range(EACH))] for _ in range(PROCESSES)]
+    if plant:
+        rows = [[COMMANDS[0], COMMANDS[3]] for _ in range(PROCESSES)]
+    told: list[Told] = []
+    for turn in range(max(map(len, rows))):
+        started = []
+        for number, row in enumerate(rows):
+            project = trees[number % len(trees)]
+            started.append((project, row[turn], scene.start(project, row[turn], plant=plant)))
+        told += [Told(str(project.start), argv, begun.wait()) for project, argv, begun in started]
+    return told
+
+
+def check(trees: Sequence[Project], told: Sequence[Told]) -> Iterator[tuple[str, str]]:
+    """(kind, words) of everything that does not hold."""
+    for one in told:
+        yield from _answered(one)
+    known = harness.events(trees[0])
+    places = _places(trees[0])
+    yield from _one_owner_at_a_time(known, places)
+    yield from _in_order(known)
+    yield from _recorded_commits(trees, known)
+    yield from _no_trace_of_the_refused(known, told)
+    for project in trees:
+        yield from _untouched(project)
+
+
+def _answered(one: Told) -> Iterator[tuple[str, str]]:
+    words, answer = " ".join(one.argv), one.answer
+    if "Traceback" in answer.err or "Traceback" in answer.out or answer.code == 70:
+        yield TRACEBACK, f"{words}: {answer.out}{answer.err}"
+    elif "locked" in answer.out or "store.busy" in answer.out:
+        yield OTHER, f"{words}: shows a locked database: {answer.out}"
+    elif answer.code not in CODES and not (answer.code == 3 and one.argv[0] in {"decide", "rollback"}):
+        yield OTHER, f"{words}: exit {answer.code}: {answer.out}{answer.err}"
+    elif answer.code in {1, 4, 5} and not (answer.error["code"] and answer.error["hint"]):
+        yield OTHER, f"{words}: no next step: {answer.out}"
+
+
+def _places(project: Project) -> dict[str, str]:
+    """Run to work tree."""
+    database = sqlite3.connect(f"file:{project.repo.common_dir}/idumb/store.db?mode=ro", uri=True)
+    try:
+        return dict(database.execute("SELECT id, worktree FROM runs").fetchall())
+    finally:
+        database.close()
+
+
+def _one_owner_at_a_time(known: Sequence[Event], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """I4: in one work tree operations follow one another, each under a token of its own, and tokens grow."""
+    of_operation = {e.operation: places[e.run] for e in known if e.run is not None and e.run in places}
+    ended: dict[str, set[str]] = {}
+    last: dict[str, Event] = {}
+    for event in known:
+        place = of_operation.get(event.operation)
+        if place is None:
+            continue
+        before = last.get(place)
+        if before is not None and before.operation != event.operation:
+            ended.setdefault(place, set()).add(before.operation)
+            if event.fence <= before.fence:
+                yield OTHER, f"token {event.fence} at {event.seq} after {before.fence} in {place}"
+        if event.operation in ended.get(place, ()):
+            yield OTHER, f"operations overlap in {place}: {event.operation} goes on at {event.seq}"
+        last[place] = event
+
+
+def _in_order(known: Sequence[Event]) -> Iterator[tuple[str, str]]:
+    """I3: a task runs only when what it depends on is done, and never while it is done itself."""
+    states: dict[str, RunState] = {}
+    for event in known:
+        if event.run is None:
+            continue
+        state = states.setdefault(event.run, RunState())
+        if event.kind == "attempt.started":
+            task_id = str(event.task)
+            if state.tasks[task_id].status in outcome.DONE:
+                yield OTHER, f"{task_id} runs at {event.seq} though it is {state.tasks[task_id].status}"
+            for needed in DEPENDENCIES[task_id]:
+                if state.tasks[needed].status not in outcome.DONE:
+                    yield OTHER, f"{task_id} runs at {event.seq} while {needed} is {state.tasks[needed].status}"
+        state.apply(event)
+
+
+_TRAILERS = ("Idumb-Run", "Idumb-Task", "Idumb-Attempt")
+_FORMAT = "%H" + "".join(f"%x1f%(trailers:key={name},valueonly)" for name in _TRAILERS) + "%x1e"
+
+
+def _recorded_commits(trees: Sequence[Project], known: Sequence[Event]) -> Iterator[tuple[str, str]]:
+    """I1, I6: what a checkpoint names is on a branch with its trailers; each commit was announced before."""
+    made: dict[str, tuple[str, str, str]] = {}
+    for project in trees:
+        for row in project.repo.git("log", f"--format={_FORMAT}").split("\x1e"):
+            fields = [field.strip() for field in row.split("\x1f")]
+            if len(fields) == 4 and fields[2] and fields[3]:
+                made[fields[0]] = (fields[1], fields[2], fields[3])
+    announced = {(str(e.run), str(e.task), str(e.attempt)) for e in known if e.kind == "checkpoint.intended"}
+    for commit, named in made.items():
+        if named not in announced:
+            yield OTHER, f"commit {commit} of {named} was never announced"
+    if len(set(made.values())) != len(made):
+        yield OTHER, f"an attempt was committed twice: {sorted(made.values())}"
+    for event in known:
+        if event.kind == "checkpoint.recorded" and event.payload["commit"] is not None:
+            wanted = (str(event.run), str(event.task), str(event.attempt))
+            if made.get(event.payload["commit"]) != wanted:
+                yield OTHER, f"the commit of {wanted} is not on a branch: {event.payload['commit']}"
+
+
+def _no_trace_of_the_refused(known: Sequence[Event], told: Sequence[Told]) -> Iterator[tuple[str, str]]:
+    """A command that was told that somebody else owns the work tree wrote nothing."""
+    for name in {one.argv[0] for one in told}:
+        owned = sum(1 for t in told if t.argv[0] == name and not _refused(t.answer))
+        begun = {e.operation for e in known if e.kind == "operation.started" and e.payload["command"] == name}
+        if len(begun) > owned:
+            yield OTHER, f"{len(begun)} operations of {name}, though only {owned} were not refused"
+
+
+def _refused(answer: Answer) -> bool:
+    return answer.code == 4 and answer.error["code"] in NOT_OWNER
+
+
+def _untouched(project: Project) -> Iterator[tuple[str, str]]:
+    """I5: what is the user's stays, nothing is left lying or running."""
+    files = {path: entry for path, entry in work_tree(project.folder).items() if path.split("/")[0] not in OWN}
+    extra = files.keys() - {"a.txt", "b.txt", "c.txt", "d.txt", "dirty.txt", "mine.txt"}
+    if extra:
+        yield LOST_BYTES, f"left lying: {sorted(extra)}"
+    if (project.read("dirty.txt"), project.read("mine.txt")) != ("mine\n", "mine too\n"):
+        yield LOST_BYTES, "the user's files changed"
+    if still := harness.left_behind(project):
+        yield LEFT_PROCESS, str(still)
+    locks = [p.name for p in project.repo.git_dir.glob("*.lock")]
+    if locks:
+        yield OTHER, f"git's locks stayed: {locks}"
+
+
+def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, str]]:
+    """I7: after all that the run can be brought to an end, nobody owns anything, and a second resume does nothing."""
+    for project in trees:
+        held = scene.warm.run(project.start, "cancel", "--json")
+        if held.code != 0 or held.data["owner"] is not None:
+            yield OTHER, f"somebody still owns {project.start}: {held.out}"
+        for _ in range(2):
+            answer = scene.start(project, ("resume", "1", "--approve", "CONSENT")).wait()
+            yield from _answered(Told(str(project.start), ("resume", "1"), answer))
+            tried = sum(1 for e in harness.events(project) if e.kind == "attempt.started")
+        again = scene.start(project, ("resume", "1", "--approve", "CONSENT")).wait()
+        yield from _answered(Told(str(project.start), ("resume", "1"), again))
+        if sum(1 for e in harness.events(project) if e.kind == "attempt.started") != tried:
+            yield OTHER, f"resume in {project.start} never comes to rest"
+
+
+def together(scene: Scene) -> Iterator[tuple[str, str]]:
+    """F10: eight work trees, eight executors, all at once: each does the whole phase under a run of its own."""
+    trees = scene.copy(PROCESSES)
+    told = mixed_runs(scene, trees)
+    yield from check(trees, told)
+    wrong = [one.answer for one in told if one.answer.code != 5]
+    if wrong:
+        yield OTHER, f"a work tree of its own was no protection: {wrong[0].out}{wrong[0].err}"
+    if len(_places(trees[0])) != PROCESSES:
+        yield OTHER, f"runs: {_places(trees[0])}"
+
+
+def mixed_runs(scene: Scene, trees: Sequence[Project]) -> list[Told]:
+    started = [(project, scene.start(project, (*COMMANDS[0],))) for project in trees]
+    return [Told(str(project.start), COMMANDS[0], begun.wait()) for project, begun in started]
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    with Warm(folder / "out") as warm:
+        scene = Scene(warm, folder)
+        for number in range(size or 0):
+            chance = random.Random(f"{seed} {number}")
+            count = 1 if number % 5 < 3 else chance.choice((2, 3, 4))
+            name = f"round {number} of seed {seed}, {count} work trees"
+            tally.cases += 1
+            if number % 5 == 4:
+                found, told = list(together(scene)), []
+                tally.note("commands", PROCESSES)
+            else:
+                trees = scene.copy(count)
+                told = mixed(scene, trees, chance)
+                found = [*check(trees, told), *come_to_rest(scene, trees)]
+            for kind, words in found:
+                tally.fail(kind, name, words)
+            _count(tally, told)
+
+
+def _count(tally: Tally, told: Sequence[Told]) -> None:
+    tally.note("commands", len(told))
+    for one in told:
+        what = "killed" if one.answer.code == -9 else f"exit {one.answer.code}"
+        tally.note(f"commands with {what}")
+        if _refused(one.answer):
+            tally.note("refused because somebody else owned the work tree")
+
+
+PROGRAMME = Programme("T6", "eight processes, mixed commands, history checked", 5, 600, run)

@@ -1,0 +1,414 @@
+"""T11: every file that idumb keeps is flipped, cut, emptied, removed, replaced by an older one or filled with garbage.
+
+Two halves. Bytes of the database and of its copy are damaged one at a time and read in this process, many times. Whole
+files are damaged beneath a project that stopped in the middle of a phase, and the commands go on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from idumb.domain.errors import IdumbError
+from idumb.domain.event import Event
+from idumb.store import consent, rebuild
+from idumb.store.event_log import SqliteEventLog
+from idumb.system.clock import SystemClock
+from tests.crash.programme import Programme, Tally
+from tests.crash.warm import Warm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, shell, task
+
+TASKS = ("T1-01", "T1-02", "T1-03")
+REFUSED = (3, 4)
+MARKS = b"<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\n"
+# Of the cases of a sample, this part damages single bytes; the rest are whole command lines and take longer.
+_BYTES = 0.88
+
+Damage = Callable[[Path, random.Random], None]
+
+
+def _removed(path: Path, _: random.Random) -> None:
+    path.unlink()
+
+
+def _emptied(path: Path, _: random.Random) -> None:
+    path.write_bytes(b"")
+
+
+def _cut(path: Path, chosen: random.Random) -> None:
+    os.truncate(path, chosen.randrange(max(1, path.stat().st_size)))
+
+
+def _flipped(path: Path, chosen: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    if data:
+        data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+    path.write_bytes(data)
+
+
+def _marked(path: Path, chosen: random.Random) -> None:
+    data = path.read_bytes()
+    at = chosen.randrange(len(data) + 1)
+    path.write_bytes(data[:at] + MARKS + data[at:])
+
+
+def _garbage(path: Path, chosen: random.Random) -> None:
+    path.write_bytes(chosen.randbytes(max(100, path.stat().st_size)))
+
+
+DAMAGES: Mapping[str, Damage] = {
+    "removed": _removed,
+    "emptied": _emptied,
+    "cut": _cut,
+    "flipped": _flipped,
+    "filled with conflict markers": _marked,
+    "filled with garbage": _garbage,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What was so before anything was damaged."""
+
+    phases: Any
+    events: list[dict[str, Any]]
+
+
+class Scene:
+    """A project whose phase stopped after its second task: `stopped` by a failure, or `killed` in the third task.
+
+    Damage and commands happen in place, because consent and the copy of the log know the repository by its inode.
+    """
+
+    def __init__(self, folder: Path, warm: Warm) -> None:
+        self.folder = folder
+        self.warm = warm
+        self.state = Path(os.environ["XDG_STATE_HOME"]) / "idumb"
+        self.repo = folder / "repo"
+        self.gates = [folder / f"gate-{task}" for task in TASKS]
+        self.truth: dict[str, Truth] = {}
+        self.approval = self._prepare()
+
+    @property
+    def common(self) -> Path:
+        return self.repo / ".git"
+
+    def run(self, *arguments: str, hook: str = "", given: Any = None) -> Answer:
+        answer = self.warm.run(self.repo, *arguments, "--json", hook=hook, given=given)
+        for text in (answer.out, answer.err):
+            assert "Traceback" not in text, text
+            assert "idumb has a defect" not in text, text
+        return answer
+
+    def go_on(self) -> Answer:
+        return self.run("resume", "1", "--retry-failed", "--approve", self.approval)
+
+    def reset(self, name: str) -> None:
+        """Everything as it was; the git folder itself stays, and so does its inode."""
+        kept = self.folder / f"kept-{name}"
+        _replace(kept / "repo" / ".git", self.common, but="")
+        _replace(kept / "repo", self.repo, but=".git")
+        _replace(kept / "state", self.state, but="")
+        _close(self.gates[2])
+
+    def files(self, name: str) -> list[tuple[str, Path]]:
+        """(what a person calls it, where it is) of every file that idumb keeps."""
+        kept = self.folder / f"kept-{name}"
+        found = []
+        for shown, real in (("repo", self.repo), ("state", self.state)):
+            for place in sorted((kept / shown).rglob("*")):
+                path = place.relative_to(kept / shown)
+                if place.is_file() and _is_ours(shown, path):
+                    found.append((f"{shown}/{path}", real / path))
+        return found
+
+    def older(self, path: Path) -> Path:
+        """The same file as it was after the first task."""
+        for shown, real in (("repo", self.repo), ("state", self.state)):
+            if path.is_relative_to(real):
+                return self.folder / "kept-older" / shown / path.relative_to(real)
+        raise AssertionError(path)
+
+    def _prepare(self) -> str:
+        project = projects.create(GitSandbox.create(self.repo), files={"mine.txt": "mine\n"})
+        names = zip(TASKS, ("none", *TASKS), strict=False)
+        project.plan(
+            [
+                task(
+                    name,
+                    files=f"create `{name}.txt`",
+                    check=f"test -e '{self.folder}/gate-{name}' && test \"$(wc -l < {name}.txt)\" -eq 1",
+                    after=after,
+                    steps=[shell(f"echo made >> {name}.txt")],
+                )
+                for name, after in names
+            ]
+        )
+        (self.repo / "mine.txt").write_text("changed and never committed\n", encoding="utf-8")
+        consent_to = project.approval()
+        first = "execute-phase", "1", "--approve", consent_to, "--max-attempts", "1"
+        _open(self.gates[0])
+        assert self.run(*first).code == 1
+        self._keep("older")
+        _open(self.gates[1])
+        self.approval = consent_to
+        assert self.run("resume", "1", "--retry-failed", "--max-attempts", "1").code == 1
+        self._remember("stopped")
+        died = self.run("resume", "1", "--retry-failed", hook=f"{__name__}:die_in_an_attempt")
+        assert died.code == -signal.SIGKILL, died
+        self._remember("killed")
+        return consent_to
+
+    def _remember(self, name: str) -> None:
+        status = self.run("status")
+        self._keep(name)
+        self.truth[name] = Truth(status.data["phases"], self.run("log", "1", "--limit", "1000").data["events"])
+
+    def _keep(self, name: str) -> None:
+        kept = self.folder / f"kept-{name}"
+        shutil.copytree(self.repo, kept / "repo", symlinks=True)
+        shutil.copytree(self.state, kept / "state", symlinks=True)
+
+
+def die_in_an_attempt(_: Any) -> None:
+    """Kill the process, as pulling the plug would, right after an attempt began."""
+    inner = SqliteEventLog.append
+
+    def append(self: SqliteEventLog, events: Any, **options: Any) -> Any:
+        written = inner(self, events, **options)
+        if any(event.kind == "attempt.started" for event in events):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
+    SqliteEventLog.append = append  # type: ignore[method-assign]
+
+
+def _is_ours(shown: str, path: Path) -> bool:
+    if shown == "state":
+        return path.parts[0] in ("consent", "events")
+    return path.parts[:2] == (".git", "idumb") or (path.parts[0] == ".idumb" and len(path.parts) > 1)
+
+
+def _open(gate: Path) -> None:
+    gate.touch()
+
+
+def _close(gate: Path) -> None:
+    gate.unlink(missing_ok=True)
+
+
+def _replace(kept: Path, place: Path, *, but: str) -> None:
+    """Make the inside of a folder what it was."""
+    for old in place.iterdir() if place.exists() else ():
+        if old.name != but:
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+    place.mkdir(exist_ok=True)
+    for new in kept.iterdir():
+        if new.name != but:
+            to = place / new.name
+            shutil.copytree(new, to, symlinks=True) if new.is_dir() else shutil.copy2(new, to, follow_symlinks=False)
+
+
+# Whole files, whole commands
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`paths` are damaged in one way beneath a project that is `standing`."""
+
+    standing: str
+    paths: tuple[tuple[str, Path], ...]
+    damage: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.standing}: {', '.join(name for name, _ in self.paths)} {self.damage}"
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether both the log and its copy are gone."""
+        ends = {name.rsplit("/", 1)[-1] for name, _ in self.paths}
+        return {"store.db", "events.jsonl"} <= ends
+
+
+def cases(scene: Scene, chosen: random.Random) -> list[Case]:
+    """Every file with every damage in both standings, and files that go together, in a seeded order.
+
+    The order gives each file a case before any file has a second one.
+    """
+    found: list[list[Case]] = []
+    for standing in ("stopped", "killed"):
+        for named in scene.files(standing):
+            own = [Case(standing, (named,), damage) for damage in DAMAGES]
+            if scene.older(named[1]).exists():
+                own.append(Case(standing, (named,), "replaced by an older one"))
+            chosen.shuffle(own)
+            found.append(own)
+    chosen.shuffle(found)
+    rounds = [own[turn] for turn in range(len(DAMAGES) + 1) for own in found if turn < len(own)]
+    return [*together(scene), *rounds]
+
+
+def together(scene: Scene) -> Iterator[Case]:
+    """The log and its witnesses gone at once: the fewer are left, the less can be done, and it never starts anew."""
+    files = dict(scene.files("stopped"))
+    log = "repo/.git/idumb/store.db"
+    anchor = "repo/.git/idumb/anchor.json"
+    copy = next(name for name in files if name.endswith("events.jsonl"))
+    for names in ((log, anchor), (log, copy), (log, anchor, copy)):
+        for damage in ("removed", "emptied"):
+            yield Case("stopped", tuple((name, files[name]) for name in names), damage)
+
+
+def try_case(scene: Scene, case: Case, chosen: random.Random, tally: Tally) -> None:
+    scene.reset(case.standing)
+    scene.run("status")  # so that the kept view is one that could be believed
+    whole = {path: path.read_bytes() for _, path in case.paths if path.exists()}
+    for _, path in case.paths:
+        if case.damage in DAMAGES and path.exists():
+            DAMAGES[case.damage](path, chosen)
+        elif path.exists():
+            shutil.copy2(scene.older(path), path)
+    with tally.case(case.name):
+        _read(scene, case)
+        _finish(scene, case, whole, tally)
+
+
+def _read(scene: Scene, case: Case) -> None:
+    """What reading commands say is right, or they say that they cannot, and what to do."""
+    truth = scene.truth[case.standing]
+    users = any(name.endswith("config.yaml") for name, _ in case.paths)
+    status = scene.run("status")
+    if status.code == 0 and not users:
+        assert status.data["phases"] == truth.phases, f"status says what is not so: {status.out}"
+    _require_way_out(status)
+    log = scene.run("log", "1", "--limit", "1000")
+    if log.code == 0 and not users:
+        assert log.data["events"] == truth.events, "log shows another history"
+    _require_way_out(log)
+
+
+def _require_way_out(answer: Answer) -> None:
+    if answer.code:
+        assert answer.code in REFUSED, answer
+        assert answer.error["hint"], f"no next step: {answer.out}"
+
+
+def _finish(scene: Scene, case: Case, whole: Mapping[Path, bytes], tally: Tally) -> None:
+    _open(scene.gates[2])
+    answer = scene.go_on()
+    if answer.code and "doctor --mend" in str(answer.error["hint"]):
+        tally.note("made anew by idumb doctor --mend")
+        scene.run("doctor", "--mend")
+        answer = scene.go_on()
+    if answer.code in REFUSED and case.hopeless:
+        tally.note("refused, because nothing was left to make it from")
+        refs = GitSandbox(scene.repo).refs("refs/idumb/")
+        assert refs, "refs are gone"
+        return
+    if answer.code in REFUSED:
+        # A file that the user owns stops with its place named, and goes on once it is mended.
+        assert any(name.endswith("config.yaml") for name, _ in case.paths), answer
+        tally.note("stopped at a file that the user mends")
+        for path, data in whole.items():
+            path.write_bytes(data)
+        answer = scene.go_on()
+    else:
+        tally.note("went on")
+    assert answer.code == 0, answer
+    _check_end(scene)
+
+
+def _check_end(scene: Scene) -> None:
+    for name in TASKS:
+        assert (scene.repo / f"{name}.txt").read_bytes() == b"made\n", f"{name} was run again"
+    assert (scene.repo / "mine.txt").read_bytes() == b"changed and never committed\n"
+    assert Project(GitSandbox(scene.repo), scene.repo).trailers("Idumb-Task") == list(TASKS)
+    log = SqliteEventLog(str(scene.common), "main", SystemClock())
+    try:
+        assert log.verify().broken_at is None
+        done = [event.task for event in log.events(kind="task.completed")]
+        assert sorted(str(name) for name in done) == list(TASKS), f"completed: {done}"
+    finally:
+        log.database.close()
+
+
+# Single bytes
+
+
+def flip_bytes(scene: Scene, count: int, chosen: random.Random, tally: Tally) -> None:
+    """Flip a bit, or cut, in the database or its copy: the events are what they were, or it is refused and mended."""
+    scene.reset("stopped")
+    common = str(scene.common)
+    events = _events(common)
+    database, copy = scene.common / "idumb" / "store.db", _copy(scene)
+    whole = {path: path.read_bytes() for path in (database, copy, database.with_name("anchor.json"))}
+    for number in range(count):
+        path = chosen.choice((database, database, database, copy))
+        damage = "cut" if chosen.random() < 0.1 else "flipped"
+        DAMAGES[damage](path, chosen)
+        with tally.case(f"{path.name} {damage}, number {number}"):
+            _noticed_or_right(common, events, tally, path.name)
+        for place, data in whole.items():
+            place.write_bytes(data)
+        for extra in (*database.parent.glob("store.db?*"), *copy.parent.glob("events.jsonl.*")):
+            extra.unlink()
+
+
+def _copy(scene: Scene) -> Path:
+    return scene.state / "events" / consent.repository_id(str(scene.common)) / "events.jsonl"
+
+
+def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: str) -> None:
+    problem = _problem(common, events)
+    if problem is None:
+        tally.note(f"{name}: the events are right")
+        return
+    assert problem.code.startswith("store."), problem
+    assert problem.hint, problem
+    tally.note(f"{name}: {problem.code}")
+    rebuild.rebuild(common, lambda: True)
+    assert _events(common) == events, "made anew, but otherwise"
+
+
+def _problem(common: str, events: Sequence[Event]) -> IdumbError | None:
+    try:
+        assert _events(common) == events, "a damaged log was believed"
+    except IdumbError as problem:
+        return problem
+    return None
+
+
+def _events(common: str) -> list[Event]:
+    """All events by number, and by run as `resume` reads them."""
+    log = SqliteEventLog(common, "main", SystemClock(), kept_refs=lambda: True)
+    try:
+        found = list(log.events())
+        runs = {event.run for event in found if event.run}
+        by_run = [event for run in sorted(runs) for event in log.events(run=run)]
+        assert sorted(by_run, key=lambda event: event.seq) == [e for e in found if e.run], "an index lies"
+        return found
+    finally:
+        log.database.close()
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    chosen = random.Random(seed)
+    with Warm(folder / "out") as warm:
+        scene = Scene(folder, warm)
+        every = cases(scene, chosen)
+        bytes_count = 1000 if size is None else int(size * _BYTES)
+        flip_bytes(scene, bytes_count, chosen, tally)
+        for case in every if size is None else every[: size - bytes_count]:
+            try_case(scene, case, chosen, tally)
+
+
+PROGRAMME = Programme("T11", "corruption of every file that is kept", 300, None, run)

@@ -1,0 +1,125 @@
+"""A file system in an image file that can lose its power: what was not forced to the device is then gone.
+
+The shutdown call of ext4 and XFS drops everything that is not in the journal or in place. It does not model sectors
+that are torn or written in another order, nor a disk that lies about what it has forced.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.crash.programme import CannotRun
+
+KINDS = ("ext4", "xfs")
+_SHUTDOWN = 0x8004587D
+_NO_LOG_FLUSH = 2
+# mkfs.xfs makes nothing smaller than this; both images are sparse.
+_SIZE = {"ext4": 64 << 20, "xfs": 300 << 20}
+_ROUNDS = 200
+
+
+def require() -> tuple[str, ...]:
+    """The kinds of file system that can be made here; CannotRun without any."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise CannotRun("mounting an image needs Linux and root")
+    if not os.path.exists("/dev/loop-control"):
+        raise CannotRun("no loop devices")
+    found = tuple(kind for kind in KINDS if shutil.which(f"mkfs.{kind}"))
+    if not found:
+        raise CannotRun("neither mkfs.ext4 nor mkfs.xfs (package xfsprogs) is here")
+    return found
+
+
+def cut(mounted: str) -> None:
+    """Pull the plug: nothing more reaches the device, and what was not forced to it is lost."""
+    descriptor = os.open(mounted, os.O_RDONLY)
+    try:
+        fcntl.ioctl(descriptor, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
+    finally:
+        os.close(descriptor)
+
+
+class Disk:
+    """One image at a time, mounted at the same place, so that paths in it stay the same."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.place = folder / kind
+        self.place.mkdir(parents=True)
+        self._images = folder
+        self._mounted = False
+
+    def make(self) -> None:
+        """A new, empty file system, mounted."""
+        image = self._image("present")
+        with image.open("wb") as stream:
+            stream.truncate(_SIZE[self.kind])
+        _run(f"mkfs.{self.kind}", "-q", str(image))
+        self.mount()
+
+    def mount(self) -> None:
+        try:
+            _run("mount", "-o", "loop", str(self._image("present")), str(self.place))
+        except subprocess.CalledProcessError as problem:
+            raise CannotRun(f"mounting an image fails: {problem.stderr.strip()}") from problem
+        self._mounted = True
+
+    def unmount(self) -> None:
+        """End whatever still stands in it, then take it away."""
+        if not self._mounted:
+            return
+        for _ in range(_ROUNDS):
+            for pid in self.inside():
+                kill(pid)
+            if subprocess.run(["umount", str(self.place)], capture_output=True, check=False).returncode == 0:
+                break
+        else:
+            _run("umount", str(self.place))
+        self._mounted = False
+
+    def save(self, name: str) -> None:
+        """Keep the present state under a name; it is unmounted then."""
+        self.unmount()
+        self._copy("present", name)
+
+    def load(self, name: str) -> None:
+        self.unmount()
+        self._copy(name, "present")
+        self.mount()
+
+    def inside(self) -> list[int]:
+        """Processes that stand in the file system."""
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                try:
+                    where = os.readlink(f"/proc/{name}/cwd")
+                except OSError:
+                    continue
+                if where == str(self.place) or where.startswith(f"{self.place}/"):
+                    found.append(int(name))
+        return found
+
+    def _image(self, name: str) -> Path:
+        return self._images / f"{self.kind}-{name}.img"
+
+    def _copy(self, source: str, target: str) -> None:
+        _run("cp", "--sparse=always", str(self._image(source)), str(self._image(target)))
+
+
+def kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _run(*argv: str) -> None:
+    subprocess.run(argv, capture_output=True, text=True, check=True)

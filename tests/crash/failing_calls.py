@@ -1,0 +1,192 @@
+"""T4: each kind of system call fails at its nth use, in each command; then the fault is gone and the work goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+from idumb.git import durable
+from tests.crash import scenes, shim
+from tests.crash.programme import Programme, Tally
+from tests.crash.scenes import Scene, Stage, Trial, require
+from tests.crash.shim import CLOSE, EXEC, FORK, FSYNC, LINK, MKDIR, OPEN, RENAME, SHORT, UNLINK, WRITE, Order, Shim
+from tests.support.project import Answer
+
+
+class Error(NamedTuple):
+    """What a call is answered; `for_good` means that all later calls of its kind are answered so too."""
+
+    number: int
+    for_good: bool = False
+
+    @property
+    def words(self) -> str:
+        name = "short" if self.number == SHORT else errno.errorcode[self.number]
+        return name + (" from then on" if self.for_good else "")
+
+
+_FULL = (Error(errno.ENOSPC), Error(errno.EDQUOT))
+_DEAD = (Error(errno.EIO), Error(errno.EIO, for_good=True))
+_DENIED = (Error(errno.EACCES), Error(errno.EROFS, for_good=True))
+ERRORS: dict[int, tuple[Error, ...]] = {
+    OPEN: (*_DEAD, Error(errno.EMFILE), Error(errno.EINTR), *_FULL, *_DENIED),
+    WRITE: (*_DEAD, Error(SHORT), *_FULL, Error(errno.EINTR), Error(errno.ENOSPC, for_good=True)),
+    FSYNC: (*_DEAD, *_FULL),
+    RENAME: (*_DEAD, *_FULL, *_DENIED),
+    LINK: (*_DEAD, *_FULL, *_DENIED),
+    UNLINK: (*_DEAD, *_DENIED),
+    MKDIR: (*_DEAD, *_FULL, *_DENIED),
+    CLOSE: (*_DEAD, *_FULL, Error(errno.EINTR)),
+    FORK: (Error(errno.EAGAIN), Error(errno.ENOMEM, for_good=True)),
+    EXEC: (Error(errno.EIO), Error(errno.EACCES), Error(errno.ENOMEM, for_good=True)),
+}
+INVISIBLE = ((WRITE, SHORT), (WRITE, errno.EINTR))
+
+
+class Point(NamedTuple):
+    """The nth call of a kind in a scene, and what it is answered."""
+
+    scene: str
+    kind: int
+    nth: int
+    error: Error
+
+    @property
+    def words(self) -> str:
+        return f"{self.scene}: {shim.NAMES[self.kind]} {self.nth} {self.error.words}"
+
+
+Counts = dict[str, tuple[int, ...]]
+
+
+def count(stage: Stage, faults: Shim, scene: Scene) -> tuple[int, ...]:
+    """How many calls of each kind the undisturbed command makes about paths of the case."""
+    project = stage.prepared(scene)
+    with faults.armed(project.folder.parent) as order:
+        assert stage.run(project, *scene.argv).code == 0
+    return tuple(order.counts)
+
+
+def all_points(counts: Counts) -> list[Point]:
+    """Every call of every scene, each with the next of its kind's errors in turn."""
+    return [
+        Point(scene, kind, nth, errors[(nth - 1) % len(errors)])
+        for scene, numbers in counts.items()
+        for kind, errors in ERRORS.items()
+        for nth in range(1, numbers[kind] + 1)
+    ]
+
+
+def sample(counts: Counts, size: int, seed: int) -> list[Point]:
+    """Points spread evenly over scenes and kinds, at random among numbers and errors."""
+    choice = random.Random(seed)
+    cells = [(scene, kind) for scene, numbers in counts.items() for kind in ERRORS if numbers[kind]]
+    choice.shuffle(cells)
+    points = []
+    for number in range(size):
+        scene, kind = cells[number % len(cells)]
+        points.append(Point(scene, kind, choice.randint(1, counts[scene][kind]), choice.choice(ERRORS[kind])))
+    return points
+
+
+def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *, hook: str = "") -> None:
+    """One case. `hook` plants a fault of idumb's own, to see it caught."""
+    trial = Trial.begin(scene, stage.prepared(scene))
+    case, error = trial.project.folder.parent, point.error
+    cache = _cache(trial)
+    with scenes.counted(tally, point.words):
+        with faults.armed(case, kind=point.kind, error=error.number, nth=point.nth, for_good=error.for_good) as order:
+            answer = stage.run(trial.project, *scene.argv, hook=hook)
+        where = os.fsdecode(order.where).replace(str(case.resolve()) + "/", "")
+        tally.note(f"{shim.NAMES[point.kind]} failed" if order.fired else "never reached")
+        saw = f"at {where}: {answer}"
+        trial.judge_answer(answer, saw)
+        judge_call(point, order, where, answer, saw, cached=_cache(trial) != cache)
+        trial.judge_fault(answer, saw)
+        # While nothing can be removed, git and libgit2 cannot remove their locks either.
+        locks = point.kind == UNLINK
+        if answer.code != 0:
+            trial.finish(stage, saw, may_leave_locks=locks)
+        trial.judge_end(saw, leftovers=not locks)
+    trial.close()
+
+
+def _cache(trial: Trial) -> tuple[int, int] | None:
+    """Which file the scanner's cache is; every save makes another."""
+    try:
+        found = (trial.project.folder / ".git" / "idumb" / "worktrees" / "main" / "scan.cache").stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str, *, cached: bool) -> None:
+    """What holds of some calls only: short writes are not seen, a failed fsync ends the run and is not repeated.
+
+    The scanner's cache may fail to be forced: then it was not saved, or it was the last thing that the command did.
+    """
+    if (point.kind, point.error.number) in INVISIBLE:
+        require(answer.code == 0, f"not invisible {saw}")
+    if point.kind == FSYNC and order.fired:
+        told = answer.code != 0 or answer.object["warnings"]
+        cache = not cached or order.counts[FSYNC] - point.nth <= _LAST
+        require(told or _soft(where) or cache, f"a failed fsync was passed over {saw}")
+        # A temporary file's number may be another's by then.
+        temporary = where.endswith((".lock", ".tmp")) or "/tmp_obj_" in where
+        again = order.repeated and "/idumb/store.db" not in where and not _soft(where) and not temporary
+        require(not again, f"a failed fsync was tried again {saw}")
+
+
+_LAST = 8  # fsyncs of one save of the scanner's cache, and a few
+_SOFT = ("/.git/idumb", "/worktrees/main/scan", "/worktrees/main")
+
+
+def _soft(where: str) -> bool:
+    """Forced to disk, but no claim depends on it: copies, caches, and folders whose fsync SQLite does not ask about."""
+    return where.startswith("home/") or where.endswith(_SOFT) or "anchor.json" in where
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    faults = Shim(folder / "shim")
+    with Stage(folder, preload=str(faults.library), environment=faults.environment) as stage:
+        known = scenes.all_of(stage)
+        counts = {name: count(stage, faults, scene) for name, scene in known.items()}
+        for point in all_points(counts) if size is None else sample(counts, size, seed):
+            play(stage, faults, known[point.scene], point, tally)
+
+
+PROGRAMME = Programme("T4", "each system call failing at its nth use", 50, None, run)
+
+
+# Faults of idumb's own, planted to see them caught: each is a hook, run in the process of a case.
+
+
+def pass_over_failed_fsyncs(_: object) -> None:
+    """An error handler that goes on, so that what is not on disk is called done."""
+    force = durable._force
+
+    def planted(path: str) -> None:
+        with contextlib.suppress(OSError):
+            force(path)
+
+    durable._force = planted
+
+
+def repeat_failed_fsyncs(_: object) -> None:
+    """The second fsync says that all is well, though the system has dropped what the first could not write."""
+    force = durable._force
+
+    def planted(path: str) -> None:
+        try:
+            force(path)
+        except OSError:
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+            raise
+
+    durable._force = planted

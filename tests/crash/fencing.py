@@ -1,0 +1,239 @@
+"""T7: an owner is stopped at a durable call, the work tree is taken over, and the owner goes on.
+
+What it does then must be refused everywhere: in the log, at refs, on the branch, in the work tree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from idumb.system import host
+from tests.crash import harness
+from tests.crash.killing import DURABLE, Points
+from tests.crash.programme import OTHER, Programme, Tally
+from tests.crash.warm import Started, Warm
+from tests.support.gitrepo import Entry, work_tree
+from tests.support.project import Answer, Project
+
+AFTER, DURING, HERE = "after", "during", "here"
+WAYS = (AFTER, DURING, HERE)
+# All before the last look at the right to write; after it are microseconds, in which nobody stops a process by chance.
+CALLS = (
+    *DURABLE,
+    ("idumb.store.connection", "Database.write"),
+    ("idumb.git.refs", "move"),
+    ("idumb.git.put_back", "_write"),
+    ("idumb.git.put_back", "_delete"),
+    ("idumb.git.clone", "Clone.close"),
+    ("idumb.system.reports", "FileReports.remove"),
+    ("idumb.agents.steps", "StepsAgent.run"),
+    ("idumb.gates.checks", "ShellChecks.command"),
+    ("idumb.gates.checks", "ShellChecks.end_processes"),
+    ("idumb.store.ownership", "FileOwnership.release"),
+)
+
+
+class Stops(Points):
+    """At its point the process is stopped, not killed."""
+
+    def here(self, name: str) -> None:
+        if self._count is not None:
+            with open(self._count, "a", encoding="utf-8") as file:
+                file.write(name + "\n")
+        self._passed += 1
+        if self._passed - 1 == self._at:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def stop(choice: dict[str, Any]) -> None:
+    """Hook of the owner: `at`, `count` as in `killing`; `plant` takes a fence away."""
+    _plant(choice.get("plant"))
+    points = Stops(choice)
+    for module, name in CALLS:
+        points.around(module, name)
+
+
+def _plant(fault: str | None) -> None:
+    from idumb.store import event_log, owner_lock
+
+    if fault in {"no look at the lock", "no fence at all"}:
+        setattr(owner_lock.OwnerLock, "holds", lambda _: True)  # noqa: B010
+    if fault == "no fence at all":
+        event_log._require_fence = lambda *_: None
+        event_log._require_newest = lambda *_: None
+
+
+def elsewhere(_: Any) -> None:
+    """Hook of whoever takes over: another machine, on a file system whose locks do not reach this one."""
+    host.name = lambda: "elsewhere"
+    host.boot_id = lambda: "another boot"
+
+
+class Scene:
+    """The project, its points, and how an undisturbed run ends."""
+
+    def __init__(self, warm: Warm, folder: Path) -> None:
+        self.warm = warm
+        self.place, self.consent = harness.template(folder / "template")
+        self._folder = folder
+        self._numbers = iter(range(1 << 30))
+        whole, count = self.copy(), folder / "points"
+        done = self.start(whole, {"count": str(count)}).wait()
+        assert done.code == 0, done
+        self.names = count.read_text(encoding="utf-8").splitlines()
+        self.undisturbed = harness.ending(whole)
+
+    def copy(self) -> Project:
+        return harness.copy(self.place, self._folder / f"copy-{next(self._numbers)}")
+
+    def start(self, project: Project, choice: dict[str, Any]) -> Started:
+        argv = ("execute-phase", "1", "--approve", self.consent, "--json")
+        return self.warm.start(project.start, *argv, hook="tests.crash.fencing:stop", given=choice)
+
+    def other(self, project: Project, *argv: str) -> Started:
+        return self.warm.start(project.start, *argv, "--json", hook="tests.crash.fencing:elsewhere")
+
+    def go_on(self, project: Project, begin: Callable[[Project, str], Started] | None = None) -> Answer:
+        """`resume` as a user would; or `execute-phase` again where the run had not begun."""
+        answer = self._go_on(project, "resume")
+        if answer.code == 4 and answer.error["code"] == "run.none":
+            answer = self._go_on(project, "execute-phase")
+        return answer
+
+    def _go_on(self, project: Project, command: str) -> Answer:
+        return self.other(project, command, "1", "--approve", self.consent).wait()
+
+
+def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
+    """One takeover; an AssertionError says what was not refused."""
+    project = scene.copy()
+    old = scene.start(project, {"at": point, "plant": plant or None})
+    if not stopped(old.pid):
+        assert old.wait().code == 0
+        return
+    try:
+        if way == HERE:
+            _killed(scene, project, old)
+        else:
+            _continued(scene, project, old, during=way == DURING, point=scene.names[point])
+    finally:
+        _continue(old)
+    tokens_only_grow(project)
+    for kind, words in harness.wrong(project, scene.undisturbed):
+        raise AssertionError(f"{kind}: {words}")
+    audit = scene.warm.run(project.start, "audit", "verify", "--json")
+    assert audit.code == 0, audit
+
+
+def _killed(scene: Scene, project: Project, old: Started) -> None:
+    """Taken over on its own machine, where it can be proven stopped and be killed."""
+    took = scene.warm.run(project.start, "cancel", "--force", "--json")
+    assert took.code == 0, took
+    if took.data["owner"] is None:  # stopped before it owned anything, or after
+        _continue(old)
+        assert old.wait().code in {0, 4}
+    else:
+        assert took.data["ended"] == "killed", took
+        assert old.wait().code == -signal.SIGKILL
+    answer = scene.go_on(project)
+    assert answer.code == 0, answer
+
+
+def _continued(scene: Scene, project: Project, old: Started, *, during: bool, point: str) -> None:
+    """Taken over from another machine; the owner goes on while the new one works, or after it."""
+    took = scene.other(project, "cancel", "--force").wait()
+    assert took.code == 0, took
+    owned = took.data["owner"] is not None
+    if during:
+        _continue(old)
+    answer = scene.go_on(project)
+    if during and not owned:  # it had not begun to own, so one of the two was refused
+        return
+    assert answer.code == 0, answer
+    before = everything(project)
+    _continue(old)
+    late = old.wait()
+    assert "Traceback" not in late.err, late.err
+    if owned and not (late.code == 0 and _had_ended(project)):
+        assert late.code == 4, (point, late)
+        assert late.error["code"] in {"lock.lost", "store.fence"}, late
+    after = everything(project)
+    changed = [name for name in before if before[name] != after[name]]
+    assert not owned or changed == [], f"{point}: an old token wrote {changed}: {_differences(before, after)}"
+
+
+def _had_ended(project: Project) -> bool:
+    """Whether the first owner had recorded its own end, so that it had nothing more to say."""
+    known = harness.events(project)
+    first = next(e.operation for e in known if e.kind == "operation.started")
+    return any(e.kind == "operation.finished" and e.operation == first for e in known)
+
+
+def _continue(old: Started) -> None:
+    host.signal_process(old.pid, host.process_started(old.pid), signal.SIGCONT)
+
+
+def stopped(pid: int) -> bool:
+    """Wait until the process is stopped; false when it ended without."""
+    started = host.process_started(pid)
+    while host.process_is(pid, started):
+        if host.process_is_stopped(pid):
+            return True
+        host.pause(0.005)
+    return False
+
+
+def everything(project: Project) -> dict[str, Any]:
+    """All that an old token could write: events, tokens, refs, index, HEAD, work tree with idumb's own files."""
+    repo = project.repo
+    database = sqlite3.connect(f"file:{repo.common_dir}/idumb/store.db?mode=ro", uri=True)
+    try:
+        head = database.execute("SELECT COUNT(*), MAX(hash), MAX(seq) FROM events").fetchone()
+        owners = database.execute("SELECT worktree, fence, command FROM owners").fetchall()
+    finally:
+        database.close()
+    files: dict[str, Entry] = work_tree(repo.root)
+    return {
+        "events": head,
+        "owners": owners,
+        "refs": {name: oid for name, oid in repo.refs().items() if not name.endswith("/scan")},
+        "index": hashlib.sha256((repo.git_dir / "index").read_bytes()).hexdigest(),
+        "head": repo.head(),
+        "files": files,
+    }
+
+
+def _differences(before: dict[str, Any], after: dict[str, Any]) -> str:
+    found = []
+    for name in ("refs", "files"):
+        one, other = before[name], after[name]
+        found += [f"{name} {key}" for key in one.keys() | other.keys() if one.get(key) != other.get(key)]
+    return ", ".join(found)[:500]
+
+
+def tokens_only_grow(project: Project) -> None:
+    """I4: in the order of the log no token comes back after a later one."""
+    tokens = [event.fence for event in harness.events(project)]
+    assert tokens == sorted(tokens), f"an old token wrote: {tokens}"
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    chance = random.Random(seed)
+    with Warm(folder / "out") as warm:
+        scene = Scene(warm, folder)
+        tally.note("points", len(scene.names))
+        every = [(point, way) for way in WAYS for point in range(len(scene.names))]
+        for point, way in every if size is None else chance.sample(every, size):
+            with tally.case(f"stopped {scene.names[point]} (point {point}), taken over {way}", OTHER):
+                case(scene, point, way)
+            tally.note(f"taken over {way}")
+
+
+PROGRAMME = Programme("T7", "an owner stopped, taken over, and continued", 10, None, run)

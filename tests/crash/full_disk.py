@@ -1,0 +1,270 @@
+"""T5: a file system without room, by bytes and by files, from too little to enough; read-only; not permitted.
+
+The project and the user's home lie on a tmpfs that is made as large as it is full, and then a little larger.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from idumb.system import atomic
+from tests.crash import harness, scenes
+from tests.crash.programme import CannotRun, Programme, Tally
+from tests.crash.scenes import Scene, Stage, Trial, require
+from tests.support.gitrepo import work_tree
+from tests.support.project import Answer, Project
+
+_PAGE = 4096
+_ROOMY = ("1g", "1000000")
+_NOBODY = 65534
+WRITING = ("execute-phase", "execute-phase without commits", "resume", "rollback", "undo", "verify-work", "init")
+
+
+class Size(NamedTuple):
+    """What a file system has left when the command begins, in pages of 4 KiB or in files."""
+
+    scene: str
+    what: str  # pages | files
+    left: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.scene}: {self.left} {self.what} left"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A mounted tmpfs."""
+
+    place: Path
+
+    def used(self) -> tuple[int, int]:
+        """(pages, files)."""
+        found = os.statvfs(self.place)
+        return (found.f_blocks - found.f_bfree) * found.f_frsize // _PAGE, found.f_files - found.f_ffree
+
+    def leave(self, *, pages: int | None = None, files: int | None = None) -> None:
+        """Make it so small that just this is left; None is plenty."""
+        used = self.used()
+        size = _ROOMY[0] if pages is None else str(max(1, used[0] + pages) * _PAGE)
+        nodes = _ROOMY[1] if files is None else str(used[1] + files)
+        self.remount(f"size={size},nr_inodes={nodes}")
+
+    def remount(self, options: str) -> None:
+        _run("mount", "-o", f"remount,{options}", str(self.place))
+
+
+@contextmanager
+def mounted(place: Path) -> Iterator[Disk]:
+    """CannotRun where this user may not mount."""
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("mount") is None:
+        raise CannotRun("a tmpfs of a chosen size needs Linux and root")
+    place.mkdir(parents=True)
+    try:
+        _run("mount", "-t", "tmpfs", "-o", f"size={_ROOMY[0]},nr_inodes={_ROOMY[1]}", "tmpfs", str(place))
+    except subprocess.CalledProcessError as problem:
+        raise CannotRun(f"no tmpfs can be mounted here: {problem.stderr.strip()}") from problem
+    try:
+        yield Disk(place)
+    finally:
+        _run("umount", "--lazy", str(place))
+
+
+def _run(*argv: str) -> None:
+    subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
+
+
+# What a command needs is found out first: its peak lies above what is left of it at its end.
+_PEAK = 1.5
+
+
+def need(stage: Stage, disk: Disk, scene: Scene) -> dict[str, int]:
+    """Pages and files with which the command surely comes to its end."""
+    project = stage.prepared(scene, disk.place)
+    before = disk.used()
+    require(stage.run(project, *scene.argv).code == 0, f"{scene.name} fails with room enough")
+    after = disk.used()
+    shutil.rmtree(project.folder.parent)
+    return {
+        what: int((then - now) * _PEAK) + 8 for what, now, then in zip(("pages", "files"), before, after, strict=True)
+    }
+
+
+def all_sizes(needs: dict[str, dict[str, int]]) -> list[Size]:
+    return [Size(scene, what, left) for scene, each in needs.items() for what in each for left in range(each[what] + 1)]
+
+
+def sample(needs: dict[str, dict[str, int]], size: int, seed: int) -> list[Size]:
+    """Sizes from nothing to enough, every scene as often in pages as in files."""
+    choice = random.Random(seed)
+    cells = [(scene, what) for scene, each in needs.items() for what in each]
+    choice.shuffle(cells)
+    found = []
+    for number in range(size):
+        scene, what = cells[number % len(cells)]
+        found.append(Size(scene, what, int(choice.random() * needs[scene][what] * 0.7)))
+    return found
+
+
+def play(stage: Stage, disk: Disk, scene: Scene, size: Size, tally: Tally, *, hook: str = "") -> Answer:
+    """One case: the command on the full disk, a look at it there, and the command again with room."""
+    trial = Trial.begin(scene, stage.prepared(scene, disk.place))
+    answer = Answer(0, "", "")
+    with scenes.counted(tally, size.words):
+        disk.leave(**{size.what: size.left})
+        try:
+            answer = stage.run(trial.project, *scene.argv, hook=hook)
+            look = stage.run(trial.project, "status")
+        finally:
+            disk.leave()
+        saw = f"{answer}"
+        tally.note("enough room" if answer.code == 0 else "too little room")
+        trial.judge_answer(answer, saw)
+        judge_message(disk, answer, saw)
+        scenes.sound(look, saw)
+        require(look.code == 0 or scene.argv[0] == "init", f"nothing can be read: {look} {saw}")
+        trial.judge_fault(answer, saw)
+        if answer.code != 0:
+            trial.finish(stage, saw)
+        trial.judge_end(saw)
+    trial.close()
+    return answer
+
+
+def judge_message(disk: Disk, answer: Answer, saw: str) -> None:
+    """It says that there is no room, and where."""
+    if answer.code == 0 or answer.error["code"] == "run.failed":
+        return
+    message = answer.error["message"]
+    said = any(words in message.lower() for words in ("no space", "disk is full", "room for"))
+    require(said, f"it does not say what is missing {saw}")
+    if not answer.error["code"].startswith("git."):
+        require(str(disk.place) in message, f"it does not say which file system is full {saw}")
+
+
+# --- read-only, not permitted
+
+
+# What idumb and its libraries import inside functions.
+_LAZY = (
+    "base64", "bisect", "copy", "csv", "ctypes", "difflib", "fcntl", "filecmp", "fnmatch", "getpass", "glob", "hmac",
+    "html", "html.entities", "html.parser", "importlib.metadata", "importlib.resources", "inspect", "locale", "pprint",
+    "pwd", "queue", "random", "resource", "secrets", "shlex", "socket", "statistics", "string", "tarfile", "termios",
+    "textwrap", "tomllib", "unicodedata", "urllib.parse", "uuid", "xml.etree.ElementTree", "zipfile", "zlib",
+)  # fmt: skip
+
+
+def become_nobody(_: object) -> None:
+    """Runs in the process of a case before the command does; the interpreter's own files may be root's alone."""
+    for name in _LAZY:
+        importlib.import_module(name)
+    os.setgroups([])
+    os.setgid(_NOBODY)
+    os.setuid(_NOBODY)
+
+
+def _read_only(disk: Disk, project: Project) -> None:
+    disk.remount("ro")
+
+
+def _foreign(_: Disk, project: Project) -> None:
+    """Everything stays root's; the user is somebody else, with a home of their own."""
+    os.chown(project.folder.parent / "home", _NOBODY, _NOBODY)
+
+
+def _foreign_git(_: Disk, project: Project) -> None:
+    _give(project.folder.parent)
+    _give(project.folder / ".git", to=0)
+
+
+def _no_new_names(_: Disk, project: Project) -> None:
+    _give(project.folder.parent)
+    for folder in (project.folder, project.folder / ".git", project.folder / ".git" / "idumb"):
+        if folder.is_dir():
+            folder.chmod(0o555)
+
+
+def _give(folder: Path, to: int = _NOBODY) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, to, to, follow_symlinks=False)
+
+
+class State(NamedTuple):
+    """Something that keeps idumb from writing, and whether it is met as another user."""
+
+    name: str
+    make: Callable[[Disk, Project], None]
+    as_nobody: bool
+
+
+STATES = (
+    State("a read-only file system", _read_only, as_nobody=False),
+    State("a repository of another user", _foreign, as_nobody=True),
+    State("a .git of root", _foreign_git, as_nobody=True),
+    State("folders without permission to write", _no_new_names, as_nobody=True),
+)
+
+
+def refuse(stage: Stage, disk: Disk, scene: Scene, state: State, tally: Tally) -> None:
+    """The command says in one line that it may not write, and nothing has changed."""
+    project = stage.prepared(scene, disk.place)
+    with scenes.counted(tally, f"{scene.name}: {state.name}"):
+        log = _log(project)  # later git finds root's own repository in the hands of another
+        state.make(disk, project)
+        before = work_tree(project.folder)
+        hook = "tests.crash.full_disk:become_nobody" if state.as_nobody else ""
+        try:
+            answer = stage.run(project, *scene.argv, hook=hook)
+        finally:
+            disk.remount("rw")
+            _give(project.folder.parent, to=0)
+        saw = f"{answer}"
+        Trial.begin(scene, project).judge_answer(answer, saw)
+        require(answer.code != 0 or scene.name not in WRITING, f"it says that it wrote {saw}")
+        after = work_tree(project.folder)
+        changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+        require(not changed, f"changed: {changed} {saw}")
+        done = [kind for kind in _log(project)[len(log) :] if kind.endswith((".completed", ".recorded"))]
+        require(not done, f"done according to the log: {done} {saw}")
+        tally.note(f"refused: {state.name}")
+    shutil.rmtree(project.folder.parent)
+
+
+def _log(project: Project) -> list[str]:
+    if not (project.folder / ".git" / "idumb" / "store.db").exists():
+        return []
+    return [event.kind for event in harness.events(project)]
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    with mounted(folder / "disk") as disk, Stage(folder) as stage:
+        folder.chmod(0o755)
+        known = scenes.all_of(stage)
+        needs = {name: need(stage, disk, known[name]) for name in WRITING}
+        for chosen in all_sizes(needs) if size is None else sample(needs, size, seed):
+            play(stage, disk, known[chosen.scene], chosen, tally)
+        for state in STATES:
+            for scene in known.values():
+                # What `init` writes is in the work tree alone.
+                if scene.name == "init" and state.make is _foreign_git:
+                    continue
+                if size is None or scene.name in ("execute-phase", "rollback", "status", "init"):
+                    refuse(stage, disk, scene, state, tally)
+
+
+PROGRAMME = Programme("T5", "a disk without room, or that may not be written", 16, None, run)
+
+
+def leave_temporary_files(_: object) -> None:
+    """A fault of idumb's own, planted to see it caught."""
+    atomic._discard = lambda *_: None

@@ -1,0 +1,194 @@
+"""T1: kill -9 before and after everything that is made durable, then the user goes on; five shapes of plans."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.crash import disk, harness
+from tests.crash.harness import KILLED, Ending
+from tests.crash.programme import LOST_BYTES, OTHER, Programme, Tally
+from tests.crash.shapes import EXECUTE, RESUME, SHAPES, Shape, Step
+from tests.crash.warm import Warm
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project
+
+ARM = "tests.crash.killing:arm"
+TWICE = 3  # every so many cases are resumed once more, to see that nothing is left to do
+# The reports of a run with failures are made anew by each resume, with its time in them.
+UNCHANGED = ("operation.", "run.", "reports.committed")
+
+
+@dataclass(slots=True)
+class Scene:
+    """A shape, the project as it is before each step, the names of each step's points, and the end of it all."""
+
+    shape: Shape
+    folder: Path
+    warm: Warm
+    consent: str = ""
+    before: list[Path] = field(default_factory=list)
+    points: list[tuple[str, ...]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    ending: Ending | None = None
+    numbers: Iterator[int] = field(default_factory=lambda: iter(range(1 << 30)))
+
+    def prepare(self, *, fine: bool = False) -> None:
+        place = self.folder / "0"
+        project = self.shape.build(place)
+        self.consent = project.approval()
+        for number, step in enumerate(self.shape.steps):
+            self.before.append(project.folder)
+            project = self.copy(number)
+            count = self.folder / f"points-{number}"
+            begun = time.monotonic()
+            answer = self.say(project, step, {"count": str(count), "fine": fine})
+            self.seconds.append(time.monotonic() - begun)
+            assert answer is None or answer.code == step.code, (self.shape.name, step, answer)
+            self.points.append(tuple(count.read_text(encoding="utf-8").splitlines()) if count.exists() else ())
+        self.ending = harness.ending(project)
+
+    def copy(self, step: int) -> Project:
+        place = self.folder / f"copy-{next(self.numbers)}"
+        shutil.copytree(self.before[step], place, symlinks=True)
+        return Project(GitSandbox(place), place)
+
+    def say(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
+        """What the command answers; None for an act of the user's and for a question that is open no more.
+
+        `given` arms it (see `killing`); its key `seconds` ends it from outside after that time.
+        """
+        if step.act is not None:
+            step.act(project)
+            return None
+        argv = [self._word(project, word) for word in step.argv]
+        if None in argv:
+            return None
+        words = [word for word in argv if word is not None]
+        hook = ARM if given is not None else ""
+        running = self.warm.start(project.folder, *words, "--json", hook=hook, given=given)
+        if given is not None and "seconds" in given:
+            threading.Event().wait(given["seconds"])
+            disk.kill(running.pid)
+        return running.wait()
+
+    def _word(self, project: Project, word: str) -> str | None:
+        if not word.startswith("@"):
+            return word.replace("{consent}", self.consent)
+        asked = self.warm.run(project.folder, "decisions", "--json").data["decisions"]
+        return next((str(row["id"]) for row in asked if row["task"] == word[1:]), None)
+
+    def go_on(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
+        """What a user says when a step was killed: resume, or the same again."""
+        if step.argv not in (EXECUTE, RESUME):
+            return self.say(project, step, given)
+        answer = self.say(project, Step(RESUME), given)
+        if answer is not None and answer.code == 4 and answer.error["code"] == "run.none":
+            return self.say(project, Step(EXECUTE), given)
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One step is killed, and what is said after that, as often as there are kills.
+
+    A kill is the number of a point, or the seconds after which it comes from outside.
+    """
+
+    step: int
+    kills: tuple[int | float, ...]
+
+
+def survive(
+    scene: Scene, case: Case, *, plant: str = "", fine: bool = False, twice: bool = True
+) -> Iterator[tuple[str, str]]:
+    """Kill one step, go on to the end, and say everything that is wrong then; `twice` resumes once more."""
+    project = scene.copy(case.step)
+    step = scene.shape.steps[case.step]
+    kept: list[dict[str, Any]] = []
+    for number, kill in enumerate(case.kills):
+        given = {"at": kill, "fine": fine} if isinstance(kill, int) else {"seconds": kill}
+        killed = scene.go_on(project, step, given) if number else scene.say(project, step, given)
+        if killed is not None and killed.code not in {KILLED, step.code}:
+            yield OTHER, f"killed, it answers {killed}"
+        yield from harness.lost(project, kept)
+        kept = harness.acknowledged(project)
+    yield from _answered(scene.go_on(project, step, {"plant": plant} if plant else None), step)
+    for later in scene.shape.steps[case.step + 1 :]:
+        yield from _answered(scene.say(project, later), later)
+    assert scene.ending is not None
+    yield from harness.wrong(project, scene.ending, kept)
+    if twice:
+        yield from _moves_on(scene, project)
+    shutil.rmtree(project.folder)
+
+
+def _answered(answer: Answer | None, step: Step) -> Iterator[tuple[str, str]]:
+    if answer is not None and answer.code != step.code:
+        yield OTHER, f"{' '.join(step.argv)} afterwards: {answer}"
+
+
+def _moves_on(scene: Scene, project: Project) -> Iterator[tuple[str, str]]:
+    """I7: recovery is at its end after one pass; saying `resume` once more changes nothing."""
+    before, known = project.repo.ledger(), len(harness.events(project))
+    scene.say(project, Step(RESUME))
+    after, new = project.repo.ledger(), [e.kind for e in harness.events(project)[known:]]
+    if more := [kind for kind in new if not kind.startswith(UNCHANGED)]:
+        yield OTHER, f"a second resume does more: {more}"
+    if changed := [p for p in before.changed_paths(after) if p.split("/")[0] not in (".idumb", ".planning")]:
+        yield LOST_BYTES, f"a second resume changes {changed}"
+
+
+def sample(scene: Scene, chance: random.Random, count: int | None) -> list[Case]:
+    """All points, or so many of them: as many different kinds of points as there are, then others by chance."""
+    every = [Case(step, (at,)) for step, names in enumerate(scene.points) for at in range(len(names))]
+    if count is None or count >= len(every):
+        return every
+    kinds: dict[str, list[Case]] = {}
+    for case in every:
+        kinds.setdefault(_kind(_name(scene, case)), []).append(case)
+    groups = list(kinds.values())
+    chance.shuffle(groups)
+    chosen = [chance.choice(group) for group in groups][:count]
+    rest = [case for case in every if case not in chosen]
+    return chosen + chance.sample(rest, count - len(chosen))
+
+
+def _name(scene: Scene, case: Case) -> str:
+    return scene.points[case.step][int(case.kills[0])]
+
+
+def _kind(name: str) -> str:
+    """The name of a point without what differs from task to task."""
+    return name if "append" in name else " ".join(name.split()[:2])
+
+
+def scenes(folder: Path, warm: Warm, shapes: Sequence[Shape] = SHAPES, *, fine: bool = False) -> Iterator[Scene]:
+    for number, shape in enumerate(shapes):
+        scene = Scene(shape, folder / f"shape-{number}", warm)
+        scene.prepare(fine=fine)
+        yield scene
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    chance = random.Random(seed)
+    with Warm(folder / "out") as warm:
+        for scene in scenes(folder, warm):
+            count = None if size is None else -(-size // len(SHAPES))
+            for case in sample(scene, chance, count):
+                name = f"{scene.shape.name}: killed {_name(scene, case)} (point {case.step}.{case.kills[0]})"
+                tally.note(scene.shape.name)
+                with tally.case(name):
+                    for kind, words in survive(scene, case, twice=tally.cases % TWICE == 0):
+                        tally.fail(kind, name, words)
+            tally.note("points", sum(len(names) for names in scene.points))
+            shutil.rmtree(scene.folder)
+
+
+PROGRAMME = Programme("T1", "kill before and after everything durable", 65, None, run)

@@ -1,0 +1,248 @@
+"""T14: whatever was started, nothing of it runs when the work has ended, in whichever way that came about.
+
+Every case is one of the ways in `escapes.py` under one host (an agent, a step, a check), one behaviour of the host's
+own process and one end: it exits, its time is over, idumb is told to stop, idumb is killed and asked to go on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from idumb.system import host as machine
+from idumb.system import process_tree, processes
+from tests.crash import escapes
+from tests.crash.programme import LEFT_PROCESS, CannotRun, Programme, Tally
+from tests.crash.warm import Started, Warm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import making, shell, task
+
+EXIT, TIMEOUT, TERM, INT, KILL = "exit", "timeout", "TERM", "INT", "KILL"
+SIGNALS = {TERM: signal.SIGTERM, INT: signal.SIGINT, KILL: signal.SIGKILL}
+CODES = {EXIT: 0, TIMEOUT: 1, TERM: 143, INT: 130, KILL: -9}
+PHASES = {"agent": "1", "step": "2", "check": "3"}
+
+# After a kill -9 nothing connects these with a check any more: neither environment nor session nor parent.
+NOT_FOUND_AFTER_KILL = {
+    "no environment",
+    "no environment, double fork",
+    "no environment, no session",
+    "elsewhere, deaf, no environment",
+}
+
+CONFIG = """\
+bindings:
+  escaping:
+    adapter: command
+    argv: [{python}, "{script}", "{{prompt_file}}"]
+    prompt: file
+run: {{check_timeout: {time}}}
+"""
+_AT_ONCE = 6
+_READY = 60
+_SECONDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    host: str
+    main: str
+    end: str
+
+    def __str__(self) -> str:
+        return f"{self.host}, {self.main}, {self.end}"
+
+
+def sample() -> tuple[Case, ...]:
+    """Every host with every end that means something else to it, every behaviour once."""
+    agent = [Case("agent", *how) for how in (("wait", TERM), ("deaf", TIMEOUT), ("stopped", INT), ("deaf", KILL))]
+    others = [Case(host, "wait", end) for host in ("step", "check") for end in (TIMEOUT, TERM, KILL)]
+    return (Case("agent", "exit", EXIT), *agent, *others)
+
+
+def every_case() -> Iterator[Case]:
+    for host in PHASES:
+        yield Case(host, "exit", EXIT)
+        for end in (TIMEOUT, TERM, INT, KILL):
+            for main in ("wait", "deaf", "stopped") if host == "agent" else ("wait",):
+                yield Case(host, main, end)
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    """`size` counts rounds of all cases; 1 is a sample of them."""
+    rounds = size or 1
+    for number in range(rounds):
+        one_round(folder / str(number), tally, list(every_case() if rounds > 1 else sample()))
+
+
+def one_round(folder: Path, tally: Tally, cases: list[Case], plant: str = "") -> None:
+    if sys.platform != "linux":
+        raise CannotRun("only Linux tells of all processes")
+    times = {_SECONDS if case.end == TIMEOUT else _READY for case in cases}
+    templates = {time: make_template(folder / f"template-{time}", time) for time in times}
+    with Warm(folder / "out") as warm:
+        for first in range(0, len(cases), _AT_ONCE):
+            begun = []
+            for number, case in enumerate(cases[first : first + _AT_ONCE], first):
+                template = templates[_SECONDS if case.end == TIMEOUT else _READY]
+                begun.append(_begin(warm, template, folder / f"case-{number}", case, plant))
+            for one in begun:
+                _strike(one)
+            for one in begun:
+                _judge(warm, one, tally)
+                os.close(one.door)
+                shutil.rmtree(one.place, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """`consents` by host."""
+
+    place: Path
+    consents: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    case: Case
+    place: Path
+    consent: str
+    door: int
+    executor: Started
+
+
+def make_template(place: Path, seconds: int) -> Template:
+    """A project with one phase for each host; the work that has not ended after `seconds` is stopped."""
+    project = projects.create(GitSandbox.create(place), files={"README.md": "# A project\n"})
+    script = Path(escapes.__file__)
+    line = f"{sys.executable} {script}"
+    project.configure(CONFIG.format(python=sys.executable, script=script, time=seconds))
+    fields = f"- **Timeout:** {seconds}s\n"
+    hosted = {
+        "agent": making("T1-01", "a.txt", fields=f"- **Builder:** escaping\n{fields}", steps=()),
+        "step": making("T2-01", "a.txt", fields=fields, steps=[shell(line)]),
+        "check": task("T3-01", files="create `b.txt`", check=line, steps=[shell("echo made > b.txt")]),
+    }
+    for host, text in hosted.items():
+        project.plan([text], phase=PHASES[host])
+    return Template(place, {host: project.approval(phase) for host, phase in PHASES.items()})
+
+
+def _begin(warm: Warm, template: Template, place: Path, case: Case, plant: str) -> Begun:
+    place.mkdir()
+    shutil.copytree(template.place, place / "repo", symlinks=True)
+    os.mkfifo(place / "door")
+    door = os.open(place / "door", os.O_RDWR | os.O_NONBLOCK)
+    (place / "tmp").mkdir()
+    (place / "main").write_text(case.main, encoding="utf-8")
+    consent = template.consents[case.host]
+    argv = ["execute-phase", PHASES[case.host], "--approve", consent, "--max-attempts", "1", "--json"]
+    hook = "tests.crash.leftover_processes:planted" if plant else ""
+    environment = {"TMPDIR": str(place / "tmp")}
+    started = warm.start(place / "repo", *argv, environment=environment, hook=hook, given=plant)
+    return Begun(case, place, consent, door, started)
+
+
+def planted(fault: str) -> None:
+    """In the process under test: end the group of what was started and look for nothing else."""
+    assert fault == "only the group", fault
+    process_tree.adopt_orphans = lambda: False
+    process_tree.descendants = lambda roots: [*roots]
+    process_tree.carrying = lambda *_: []
+    processes._preparation = lambda *_: None
+    processes._tree = lambda root, *, guarded: [root]
+
+
+def _strike(begun: Begun) -> None:
+    if begun.case.end in SIGNALS and _wait_for_door(begun.door, begun.executor.pid):
+        os.kill(begun.executor.pid, SIGNALS[begun.case.end])
+
+
+def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
+    case, place = begun.case, begun.place
+    answer = begun.executor.wait()
+    words = f"{case}: {answer}"
+    if case.end == KILL:
+        argv = ["resume", PHASES[case.host], "--approve", begun.consent, "--json"]
+        again = warm.run(place / "repo", *argv, environment={"TMPDIR": str(place / "tmp")})
+        words += f" {again}"
+        with tally.case(f"{case}: the next command"):
+            assert again.code == 0, words
+    with tally.case(f"{case}: how it ends"):
+        assert answer.code == CODES[case.end], words
+    with tally.case(f"{case}: temporary files"):
+        assert os.listdir(place / "tmp") == [], words
+        assert [str(path) for path in (place / "repo/.git/idumb").rglob("idumb-*")] == [], words
+    pids = _noted(place)
+    for name in escapes.NAMES:
+        with tally.case(f"{case}: {name}", LEFT_PROCESS):
+            expected = case.host == "check" and case.end == KILL and name in NOT_FOUND_AFTER_KILL
+            assert name in pids or case.end == TIMEOUT, f"{name} was not started"
+            living = [pid for pid in pids.get(name, ()) if process_tree.is_alive(pid)]
+            living += _moving(place, pids) if name == escapes.MOVING else []
+            assert expected or not living, f"{name} lives: {[process_tree.status(pid) for pid in living]}"
+    with tally.case(f"{case}: others", LEFT_PROCESS):
+        known = {pid for name in NOT_FOUND_AFTER_KILL for pid in pids.get(name, ())}
+        known = known if (case.host, case.end) == ("check", KILL) else set()
+        assert [line for pid, line in _strangers(place, pids) if pid not in known] == []
+    process_tree.send([pid for found in pids.values() for pid in found], signal.SIGKILL)
+    process_tree.send([pid for pid, _ in _strangers(place, pids)], signal.SIGKILL)
+
+
+def _wait_for_door(door: int, pid: int) -> bool:
+    """Whether everything has started; False when the executor ends before that."""
+    process = os.pidfd_open(pid)
+    try:
+        return door in select.select([door, process], [], [], float(_READY))[0]
+    finally:
+        os.close(process)
+
+
+def _noted(place: Path) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    if (place / "pids").exists():
+        for line in (place / "pids").read_text(encoding="utf-8").splitlines():
+            name, pid, began = line.rsplit(" ", 2)
+            # The number of a process that has ended may be another's by now.
+            if machine.process_started(int(pid)) in {int(began), None}:
+                found.setdefault(name, []).append(int(pid))
+            else:
+                found.setdefault(name, [])
+    return found
+
+
+def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
+    """Who moves from process to process is alive at no moment for long, so its group is stopped before it is read."""
+    group = re.search(rf"^{escapes.MOVING} (\d+) ", (place / "pids").read_text(encoding="utf-8"), re.MULTILINE)
+    if group is None:
+        return []
+    process_tree.send_group(int(group[1]), signal.SIGSTOP)
+    known = {entry: process_tree.status(int(entry)) for entry in filter(str.isdecimal, os.listdir("/proc"))}
+    found = {int(pid): fields for pid, fields in known.items() if fields and fields[2] == group[1].encode()}
+    process_tree.send_group(int(group[1]), signal.SIGKILL)
+    return [pid for pid, fields in found.items() if fields[0] not in {b"Z", b"X"}]
+
+
+def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]:
+    """Other processes that stand in the case's folder or name it."""
+    found = []
+    for entry in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{entry}/cmdline").read_bytes()
+            cwd = os.readlink(f"/proc/{entry}/cwd")
+        except OSError:
+            continue
+        if (str(place).encode() in line or cwd.startswith(str(place))) and int(entry) != os.getpid():
+            found.append((int(entry), f"{entry} {line!r} in {cwd}"))
+    return found
+
+
+PROGRAMME = Programme("T14", "ways to leave a process behind", 1, 20, run)

@@ -1,0 +1,239 @@
+"""T3: the power goes while a command runs, on ext4 and XFS in image files; then `resume` brings it to its end.
+
+The plug is pulled either by the command itself, before or after one of its durable calls, or from outside at a moment
+that nobody chose. What the event log had acknowledged until then is written down on another file system.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.crash import disk, harness
+from tests.crash.disk import Disk
+from tests.crash.harness import Ending
+from tests.crash.programme import LOST_BYTES, LOST_CHECKPOINT, OTHER, Programme, Tally
+from tests.crash.warm import Started, Warm
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project
+
+ARM = "tests.crash.killing:arm"
+EXECUTE, RESUME, ROLLBACK, UNDO = "execute-phase", "resume", "rollback", "undo"
+COMMANDS = (EXECUTE, RESUME, ROLLBACK, UNDO)
+ROLL_TO = "T1-02"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An undisturbed command: the names of its points, how long it takes, and how things stand at the end."""
+
+    points: tuple[str, ...]
+    seconds: float
+    ending: Ending
+
+
+class Scene:
+    """The project on one disk, with an image of it before each of the commands whose power is cut."""
+
+    def __init__(self, kind: str, folder: Path, warm: Warm) -> None:
+        self.disk = Disk(kind, folder)
+        self.host = folder / f"host-{kind}"
+        self.host.mkdir()
+        self.state = self.host / "state"
+        self.warm = warm
+        self.consent = ""
+        self.known: dict[str, Known] = {}
+
+    @property
+    def project(self) -> Project:
+        place = self.disk.place / "repo"
+        return Project(GitSandbox(place), place)
+
+    def prepare(self, commands: Sequence[str] = COMMANDS) -> None:
+        """Make the project, and an image of it as it is before each of the commands."""
+        self.disk.make()
+        self.state.mkdir()
+        _, self.consent = harness.template(self.disk.place / "repo")
+        self.save(EXECUTE)
+        self._undisturbed(EXECUTE, keep=ROLLBACK)
+        if ROLLBACK in commands:
+            self._undisturbed(ROLLBACK, keep=UNDO)
+            self._undisturbed(UNDO)
+        if RESUME in commands:
+            self._killed()
+            self._undisturbed(RESUME)
+
+    def _killed(self) -> None:
+        """A run that was killed between its second task's attempts."""
+        self.load(EXECUTE)
+        name = "after SqliteEventLog.append step.finished"
+        at = [n for n, known in enumerate(self.known[EXECUTE].points) if known.startswith(name)][2]
+        assert self.command(EXECUTE, {"at": at, "fine": True}).code == harness.KILLED
+        self.save(RESUME)
+
+    def _undisturbed(self, command: str, *, keep: str | None = None) -> None:
+        self.load(command)
+        count = self.host / f"points-{command}"
+        begun = time.monotonic()
+        answer = self.command(command, {"count": str(count), "fine": True})
+        seconds = time.monotonic() - begun
+        assert answer.code == 0, (command, answer)
+        points = tuple(count.read_text(encoding="utf-8").splitlines())
+        self.known[command] = Known(points, seconds, harness.ending(self.project))
+        if keep is not None:
+            self.save(keep)
+
+    def save(self, name: str) -> None:
+        """Keep disk and state directory as they are now, under a name."""
+        self.disk.save(name)
+        shutil.copytree(self.state, self.host / f"state-{name}")
+
+    def load(self, name: str, *, state_on_disk: bool = False) -> None:
+        self.disk.load(name)
+        self.state = self.disk.place / "state" if state_on_disk else self.host / "state"
+        shutil.rmtree(self.state, ignore_errors=True)
+        shutil.copytree(self.host / f"state-{name}", self.state)
+        subprocess.run(["sync", "--file-system", str(self.disk.place)], check=True)
+
+    def argv(self, command: str) -> tuple[str, ...]:
+        if command in (EXECUTE, RESUME):
+            return (command, "1", "--approve", self.consent, "--json")
+        return (
+            ("rollback", "1", "--to", ROLL_TO, "--yes", "--json")
+            if command == ROLLBACK
+            else ("undo", "--yes", "--json")
+        )
+
+    def start(self, command: str, given: dict[str, Any] | None = None) -> Started:
+        environment = {"XDG_STATE_HOME": str(self.state)}
+        hook = ARM if given is not None else ""
+        return self.warm.start(
+            self.project.folder, *self.argv(command), environment=environment, hook=hook, given=given
+        )
+
+    def command(self, command: str, given: dict[str, Any] | None = None) -> Answer:
+        return self.start(command, given).wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`at` is the point at which the command cuts its own power; None: from outside, after `share` of its time."""
+
+    number: int
+    kind: str
+    command: str
+    at: int | None
+    share: float
+    state_on_disk: bool
+
+    def __str__(self) -> str:
+        when = f"at point {self.at}" if self.at is not None else f"after {self.share:.3f} of its time"
+        return f"case {self.number}: {self.command} on {self.kind}, power cut {when}"
+
+
+def cases(size: int, seed: int, scenes: dict[str, Scene]) -> Iterator[Case]:
+    """Every kind of file system with every command in turn; points and moments by chance."""
+    chance = random.Random(seed)
+    kinds = sorted(scenes)
+    for number in range(size):
+        kind = kinds[number % len(kinds)]
+        command = chance.choices(COMMANDS, (5, 2, 2, 1))[0] if number >= 8 else COMMANDS[number // len(kinds) % 4]
+        points = len(scenes[kind].known[command].points)
+        at = chance.randrange(points) if chance.random() < 0.6 else None
+        yield Case(number, kind, command, at, chance.uniform(0.02, 1.0), chance.random() < 0.5)
+
+
+def cut_and_go_on(scene: Scene, case: Case, tally: Tally, plant: str = "") -> None:
+    """One case. Failures go into the tally."""
+    scene.load(case.command, state_on_disk=case.state_on_disk)
+    acks = scene.host / f"acks-{case.number}"
+    given = {"acks": str(acks), "fine": True, "plant": plant or None}
+    if case.at is not None:
+        answer = scene.command(case.command, {**given, "at": case.at, "cut": str(scene.disk.place)})
+        if answer.code != harness.KILLED:  # projections depend on the time, so a run may have fewer points
+            tally.note("cut right after the end")
+            disk.cut(str(scene.disk.place))
+    else:
+        answer = _cut_from_outside(scene, case, given)
+    tally.note(f"{case.command} on {case.kind}")
+    if "Traceback" in answer.err:
+        tally.note("ended with a traceback while its disk was gone")
+    scene.disk.unmount()
+    scene.disk.mount()
+    kept = [json.loads(line) for line in acks.read_text(encoding="ascii").splitlines()] if acks.exists() else []
+    acks.unlink(missing_ok=True)
+    lost = list(_after_the_cut(scene.project, kept))
+    for kind, words in lost or _go_on(scene, case, kept):
+        tally.fail(kind, str(case), words)
+
+
+def _cut_from_outside(scene: Scene, case: Case, given: dict[str, Any]) -> Answer:
+    running = scene.start(case.command, given)
+    threading.Event().wait(case.share * scene.known[case.command].seconds)
+    disk.cut(str(scene.disk.place))
+    disk.kill(running.pid)
+    return running.wait()
+
+
+def _after_the_cut(project: Project, kept: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """What must hold before anybody looks: what was acknowledged is there, and its files are not empty."""
+    gone = list(harness.lost(project, kept))
+    yield from gone
+    if gone:
+        return
+    found = project.repo.try_git("fsck", "--full", "--no-dangling")
+    if found.returncode != 0:
+        yield LOST_CHECKPOINT, f"git fsck: {found.stderr.decode()}{found.stdout.decode()}"
+        return
+    written = {path: row["tree"] for row in kept if row.get("status") == "completed" for path in row["files"]}
+    trees = {tree: project.repo.tree(tree) for tree in set(written.values())}
+    for path, tree in written.items():
+        place = project.folder / path
+        wanted = trees[tree].get(path)
+        size = int(project.repo.git("cat-file", "-s", wanted[1])) if wanted else 0
+        if size and place.exists() and place.stat().st_size == 0:
+            yield LOST_BYTES, f"{path} is empty, though its checkpoint was acknowledged"
+
+
+def _go_on(scene: Scene, case: Case, kept: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Say it again as a user would; then all must be as if nothing had been."""
+    known = harness.events(scene.project)
+    # An undo that is recorded is done, and to say it again would undo it; a user sees that in `idumb log`.
+    undone = case.command == UNDO and any(event.kind == "undo.completed" for event in known)
+    said = RESUME if case.command == EXECUTE or undone else case.command
+    answer = scene.command(said)
+    if answer.code == 4 and answer.error["code"] == "run.none":
+        answer = scene.command(EXECUTE)
+    if answer.code != 0:
+        yield OTHER, f"{said} afterwards: {answer}"
+        return
+    yield from harness.wrong(scene.project, scene.known[case.command].ending, kept)
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    kinds = disk.require()
+    for kind in disk.KINDS:
+        if kind not in kinds:
+            tally.note(f"{kind} left out: mkfs.{kind} is not here")
+    with Warm(folder / "out") as warm:
+        scenes = {kind: Scene(kind, folder, warm) for kind in kinds}
+        try:
+            for scene in scenes.values():
+                scene.prepare()
+            for case in cases(size or PROGRAMME.sample, seed, scenes):
+                with tally.case(str(case)):
+                    cut_and_go_on(scenes[case.kind], case, tally)
+        finally:
+            for scene in scenes.values():
+                scene.disk.unmount()
+
+
+PROGRAMME = Programme("T3", "power cut on ext4 and XFS", 10, 500, run)

@@ -1,0 +1,134 @@
+"""A programme makes the same kind of fault at many points and counts what came of it.
+
+`make test` takes a sample with a fixed seed, `make torture` the whole; both go through `carry_out`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LOST_CHECKPOINT = "lost checkpoints"
+REPEATED_TASK = "completed tasks run again"
+LOST_BYTES = "user bytes lost"
+TRACEBACK = "tracebacks"
+LEFT_PROCESS = "processes left"
+OTHER = "other failures"
+KINDS = (LOST_CHECKPOINT, REPEATED_TASK, LOST_BYTES, TRACEBACK, LEFT_PROCESS, OTHER)
+
+
+class CannotRun(Exception):
+    """This machine lacks what the programme needs; says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`kind` is one of KINDS; `case` says how to make it again, `words` what was seen."""
+
+    kind: str
+    case: str
+    words: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the cases of a programme came to. `notes` counts whatever a reader wants to know, by name."""
+
+    cases: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def fail(self, kind: str, case: str, words: str) -> None:
+        assert kind in KINDS, kind
+        self.failures.append(Failure(kind, case, words))
+
+    def note(self, name: str, count: int = 1) -> None:
+        self.notes[name] += count
+
+    @contextmanager
+    def case(self, name: str, kind: str = OTHER) -> Iterator[None]:
+        """One case; an AssertionError in it is a failure of `kind`, and the programme goes on with the next."""
+        self.cases += 1
+        try:
+            yield
+        except AssertionError as wrong:
+            self.fail(kind_of(str(wrong)) or kind, name, str(wrong)[:2000])
+
+
+def kind_of(words: str) -> str | None:
+    """The kind of a failure whose words tell it by themselves."""
+    if "Traceback" in words or "idumb has a defect" in words:
+        return TRACEBACK
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Programme:
+    """`run(size, seed, folder, tally)` makes about `size` cases in an empty folder; it may raise CannotRun.
+
+    `sample` is the size in `make test`, `release` the size of the whole; None means every point there is.
+    """
+
+    id: str
+    title: str
+    sample: int
+    release: int | None
+    run: Callable[[int | None, int, Path, Tally], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`skipped` says why nothing was done; `seconds` are of the wall."""
+
+    programme: str
+    title: str
+    seed: int
+    cases: int
+    seconds: float
+    skipped: str
+    failures: tuple[Failure, ...]
+    notes: dict[str, int]
+
+    def count(self, kind: str) -> int:
+        return sum(1 for failure in self.failures if failure.kind == kind)
+
+
+def carry_out(programme: Programme, *, size: int | None, seed: int, folder: Path | None = None) -> Result:
+    """Run a programme in a folder of its own, which goes afterwards unless a case failed."""
+    tally, skipped, begun = Tally(), "", time.monotonic()
+    place = folder or Path(tempfile.mkdtemp(prefix=f"idumb-{programme.id}-"))
+    try:
+        programme.run(size, seed, place, tally)
+    except CannotRun as reason:
+        skipped = str(reason)
+    if folder is None and not tally.failures:
+        shutil.rmtree(place, ignore_errors=True)
+    return Result(
+        programme.id,
+        programme.title,
+        seed,
+        tally.cases,
+        round(time.monotonic() - begun, 1),
+        skipped,
+        tuple(tally.failures),
+        dict(tally.notes),
+    )
+
+
+def report(result: Result) -> str:
+    """A few lines for a person: what was done, and every failure."""
+    if result.skipped:
+        return f"{result.programme} {result.title}: SKIPPED: {result.skipped}"
+    counted = ", ".join(f"{result.count(kind)} {kind}" for kind in KINDS)
+    noted = "".join(f"\n  {name}: {count}" for name, count in sorted(result.notes.items()))
+    failed = "".join(f"\n  FAILED {f.kind}: {f.case}: {f.words}" for f in result.failures)
+    return (
+        f"{result.programme} {result.title}: {result.cases} cases, seed {result.seed},"
+        f" {result.seconds} s: {counted}{noted}{failed}"
+    )

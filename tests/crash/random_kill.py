@@ -1,0 +1,58 @@
+"""T2: kill -9 at moments that nobody chose, and at the calls that make something durable; up to five in a row."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.crash import kill_points
+from tests.crash.kill_points import Case, Scene
+from tests.crash.programme import Programme, Tally
+from tests.crash.shapes import PAIR, SHAPES
+from tests.crash.warm import Warm
+
+MOST = 5
+SMALL = 200
+
+
+def cases(scene: Scene, chance: random.Random, count: int) -> Iterator[Case]:
+    """Half of them are killed again while they recover; half of the kills come from outside."""
+    steps = [number for number, names in enumerate(scene.points) if names]
+    for number in range(count):
+        step = steps[number % len(steps)]
+        kills = 1
+        while kills < MOST and chance.random() < 0.5:
+            kills += 1
+        yield Case(step, tuple(_kill(scene, chance, step) for _ in range(kills)))
+
+
+def _kill(scene: Scene, chance: random.Random, step: int) -> int | float:
+    if chance.random() < 0.5:
+        return chance.uniform(0.0, scene.seconds[step])
+    return chance.randrange(len(scene.points[step]))
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    count = size or PROGRAMME.sample
+    chance = random.Random(seed)
+    # A sample is for speed, so most of it is of the smallest plan.
+    chosen = (PAIR,) if count <= SMALL else (PAIR, *SHAPES)
+    with Warm(folder / "out") as warm:
+        for number, shape in enumerate(chosen):
+            scene = Scene(shape, folder / f"shape-{number}", warm)
+            scene.prepare(fine=True)
+            for case in cases(scene, chance, count // len(chosen)):
+                name = f"{shape.name}: step {case.step} killed at {case.kills}"
+                tally.note("kills", len(case.kills))
+                tally.note("killed while recovering", len(case.kills) > 1)
+                with tally.case(name):
+                    for kind, words in kill_points.survive(
+                        scene, case, fine=True, twice=tally.cases % kill_points.TWICE == 0
+                    ):
+                        tally.fail(kind, name, words)
+            shutil.rmtree(scene.folder)
+
+
+PROGRAMME = Programme("T2", "kill -9 at random moments, also while recovering", 50, 2000, run)

@@ -1,0 +1,75 @@
+"""Keeps the last result of each programme in docs/reliability.json and makes docs/reliability.md from it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.crash.programme import KINDS, Result
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "docs" / "reliability.json"
+PAGE = ROOT / "docs" / "reliability.md"
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+
+def write(result: Result) -> None:
+    known: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    known[result.programme] = {
+        "title": result.title,
+        "cases": result.cases,
+        "seed": result.seed,
+        "seconds": result.seconds,
+        "skipped": result.skipped,
+        "failures": {kind: result.count(kind) for kind in KINDS},
+        "notes": dict(sorted(result.notes.items())),
+        "commit": _commit(),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "machine": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+    }
+    KEPT.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
+
+
+def page(text: str, known: dict[str, Any]) -> str:
+    """The page with the table between its two marks replaced."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(known)}\n{END}{after}"
+
+
+def table(known: dict[str, Any]) -> str:
+    head = ["programme", "cases", *KINDS, "also counted", "seed", "commit", "date", "seconds"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name in sorted(known, key=lambda one: int(one.removeprefix("T"))):
+        row = known[name]
+        title = f"{name} {row['title']}"
+        if row["skipped"]:
+            lines.append(f"| {title} | skipped: {row['skipped']} |" + " |" * (len(head) - 2))
+            continue
+        noted = ", ".join(f"{key} {count:,}" for key, count in row["notes"].items())
+        cells = [
+            title,
+            f"{row['cases']:,}",
+            *(str(row["failures"][kind]) for kind in KINDS),
+            noted,
+            str(row["seed"]),
+            row["commit"],
+            row["date"],
+            f"{row['seconds']:g}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _commit() -> str:
+    """The commit that was measured; `+` where files of the program differ from it."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "idumb"], cwd=ROOT, check=False).returncode
+    return found + ("+" if changed else "")

@@ -1,0 +1,29 @@
+"""All programmes by their ids, each in a module that is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from tests.crash.programme import Programme
+
+MODULES: dict[str, str] = {
+    "T1": "tests.crash.kill_points",
+    "T2": "tests.crash.random_kill",
+    "T3": "tests.crash.power_cut",
+    "T4": "tests.crash.failing_calls",
+    "T5": "tests.crash.full_disk",
+    "T6": "tests.crash.concurrency",
+    "T7": "tests.crash.fencing",
+    "T8": "tests.states.matrix",
+    "T9": "tests.crash.rollback_undo",
+    "T11": "tests.crash.corruption",
+    "T14": "tests.crash.leftover_processes",
+    "T15": "tests.crash.hostile_output",
+    "T16": "tests.crash.secrets",
+}
+
+
+def load(name: str) -> Programme:
+    found = importlib.import_module(MODULES[name]).PROGRAMME
+    assert isinstance(found, Programme)
+    return found

@@ -1,0 +1,79 @@
+"""What T9 does to the process that rolls back: kill it before one of its durable steps, or plant a fault in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+NO_COMPARISON = "compare-and-swap is off"
+LIVE_INDEX = "the target is the live index"
+
+
+def arrange(given: dict[str, Any]) -> None:
+    if given["kill"] is not None:
+        _kill_before(given["kill"])
+    if given["plant"] == NO_COMPARISON:
+        _compare_nothing()
+    elif given["plant"] == LIVE_INDEX:
+        _aim_at_the_index()
+
+
+def _kill_before(step: int | str) -> None:
+    """End the process, as `kill -9` does, before its durable step of that number, or the first of that name."""
+    from idumb.git.history import GitHistory
+    from idumb.git.trees import GitTrees
+    from idumb.store.event_log import SqliteEventLog
+
+    passed = [0]
+
+    def wrap(owner: Any, name: str) -> None:
+        method: Callable[..., Any] = getattr(owner, name)
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            if step in (passed[0], name):
+                os.kill(os.getpid(), signal.SIGKILL)
+            passed[0] += 1
+            return method(*arguments, **options)
+
+        setattr(owner, name, counted)
+
+    wrap(SqliteEventLog, "append")
+    wrap(GitHistory, "commit")
+    for name in ("snapshot", "keep", "restore"):
+        wrap(GitTrees, name)
+    for name in ("rename", "replace", "unlink", "rmdir"):
+        wrap(os, name)
+
+
+def _compare_nothing() -> None:
+    from idumb.app import restoring
+    from idumb.git.trees import GitTrees
+
+    restore = GitTrees.restore
+
+    def forced(self: GitTrees, target: str, expected: str, paths: Any, **options: Any) -> Any:
+        return restore(self, target, expected, paths, **{**options, "force": True})
+
+    GitTrees.restore = forced  # type: ignore[method-assign]
+    restoring._changed = lambda *_: []
+
+
+def _aim_at_the_index() -> None:
+    from idumb.app import restoring
+    from idumb.git.trees import GitTrees
+
+    put_back = restoring.put_back
+
+    def aimed(services: Any, journal: Any, target: Any, before: Any, intent: Any) -> Any:
+        import dataclasses
+
+        from idumb.git import opened
+
+        trees = services.trees
+        assert isinstance(trees, GitTrees)
+        live = str(opened.index(trees.repository).write_tree())
+        return put_back(services, journal, dataclasses.replace(target, target=live), before, intent)
+
+    restoring.put_back = aimed

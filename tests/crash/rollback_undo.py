@@ -1,0 +1,311 @@
+"""T9: rollback and undo of random plans, to random targets, after whatever a user may do in between.
+
+A model of files says what each command must leave. It knows nothing of trees, refs or events: of each path only what
+is there now, what the tasks left, and what was there before them. A case is one command with all its checks.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.crash import rollback_user
+from tests.crash.programme import LOST_BYTES, Programme, Tally
+from tests.crash.rollback_user import Files
+from tests.crash.warm import Warm
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, delete, shell, task, write
+
+KILLED = -9
+ON_A_COPY = 8
+NAMES = ("a.txt", "b/c.txt", "b/d/e.txt", "f g.txt", "é.txt", "h.log", "k.sh", "b/link")
+FIRST: Mapping[str, str] = {
+    "a.txt": "a first\n", "b/c.txt": "c first\n", ".gitignore": "*.log\n", "u1.txt": "one\n", "u2.txt": "two\n",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A project whose phase was run. `after[n]` is what the model says after the first `n` tasks."""
+
+    project: Project
+    policy: str
+    after: tuple[Files, ...]
+
+    def touched(self, begin: int, end: int) -> set[str]:
+        return {p for n in range(begin, end) for p in _differ(self.after[n], self.after[n + 1])}
+
+    def base(self, path: str, begin: int, end: int) -> Any:
+        """As it was before the first of these tasks that touched it."""
+        first = next(n for n in range(begin, end) if path in _differ(self.after[n], self.after[n + 1]))
+        return self.after[first].get(path)
+
+    def left(self, path: str, begin: int, end: int) -> Any:
+        last = next(n for n in range(end - 1, begin - 1, -1) if path in _differ(self.after[n], self.after[n + 1]))
+        return self.after[last + 1].get(path)
+
+
+def _differ(one: Files, other: Files) -> set[str]:
+    return {path for path in {*one, *other} if one.get(path) != other.get(path)}
+
+
+@dataclass(slots=True)
+class Restore:
+    """What the newest command put back, and so what `undo` must bring again. Positions count tasks."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+    position_before: int
+    position_after: int
+
+
+@dataclass(slots=True)
+class World:
+    """One copy of a ground. `present` is the model of all files but idumb's own, `position` how many tasks are done."""
+
+    ground: Ground
+    project: Project
+    present: Files
+    position: int
+    last: Restore | None = None
+    log: list[str] = field(default_factory=list)
+
+
+def grow(place: Path, seed: int) -> Ground:
+    """A project with a random plan of steps, run to its end; in some the last task fails."""
+    chance = random.Random(seed)
+    policy = "none" if seed % 3 == 2 else "task"
+    repo = GitSandbox.create(place)
+    repo.write_all(FIRST)
+    repo.commit("first")
+    project = Project(repo, place)
+    assert project.quick("init").code == 0
+    project.configure(f"git:\n  commit: {policy}\nrun:\n  max_attempts: 1\n")
+    files = rollback_user.look(place)
+    after, tasks = [files], []
+    for number in range(1, 6):
+        fails = number == 5 and seed % 2 == 1
+        files, text = _task(chance, number, files, fails=fails)
+        after.append(files)
+        tasks.append(text)
+    project.plan(tasks)
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    answer = project.quick("execute-phase", "1", "--approve", consent, "--json")
+    assert answer.code in (0, 1), answer
+    assert rollback_user.look(place) == files, "the plan did not leave what the model says"
+    return Ground(project, policy, tuple(after))
+
+
+def _task(chance: random.Random, number: int, files: Files, *, fails: bool) -> tuple[Files, str]:
+    """A task that changes one to three files, and what it leaves."""
+    made, steps, claims = dict(files), [], []
+    for name in chance.sample(NAMES, chance.randrange(1, 4)):
+        if name in made and chance.random() < 0.3:
+            steps.append(delete(name))
+            claims.append(f"delete `{name}`")
+            del made[name]
+            continue
+        claims.append(f"{'modify' if name in made else 'create'} `{name}`")
+        if name == "b/link":
+            target = f"target-{number}"
+            steps.append(shell(f"mkdir -p b && ln -sfn {target} b/link"))
+            made[name] = ("link", target)
+            continue
+        content = f"{name} by task {number}\n" * chance.randrange(1, 3)
+        steps.append(write(name, content))
+        program = name == "k.sh"
+        if program:
+            steps.append(shell("chmod 755 k.sh"))
+        made[name] = ("file", program, content.encode())
+    check = "false" if fails else "true"
+    after = "none" if number == 1 else f"T1-{number - 1:02}"
+    return made, task(f"T1-{number:02}", files=", ".join(claims), check=check, after=after, steps=steps)
+
+
+def copy(ground: Ground, to: Path) -> World:
+    shutil.copytree(ground.project.folder, to, symlinks=True)
+    return World(ground, Project(GitSandbox(to), to), dict(ground.after[-1]), len(ground.after) - 1)
+
+
+class Case:
+    """One command said to one world, with what must come of it."""
+
+    def __init__(self, warm: Warm, world: World, chance: random.Random, tally: Tally, plant: str = "") -> None:
+        self.warm, self.world, self.chance, self.tally, self.plant = warm, world, chance, tally, plant
+
+    def make(self, name: str) -> None:
+        """Let the user do something, say rollback or undo, check; after a conflict clear it away and say it again."""
+        world = self.world
+        for _ in range(self.chance.randrange(3)):
+            world.log.append(rollback_user.act(self.chance, world.project, world.present, NAMES))
+        command, wanted, position = self._choose()
+        world.log.append(" ".join(command[:4]))
+        with self.tally.case(f"{name}: {'; '.join(world.log)}", LOST_BYTES):
+            if self._refused_elsewhere(command):
+                return
+            plain, odd = self._conflicts(wanted)
+            if plain or odd:
+                self._conflict(command, plain, odd)
+                rollback_user.clear(world.project, world.present, wanted)
+            self._carried_out(command, wanted, position)
+
+    def _choose(self) -> tuple[list[str], Restore, int]:
+        """A command, what it does to which path, and the position after it."""
+        world, ground = self.world, self.world.ground
+        if world.last is not None and (world.position == 0 or self.chance.random() < 0.55):
+            done = world.last
+            back = Restore(done.after, done.before, done.position_after, done.position_before)
+            return ["undo", "--yes"], back, done.position_before
+        to = self.chance.randrange(world.position)
+        paths = ground.touched(to, world.position)
+        wanted = Restore(
+            {p: ground.left(p, to, world.position) for p in paths},
+            {p: ground.base(p, to, world.position) for p in paths},
+            world.position,
+            to,
+        )
+        where = f"T1-{to:02}" if to else "start"
+        return ["rollback", "1", "--to", where, "--yes"], wanted, to
+
+    def _conflicts(self, wanted: Restore) -> tuple[set[str], set[str]]:
+        """(paths that somebody changed, paths whose place something else took): either refuses the command."""
+        present = self.world.present
+        plain = {p for p in wanted.before if present.get(p) not in (wanted.before[p], wanted.after[p])}
+        gone = {p for p in wanted.after if wanted.after[p] is None}
+        odd = set()
+        for path in (p for p in wanted.after if wanted.after[p] is not None):
+            above = {"/".join(path.split("/")[:n]) for n in range(1, path.count("/") + 1)}
+            below = {p for p in present if p.startswith(path + "/")}
+            if (above & present.keys()) - gone or below - gone:
+                odd.add(path)
+        return plain, odd
+
+    def _refused_elsewhere(self, command: Sequence[str]) -> bool:
+        """Sometimes the user has moved on to another branch: then nothing may happen at all."""
+        if self.chance.random() > 0.06:
+            return False
+        repo = self.world.project.repo
+        branch = f"other-{len(self.world.log)}"
+        repo.git("switch", "--quiet", "--create", branch)
+        answer = self._say(command)
+        assert answer.code == 4, answer
+        assert answer.error["code"] == "git.other-branch", answer
+        self._same(self.world.present)
+        repo.git("switch", "--quiet", "main")
+        repo.git("branch", "--quiet", "-D", branch)
+        self.tally.note("refused on another branch")
+        return True
+
+    def _say(self, command: Sequence[str], kill: int | None = None) -> Answer:
+        hook = "tests.crash.rollback_faults:arrange" if kill is not None or self.plant else ""
+        given = {"kill": kill, "plant": self.plant}
+        answer = self.warm.run(self.world.project.start, *command, "--json", hook=hook, given=given)
+        for text in (answer.out, answer.err):
+            assert "Traceback" not in text, text
+            assert "idumb has a defect" not in text, text
+        return answer
+
+    def _conflict(self, command: Sequence[str], plain: set[str], odd: set[str]) -> None:
+        answer = self._say(command)
+        assert answer.code == 4, f"a conflict in {plain | odd} was not seen: {answer}"
+        assert answer.error["code"] == "rollback.conflict", answer
+        details = answer.error["details"]
+        if plain:
+            assert set(details["paths"]) == plain, (details["paths"], plain)
+        self._same(self.world.present)
+        self._kept(details["kept"], details["paths"])
+        self.tally.note("conflicts named")
+
+    def _carried_out(self, command: Sequence[str], wanted: Restore, position: int) -> None:
+        world, repo = self.world, self.world.project.repo
+        was = {p: world.present.get(p) for p in wanted.before}
+        head, staged = repo.head(), _staged(repo)
+        said = self._said(command)
+        assert said.code == 0, said
+        for path, entry in wanted.after.items():
+            world.present.pop(path, None)
+            if entry is not None:
+                world.present[path] = entry
+        self._same(world.present)
+        self._git(head, staged, set(wanted.before))
+        world.last = Restore(was, dict(wanted.after), world.position, position)
+        world.position = position
+        self.tally.note(command[0])
+
+    def _said(self, command: Sequence[str]) -> Answer:
+        """The command's answer; sometimes only after it was killed in the middle, up to three times."""
+        for _ in range(3):
+            if self.chance.random() > 0.2:
+                break
+            kill = self.chance.randrange(24)
+            answer = self._say(command, kill=kill)
+            if answer.code != KILLED:
+                return answer
+            self.tally.note("killed")
+            self.world.log.append(f"killed by {kill}")
+        answer = self._say(command)
+        if answer.code == 0 and answer.data["paths"]:
+            self._kept(answer.data["kept"], ())
+        return answer
+
+    def _same(self, files: Files) -> None:
+        found = rollback_user.look(self.world.project.folder)
+        wrong = {p: (files.get(p), found.get(p)) for p in _differ(files, found)}
+        assert not wrong, f"wanted, found: {wrong}; at the end: {self.world.log[-4:]}"
+        rests = [p.name for p in self.world.project.folder.rglob(".idumb-*")]
+        assert not rests, rests
+
+    def _kept(self, ref: str, paths: Sequence[str]) -> None:
+        """The ref that was printed really holds what is there."""
+        tree = self.world.project.repo.tree(f"{ref}:worktree")
+        for path in paths:
+            entry = self.world.present.get(path)
+            assert (entry is not None) == (path in tree), f"{path} is not kept in {ref}"
+            if entry is not None:
+                mode, oid = tree[path]
+                assert (mode, oid) == rollback_user.as_git(entry), f"{ref} holds another {path}"
+
+    def _git(self, head: str, staged: dict[str, str], paths: set[str]) -> None:
+        """The branch went forward by the paths concerned at most, and nobody else's staging changed."""
+        repo = self.world.project.repo
+        now = repo.head()
+        if head != now:
+            assert repo.try_git("merge-base", "--is-ancestor", head, now).returncode == 0
+            names = repo.git("diff", "--name-only", "--no-renames", "-z", head, now).split("\0")
+            strange = {n for n in names if n and not rollback_user.is_own(n)} - paths
+            assert not strange, f"committed as well: {strange}"
+        assert self.world.ground.policy == "task" or head == now
+        after = _staged(repo)
+        strange = {p for p in {*staged, *after} if staged.get(p) != after.get(p)} - paths
+        assert not strange, f"staged otherwise: {strange}"
+
+
+def _staged(repo: GitSandbox) -> dict[str, str]:
+    rows = (row.split("\t", 1) for row in repo.git("ls-files", "-s", "-z").split("\0") if row)
+    return {path: meta for meta, path in rows if not rollback_user.is_own(path)}
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = "") -> None:
+    chance = random.Random(seed)
+    wanted = size or PROGRAMME.sample
+    grounds = [grow(folder / f"ground-{n}", seed * 1000 + n) for n in range(min(12, 2 + wanted // 40))]
+    with Warm(folder / "out") as warm:
+        number = 0
+        while tally.cases < wanted:
+            place = folder / f"copy-{number}"
+            world = copy(chance.choice(grounds), place)
+            failed = len(tally.failures)
+            for _ in range(min(ON_A_COPY, wanted - tally.cases)):
+                Case(warm, world, chance, tally, plant).make(f"seed {seed}, copy {number}")
+                if len(tally.failures) > failed:
+                    break
+            else:
+                shutil.rmtree(place)
+            number += 1
+
+
+PROGRAMME = Programme("T9", "rollback and undo after a user's changes", 100, 2000, run)

@@ -1,0 +1,298 @@
+"""Every command in the state in which it has most to do, played in copies, and what must hold after a fault in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.crash import harness
+from tests.crash.harness import Bytes
+from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, Tally, kind_of
+from tests.crash.warm import Warm
+from tests.support import project as projects
+from tests.support.gitrepo import Entry, GitSandbox, work_tree
+from tests.support.project import Answer, Project, delete, making, shell, task
+
+CODES = (0, 1, 2, 3, 4, 5)
+MINE = ("dirty.txt", "mine.txt", "staged.txt")
+# A lock that could not be removed is removed by whoever reads the message that names it.
+_LOCK = re.compile(r"/[^' ]*\.lock")
+
+
+class Wrong(AssertionError):
+    """Something that must hold does not; `kind` is one of the programme's."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
+def require(holds: object, words: str, kind: str = OTHER) -> None:
+    if not holds:
+        raise Wrong(kind, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A state of a project and a command in it. `finish` says what a user says next once the fault is gone.
+
+    `consent` is "" where nobody has to agree before.
+    """
+
+    name: str
+    template: Path
+    argv: tuple[str, ...]
+    consent: str
+    finish: Callable[[Stage, Project, Scene], Answer]
+    undisturbed: Bytes = field(default_factory=lambda: Bytes({}, {}, "", []))
+
+    @property
+    def has_log(self) -> bool:
+        return self.argv[0] != "init"
+
+
+class Stage:
+    """Where cases are played: a folder, and a process that forks for each. Use it as a context."""
+
+    def __init__(self, folder: Path, *, preload: str = "", environment: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self._environment = dict(environment or {})
+        self._warm = Warm(folder / "warm", preload=preload, environment=self._environment)
+        self._numbers = iter(range(1 << 30))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._warm.__exit__(kind, error, trace)
+
+    def copy(self, template: Path, place: Path | None = None) -> Project:
+        """A copy of a project in a folder of its own, with a home beside it."""
+        case = (place or self.folder) / f"case-{next(self._numbers)}"
+        (case / "home").mkdir(parents=True)
+        return harness.copy(template, case / "repo")
+
+    def prepared(self, scene: Scene, place: Path | None = None) -> Project:
+        project = self.copy(scene.template, place)
+        if scene.argv[0] == "verify-work":  # it takes no consent, and that of the template is of another folder
+            require(self.run(project, "resume", "1", "--approve", scene.consent).code == 0, "no consent")
+        return project
+
+    def run(self, project: Project, *argv: str, hook: str = "", given: Any = None) -> Answer:
+        home = str(project.folder.parent / "home")
+        own = {**self._environment, "HOME": home, "XDG_STATE_HOME": f"{home}/state"}
+        return self._warm.run(project.start, *argv, "--json", environment=own, hook=hook, given=given)
+
+
+def all_of(stage: Stage) -> dict[str, Scene]:
+    """The scenes by name, each with the end of its undisturbed command."""
+    place = stage.folder / "templates"
+    fresh, consent = _project(place / "fresh", commit="task")
+    none, other = _project(place / "none", commit="none")
+    killed = harness.copy(fresh.folder, place / "killed")
+    answer = harness.run(killed, "execute-phase", "1", "--approve", consent, at=26)
+    assert answer.code == harness.KILLED, answer
+    done = harness.copy(fresh.folder, place / "done")
+    assert done.json("execute-phase", "1", "--approve", consent).code == 0
+    back = harness.copy(done.folder, place / "back")
+    assert back.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    execute = ("execute-phase", "1", "--approve")
+    rows = (
+        Scene("execute-phase", fresh.folder, (*execute, consent), consent, go_on),
+        Scene("execute-phase without commits", none.folder, (*execute, other), other, go_on),
+        Scene("resume", killed.folder, ("resume", "1", "--approve", consent), consent, go_on),
+        Scene("rollback", done.folder, ("rollback", "1", "--to", "T1-01", "--yes"), consent, roll_back_again),
+        Scene("undo", back.folder, ("undo", "--yes"), consent, undo_again),
+        Scene("verify-work", done.folder, ("verify-work", "1"), consent, again),
+        Scene("check-plan", done.folder, ("check-plan", "1"), consent, again),
+        Scene("status", done.folder, ("status",), consent, again),
+        Scene("init", _without_idumb(place / "bare"), ("init",), "", again),
+    )
+    return {scene.name: _undisturbed(stage, scene) for scene in rows}
+
+
+def _project(folder: Path, *, commit: str) -> tuple[Project, str]:
+    """Three tasks: a new file, a deletion, an edit by a command; and work of the user's of every kind."""
+    repo = GitSandbox.create(folder)
+    project = projects.create(repo, files={"old.txt": "old\n", "staged.txt": "one\n", "dirty.txt": "one\n"})
+    project.configure(f"git:\n  commit: {commit}\n")
+    project.plan(
+        [
+            making("T1-01", "sub/a.txt", "made\n"),
+            task("T1-02", files="delete `old.txt`", check="! test -e old.txt", steps=[delete("old.txt")]),
+            task(
+                "T1-03",
+                files="modify `sub/a.txt`",
+                check='test "$(wc -l < sub/a.txt)" -eq 2',
+                after="T1-01, T1-02",
+                steps=[shell("echo more >> sub/a.txt")],
+            ),
+        ]
+    )
+    repo.write("staged.txt", "two\n")
+    repo.git("add", "staged.txt")
+    repo.write_all({"staged.txt": "three\n", "dirty.txt": "two\n", "mine.txt": "never committed\n"})
+    return project, project.approval()
+
+
+def _without_idumb(folder: Path) -> Path:
+    repo = GitSandbox.create(folder)
+    repo.write_all({"README.md": "# A project\n", "dirty.txt": "one\n"})
+    repo.commit("first")
+    repo.write_all({"dirty.txt": "two\n", "mine.txt": "never committed\n"})
+    return folder
+
+
+def _undisturbed(stage: Stage, scene: Scene) -> Scene:
+    project = stage.prepared(scene)
+    answer = stage.run(project, *scene.argv)
+    assert answer.code == 0, (scene.name, answer)
+    present = harness.present(project)
+    shutil.rmtree(project.folder.parent)
+    return Scene(scene.name, scene.template, scene.argv, scene.consent, scene.finish, present)
+
+
+def go_on(stage: Stage, project: Project, scene: Scene) -> Answer:
+    """Retries tasks that failed, for a command of theirs may have met the fault."""
+    answer = stage.run(project, "resume", "1", "--retry-failed", "--approve", scene.consent)
+    if answer.code == 4 and answer.error["code"] == "run.none":
+        answer = stage.run(project, "execute-phase", "1", "--approve", scene.consent)
+    return answer
+
+
+def again(stage: Stage, project: Project, scene: Scene) -> Answer:
+    return stage.run(project, *scene.argv)
+
+
+def roll_back_again(stage: Stage, project: Project, scene: Scene) -> Answer:
+    """Nothing is said where it was complete and only telling so failed."""
+    done = _last(project) == "rollback.completed"
+    return Answer(0, "", "") if done else again(stage, project, scene)
+
+
+def undo_again(stage: Stage, project: Project, scene: Scene) -> Answer:
+    """Said again after it was recorded, it would undo itself."""
+    return Answer(0, "", "") if _last(project) == "undo.completed" else again(stage, project, scene)
+
+
+def _last(project: Project) -> str:
+    ended = [e.kind for e in harness.events(project) if e.kind.startswith(("rollback.", "undo."))]
+    return ended[-1] if ended else ""
+
+
+@contextmanager
+def counted(tally: Tally, name: str) -> Iterator[None]:
+    """One case of the tally, whose failure has the kind that was found out."""
+    tally.cases += 1
+    try:
+        yield
+    except AssertionError as wrong:
+        kind = kind_of(str(wrong)) or (wrong.kind if isinstance(wrong, Wrong) else OTHER)
+        tally.fail(kind, name, str(wrong)[:2000])
+
+
+@dataclass(slots=True)
+class Trial:
+    """One case: the bytes before it, what the log had acknowledged after the fault, and the judgement of both ends."""
+
+    scene: Scene
+    project: Project
+    before: dict[str, Entry]
+    kept: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, scene: Scene, project: Project) -> Trial:
+        return cls(scene, project, work_tree(project.folder))
+
+    def judge_answer(self, answer: Answer, saw: str) -> None:
+        """No traceback, a code of the table, one message that says what happened and what to do next."""
+        sound(answer, saw)
+        require(answer.code in CODES, f"exit {answer.code} {saw}")
+        if answer.code == 0:
+            return
+        error, data = answer.object["error"], answer.object["data"]
+        require(error and error["message"], f"no message {saw}")
+        # Git's own words may take several lines.
+        require("\n" not in error["message"] or error["code"].startswith("git."), f"more than one line {saw}")
+        require(error["hint"] or data.get("next"), f"no next step {saw}")
+
+    def judge_fault(self, answer: Answer, saw: str) -> None:
+        """Right after the fault: nothing is called done that is not, and what is the user's is as it was."""
+        if answer.code == 0:
+            difference = differs(harness.present(self.project), self.scene.undisturbed)
+            require(not difference, f"it says that it is done: {difference} {saw}")
+        after = work_tree(self.project.folder)
+        for path in MINE:
+            require(after.get(path) == self.before.get(path), f"{path} changed {saw}", LOST_BYTES)
+        if self.scene.has_log:
+            self.kept = harness.acknowledged(self.project)
+            self._judge_log(saw)
+
+    def judge_end(self, saw: str, *, leftovers: bool = True) -> None:
+        """After the fault is gone and the command was said again: as if nothing had been."""
+        difference = differs(harness.present(self.project), self.scene.undisturbed)
+        require(not difference, f"another end: {difference} {saw}", LOST_BYTES)
+        if self.scene.has_log:
+            self._judge_log(saw)
+            for kind, words in harness.repeated(harness.events(self.project)):
+                raise Wrong(kind, f"{words} {saw}")
+        left = harness.left_behind(self.project)
+        require(not left, f"left: {left} {saw}", LEFT_PROCESS)
+        case = self.project.folder.parent
+        rest = [str(path.relative_to(case)) for path in case.rglob("*") if is_rest(path.name)]
+        require(not leftovers or not rest, f"leftover files {rest} {saw}")
+
+    def _judge_log(self, saw: str) -> None:
+        # A checkpoint that an undo of the whole run gave up keeps its ref, so all of them are looked for.
+        for kind, words in harness.lost(self.project, self.kept):
+            raise Wrong(kind, f"{words} {saw}")
+        for row in self.kept:
+            if "snapshot" in row:
+                found = self.project.repo.try_git("cat-file", "-e", f"{row['snapshot']}^{{tree}}")
+                require(found.returncode == 0, f"checkpoint of {row['task']} is gone {saw}", LOST_CHECKPOINT)
+
+    def finish(self, stage: Stage, saw: str, *, may_leave_locks: bool = False) -> None:
+        """What the user says once the fault is gone must end well."""
+        answer = self.scene.finish(stage, self.project, self.scene)
+        while may_leave_locks and answer.code != 0 and (locks := set(_LOCK.findall(answer.out))):
+            for name in locks:
+                os.unlink(name)
+            answer = self.scene.finish(stage, self.project, self.scene)
+        sound(answer, saw)
+        require(answer.code == 0, f"it does not go on: {answer} after {saw}")
+
+    def close(self) -> None:
+        shutil.rmtree(self.project.folder.parent)
+
+
+def sound(answer: Answer, saw: str) -> None:
+    for text in (answer.out, answer.err):
+        require("Traceback" not in text and "idumb has a defect" not in text, f"{text} {saw}")
+
+
+def is_rest(name: str) -> bool:
+    """A temporary file or a lock. The lock file of ownership stays for good; git collects its own `tmp_obj_*`."""
+    lock = name.endswith(".lock") and name != "owner.lock"
+    return name.startswith(".idumb-") or lock or name.endswith(".tmp") or "scan.cache." in name
+
+
+def differs(found: Bytes, wanted: Bytes) -> str:
+    """What of one state is not as in the other; empty when they are the same."""
+    told = []
+    for name in ("files", "committed"):
+        here, there = getattr(found, name), getattr(wanted, name)
+        paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
+        told += [f"{name} {path}: {here.get(path)} instead of {there.get(path)}" for path in paths]
+    for name in ("staged", "status"):
+        if getattr(found, name) != getattr(wanted, name):
+            told.append(f"{name}: {getattr(found, name)!r} instead of {getattr(wanted, name)!r}")
+    return "; ".join(told)

@@ -1,0 +1,285 @@
+"""T16: secrets that agents, steps, checks and validators print are nowhere in what idumb keeps or says.
+
+Canaries are random, so every part of one that is long enough can be looked for by itself: half a secret is a find
+too. Files of the user that hold them are snapshots' business and stand outside of the repository here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import shlex
+import string
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+from idumb.agents.transcript import Transcript
+from idumb.system.capture import HEAD, MARGIN, TAIL, Capture, Captured
+from idumb.system.redaction import Redactor
+from tests.crash.programme import Programme, Tally
+from tests.crash.warm import Warm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task
+
+PART = 12  # characters of a secret that nobody may see
+_LETTERS = string.ascii_letters + string.digits
+
+# Name of a token's kind: what stands before it, its prefix, of what and how long the rest is, what stands behind.
+TOKENS: Mapping[str, tuple[str, str, str, int, str]] = {
+    "aws-key-id": ("", "AKIA", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16, ""),
+    "github": ("", "ghp_", _LETTERS, 36, ""),
+    "github fine": ("", "github_pat_", _LETTERS, 60, ""),
+    "gitlab": ("", "glpat-", _LETTERS, 20, ""),
+    "anthropic": ("", "sk-ant-", _LETTERS, 80, ""),
+    "openai": ("", "sk-proj-", _LETTERS, 48, ""),
+    "slack": ("", "xoxb-", _LETTERS, 40, ""),
+    "google": ("", "AIza", _LETTERS, 35, ""),
+    "google-oauth": ("", "ya29.", _LETTERS, 60, ""),
+    "npm": ("", "npm_", _LETTERS, 36, ""),
+    "python-index": ("", "pypi-AgE", _LETTERS, 80, ""),
+    "stripe": ("", "sk_live_", _LETTERS, 24, ""),
+    "digitalocean": ("", "dop_v1_", "0123456789abcdef", 64, ""),
+    "vault": ("", "hvs.", _LETTERS, 40, ""),
+    "url": ("git clone https://me:", "", _LETTERS, 24, "@example.invalid/x.git"),
+    "authorization": ("Authorization: Bearer ", "", _LETTERS, 40, ""),
+    "private key": ("", "-----BEGIN PRIVATE " + "KEY-----\n", _LETTERS, 600, "\n-----END PRIVATE " + "KEY-----"),
+}
+VALUES = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """`secret` is what must not be seen, `text` how it is printed, `variable` its name where it is a known value."""
+
+    name: str
+    secret: str
+    text: str
+    variable: str = ""
+
+    def parts(self) -> list[bytes]:
+        return [self.secret[at : at + PART].encode() for at in range(0, len(self.secret) - PART + 1, 3)]
+
+    def seen_in(self, data: bytes) -> bool:
+        return any(part in data for part in self.parts())
+
+
+def canaries(chance: random.Random) -> list[Canary]:
+    made = []
+    for name, (before, prefix, alphabet, length, behind) in TOKENS.items():
+        secret = "".join(chance.choices(alphabet, k=length))
+        if name == "private key":
+            lines = "\n".join(secret[at : at + 60] for at in range(0, length, 60))
+            made += [Canary(name, secret[:60], f"{before}{prefix}{lines}{behind}")]
+        else:
+            made.append(Canary(name, secret, f"{before}{prefix}{secret}{behind}"))
+    for number in range(VALUES):
+        odd = "".join(chance.choices(_LETTERS + "/+='\"\\ &%", k=30)).strip()
+        made.append(Canary(f"value {number}", odd, odd, f"CANARY_{number}"))
+    return made
+
+
+def spelled(canary: Canary) -> list[Canary]:
+    """A known value in each spelling that programs give it, as a canary of its own; a token as it is."""
+    value, raw = canary.secret, canary.secret.encode()
+    if not canary.variable:
+        return [canary]
+    forms = {
+        "plain": value,
+        "URL": quote(value, safe=""),
+        "form": quote_plus(value),
+        "JSON": json.dumps(value),
+        "shell": shlex.quote(value),
+        "base64": base64.b64encode(raw).decode(),
+        "base64 for URLs": base64.urlsafe_b64encode(raw).decode(),
+        "hexadecimal": raw.hex(),
+    }
+    return [Canary(f"{canary.name}, {name}", form, form, canary.variable) for name, form in forms.items()]
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    """`size` is the number of megabytes of harmless output in which nothing may be found; None is twelve."""
+    known = canaries(random.Random(seed))
+    redactor = Redactor({c.variable: c.secret for c in known if c.variable}, key=b"key")
+    step = 1 if size is None or size > 1 else 7
+    at_cuts(folder, known, redactor, tally, step)
+    in_pieces(folder, known, redactor, tally, step)
+    everywhere(folder, known, tally)
+    false_positives(size or 12, seed, redactor, tally)
+
+
+def at_cuts(folder: Path, known: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
+    """Output of which head and tail are kept: a secret that a cut goes through is not seen in part."""
+    for canary in known:
+        data = canary.text.encode()
+        with tally.case(f"{canary.name} at the cuts"):
+            for offset in range(1, len(data), step):
+                head = b"." * (HEAD - offset - 1) + b" " + data + b" "
+                tail = b" " + data + b" " + b"." * (TAIL - len(data) + offset - 1)
+                whole = head + b"." * (2 * MARGIN) + tail
+                shown = capture(folder / "output", whole).text(redactor.text).encode()
+                assert not canary.seen_in(shown), f"cut after {offset} bytes"
+
+
+def capture(path: Path, data: bytes) -> Captured:
+    path.write_bytes(data)
+    with open(path, "rb", buffering=0) as file:
+        taken = Capture(file, None)
+        while taken.read():
+            pass
+        return taken.result()
+
+
+def in_pieces(folder: Path, known: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
+    """Transcripts are written while output comes, in pieces that end anywhere."""
+    for canary in known:
+        data = canary.text.encode()
+        with tally.case(f"{canary.name} in pieces"):
+            for offset in range(1, len(data), step):
+                written = Transcript(str(folder), "pieces.log", 1 << 20, redactor.stream)
+                for piece in (b"x" * 40_000 + b" " + data[:offset], data[offset:] + b" y"):
+                    written(piece)
+                kept = written.close()
+                assert kept is not None
+                assert not canary.seen_in(Path(kept).read_bytes()), f"cut after {offset} bytes"
+
+
+PRINTER = """
+import json, os, sys
+mode = sys.argv[1]
+with open(os.path.dirname(os.getcwd()) + "/canaries.json") as file:
+    known = json.load(file)
+def say(text):
+    os.write(1, text.encode())
+for text in known:
+    half = len(text) // 2
+    say("whole " + text + chr(10)); say(text[:half]); say(text[half:]); say(chr(10))
+if mode == "much":
+    for _ in range(40):
+        for text in known: say("again " + text + " and more of the same, so that a transcript is kept" + chr(10))
+if mode == "error":
+    raise SystemExit("last words: " + known[-1] + " " + known[0])
+if mode == "judge":
+    say(json.dumps({"verdict": "FAIL", "findings": known[:30]}))
+with open(sys.argv[2], "w") as file:
+    file.write("made")
+"""
+
+
+def everywhere(folder: Path, known: list[Canary], tally: Tally, plant: str = "") -> None:
+    """A run whose every part prints every canary; then all that idumb keeps and all that it says is searched."""
+    forms = [form for canary in known for form in spelled(canary)]
+    project = printing_project(folder / "place", forms, known)
+    environment = {c.variable: c.secret for c in known if c.variable}
+    sinks: dict[str, bytes] = {}
+    with Warm(folder / "out", environment=environment) as warm:
+        hook = "tests.crash.secrets:planted" if plant else ""
+
+        def idumb(*arguments: str) -> None:
+            answer = warm.run(project.folder, *arguments, environment=environment, hook=hook, given=plant)
+            name = " ".join(arguments)
+            sinks[f"what {name} says"] = f"{answer.out}\n{answer.err}".encode("utf-8", "surrogateescape")
+
+        idumb("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "2", "--json")
+        for task_id in ("T1-01", "T1-02", "T1-03", "T1-04"):
+            idumb("show", task_id)
+            idumb("show", task_id, "--json")
+        idumb("log", "--json", "--limit", "100000")
+        idumb("log")
+        idumb("status")
+        idumb("resume", "1", "--retry-failed")
+    sinks.update(kept(project))
+    for form in forms:
+        found = [name for name, data in sinks.items() if form.seen_in(data)]
+        with tally.case(f"{form.name} everywhere"):
+            assert found == [], f"{form.name} stands in {found}"
+    tally.note("places searched", len(sinks))
+
+
+def planted(fault: str) -> None:
+    """In the process under test: nothing is looked for."""
+    assert fault == "redaction off", fault
+    Redactor.data = lambda _, data: data  # type: ignore[method-assign,assignment]
+
+
+def printing_project(place: Path, forms: list[Canary], known: list[Canary]) -> Project:
+    project = projects.create(GitSandbox.create(place / "repo"), files={"README.md": "# A project\n"})
+    (place / "canaries.json").write_text(json.dumps([form.text for form in forms]), encoding="utf-8")
+    (place / "print.py").write_text(PRINTER, encoding="utf-8")
+    names = json.dumps([c.variable for c in known if c.variable])
+    bindings = ["bindings:"]
+    for mode in ("much", "error", "judge"):
+        argv = json.dumps([sys.executable, str(place / "print.py"), mode, f"{mode}.txt"])
+        bindings.append(f"  {mode}: {{adapter: command, argv: {argv}, environment: {names}}}")
+    project.configure("\n".join([*bindings, ""]))
+    line = f"{sys.executable} {place / 'print.py'}"
+    project.plan(
+        [
+            making("T1-01", "much.txt", fields="- **Builder:** much\n", steps=()),
+            making("T1-02", "error.txt", fields="- **Builder:** error\n", steps=()),
+            making("T1-03", "c.txt", fields="- **Validator:** judge\n"),
+            task("T1-04", files="create `d.txt`", check=f"{line} error x", steps=[shell(f"{line} more d.txt")]),
+        ]
+    )
+    return project
+
+
+def kept(project: Project) -> Iterator[tuple[str, bytes]]:
+    """Every file and every object that idumb wrote, by name."""
+    state = Path(os.environ.get("XDG_STATE_HOME", str(Path.home())))
+    for top in (project.repo.git_dir / "idumb", project.folder / ".idumb", project.folder / ".planning", state):
+        for path in top.rglob("*"):
+            if path.is_file():
+                yield str(path), path.read_bytes()
+    argv = ["git", "cat-file", "--batch-all-objects", "--batch"]
+    done = subprocess.run(argv, cwd=project.folder, capture_output=True, check=True)
+    yield "objects of git", done.stdout
+
+
+def normal_output(chance: random.Random) -> Iterator[str]:
+    """Lines as builds, tests and version control print them, full of numbers that look like chance."""
+
+    def digits(length: int, alphabet: str = "0123456789abcdef") -> str:
+        return "".join(chance.choices(alphabet, k=length))
+
+    makers: tuple[Callable[[], str], ...] = (
+        lambda: f"commit {digits(40)}",
+        lambda: f"{digits(8)}-{digits(4)}-{digits(4)}-{digits(4)}-{digits(12)} created",
+        lambda: f'"integrity": "sha512-{digits(86, _LETTERS + "+/")}=="',
+        lambda: f"tests/test_{digits(6)}.py::test_{digits(8)}[{digits(5)}] PASSED [ {chance.randrange(100):2}%]",
+        lambda: f'  File "/usr/lib/python3/{digits(7)}.py", line {chance.randrange(999)}, in {digits(9)}',
+        lambda: f"https://registry.example.invalid:8443/{digits(12)}/-/{digits(6)}-1.2.3.tgz",
+        lambda: f"sha256:{digits(64)}  layer-{digits(12)}.tar",
+        lambda: f"task-{digits(24, _LETTERS)} risk-{digits(33, _LETTERS)} mask-{digits(20)}",
+        lambda: f"data:image/png;base64,{digits(200, _LETTERS + '+/')}",
+        lambda: f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{digits(43, _LETTERS + '+/')} me@host",
+        lambda: f"GET /api/v1/items/{digits(10)}?token_type=x&page={chance.randrange(99)} HTTP/1.1 200",
+        lambda: "Authorization: required for this resource; see the manual",
+        lambda: f"-----BEGIN CERTIFICATE----- MII{digits(60, _LETTERS)} -----END CERTIFICATE-----",
+        lambda: " ".join(digits(chance.randrange(2, 12), string.ascii_lowercase) for _ in range(12)),
+    )
+    while True:
+        yield chance.choice(makers)()
+
+
+def false_positives(megabytes: int, seed: int, redactor: Redactor, tally: Tally) -> None:
+    lines, size, found = normal_output(random.Random(seed)), 0, 0
+    stream = redactor.stream()
+    while size < megabytes * 1_000_000:
+        piece = "\n".join(next(lines) for _ in range(500)).encode() + b"\n"
+        size += len(piece)
+        found += stream.feed(piece).count(b"[redacted:")
+    found += stream.finish().count(b"[redacted:")
+    tally.note("false finds in harmless output", found)
+    tally.note("megabytes of harmless output", megabytes)
+    with tally.case(f"{megabytes} MB of harmless output"):
+        assert found < megabytes, f"{found} in {megabytes} MB"
+
+
+PROGRAMME = Programme("T16", "secrets in every place", 1, 12, run)

@@ -1,0 +1,179 @@
+"""Projects of several shapes, each with what a user says to bring it to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.crash import harness
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, delete, making, shell, task, write
+
+EXECUTE = ("execute-phase", "1", "--approve", "{consent}")
+RESUME = ("resume", "1", "--approve", "{consent}")
+HUMAN = "### {id}: A person says so\n\n- **Kind:** human-verify\n- **Depends on:** {after}\n\n"
+HOOK = "#!/bin/sh\nif test -e {flag}; then echo 'not yet' >&2; exit 1; fi\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a user does: `argv` of idumb that ends with `code`, or an act of their own.
+
+    `{consent}` stands for the hash, `@T1-01` for the question that is open about a task.
+    """
+
+    argv: tuple[str, ...] = ()
+    code: int = 0
+    act: Callable[[Project], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    name: str
+    build: Callable[[Path], Project]
+    steps: tuple[Step, ...]
+
+
+def _project(place: Path, files: dict[str, str | bytes] | None = None) -> Project:
+    """With work of the user's: something staged, something changed after that, something never added."""
+    repo = GitSandbox.create(place)
+    mine: dict[str, str | bytes] = {"staged.txt": "one\n", "dirty.txt": "one\n", ".gitignore": "*.log\n"}
+    return projects.create(repo, files={**mine, **(files or {})})
+
+
+def _work(project: Project) -> None:
+    repo = project.repo
+    repo.write("staged.txt", "two\n")
+    repo.git("add", "staged.txt")
+    repo.write("staged.txt", "three\n")
+    repo.write("dirty.txt", "two\n")
+    repo.write("mine.txt", "never committed\n")
+    repo.write("mine.log", "ignored\n")
+
+
+def _chain(place: Path) -> Project:
+    harness.template(place)
+    return Project(GitSandbox(place), place)
+
+
+def _pair(place: Path) -> Project:
+    """Two small tasks: many of them can be run."""
+    project = _project(place, {"a.txt": "one\n"})
+    project.plan(
+        [
+            task("T1-01", files="modify `a.txt`", check="true", steps=[write("a.txt", "two\n")]),
+            making("T1-02", "sub/b.txt", after="T1-01"),
+        ]
+    )
+    _work(project)
+    return project
+
+
+def _fan(place: Path) -> Project:
+    """One root, five that need only it: two make files, one fails for good, one asks, one is tried three times."""
+    project = _project(place, {"count.py": harness.BUILDER})
+    project.configure(harness.CONFIG.replace("tools/builder.py", "count.py"))
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            making("T1-02", "b.txt", after="T1-01"),
+            _failing("T1-03", "bad.txt"),
+            _failing("T1-04", "ask.txt", fields="- **On failure:** ask\n"),
+            task(
+                "T1-05",
+                files="create `list.txt`",
+                check='test "$(cat list.txt)" = good',
+                after="T1-01",
+                fields="- **Builder:** builder\n",
+            ),
+            making("T1-06", "c.txt", after="T1-01"),
+        ]
+    )
+    _work(project)
+    return project
+
+
+def _failing(id: str, path: str, fields: str = "") -> str:
+    steps = [write(path, "bad\n")]
+    return task(id, files=f"create `{path}`", check=f"grep -q good {path}", after="T1-01", fields=fields, steps=steps)
+
+
+def _clone(place: Path) -> Project:
+    """In a private clone, and nothing is committed for the user."""
+    project = _project(place, {"old.txt": "old\n"})
+    project.configure("git: {commit: none}\nrun: {workspace: clone}\n")
+    project.plan(
+        [
+            making("T1-01", "sub/a.txt"),
+            task(
+                "T1-02", files="delete `old.txt`", check="! test -e old.txt", after="T1-01", steps=[delete("old.txt")]
+            ),
+            task(
+                "T1-03",
+                files="modify `sub/a.txt`",
+                check="grep -q more sub/a.txt",
+                after="T1-02",
+                steps=[shell("echo more >> sub/a.txt")],
+            ),
+        ]
+    )
+    _work(project)
+    return project
+
+
+def _people(place: Path) -> Project:
+    """A person says yes in the middle, takes work back, and lets it be made again."""
+    project = _project(place)
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            HUMAN.format(id="T1-02", after="T1-01"),
+            task("T1-03", files="modify `a.txt`", check="true", after="T1-02", steps=[shell("echo b >> a.txt")]),
+            making("T1-04", "new/b.txt", after="T1-03"),
+        ]
+    )
+    _work(project)
+    return project
+
+
+def _refused(place: Path) -> Project:
+    """A hook of the user's refuses the tasks' commits until it is told otherwise."""
+    project = _project(place)
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    _work(project)
+    hook = project.repo.git_dir / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(HOOK.format(flag=".git/not-yet"), encoding="ascii")
+    hook.chmod(0o755)
+    (project.repo.git_dir / "not-yet").touch()
+    return project
+
+
+def _allow(project: Project) -> None:
+    (project.folder / ".git" / "not-yet").unlink(missing_ok=True)
+
+
+PAIR = Shape("two small tasks", _pair, (Step(EXECUTE),))
+SHAPES = (
+    Shape("a chain with a retry", _chain, (Step(EXECUTE),)),
+    Shape(
+        "a fan with failures",
+        _fan,
+        (Step(EXECUTE, code=5), Step(("decide", "@T1-04", "skip")), Step(RESUME, code=1)),
+    ),
+    Shape("a clone that commits nothing", _clone, (Step(EXECUTE),)),
+    Shape(
+        "people and a rollback",
+        _people,
+        (
+            Step(EXECUTE, code=5),
+            Step(("decide", "@T1-02", "yes")),
+            Step(RESUME),
+            Step(("rollback", "1", "--to", "T1-02", "--yes")),
+            Step(RESUME),
+        ),
+    ),
+    Shape("a hook that refuses", _refused, (Step(EXECUTE, code=1), Step(act=_allow), Step(RESUME))),
+)

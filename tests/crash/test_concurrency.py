@@ -1,0 +1,36 @@
+"""Eight processes on one repository: a sample, and proof that a lock that excludes nobody is found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.crash import concurrency
+from tests.crash import programme as programmes
+from tests.crash.concurrency import Scene
+from tests.crash.warm import Warm
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_eight_processes_with_mixed_commands_leave_a_sound_history() -> None:
+    """R-LOG-5, F10, F40, T6: one owner at a time, nothing lost, nothing twice, no trace of what was refused."""
+    result = programmes.carry_out(concurrency.PROGRAMME, size=concurrency.PROGRAMME.sample, seed=6)
+    assert not result.failures, programmes.report(result)
+    assert result.cases == concurrency.PROGRAMME.sample
+
+
+@pytest.fixture
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("together")
+    with Warm(folder / "out") as warm:
+        yield Scene(warm, folder)
+
+
+@pytest.mark.slow
+def test_the_harness_finds_a_lock_that_excludes_nobody(scene: Scene) -> None:
+    trees = scene.copy(1)
+    told = concurrency.mixed(scene, trees, random.Random(1), plant="everybody owns")
+    assert list(concurrency.check(trees, told)) != []

@@ -1,0 +1,38 @@
+"""Corruption of every file that idumb keeps: a sample of the programme, and that it can fail (F43, F44)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from idumb.store import chain
+from idumb.store.standing import Witnesses
+from tests.crash import corruption, programme
+from tests.crash.programme import Tally
+from tests.crash.warm import Warm
+
+SEED = 11
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_damage_to_whatever_is_kept_is_noticed_before_it_is_used_and_the_run_goes_on() -> None:
+    """R-LOG-2, R-LOG-6."""
+    result = programme.carry_out(corruption.PROGRAMME, size=corruption.PROGRAMME.sample, seed=SEED)
+    assert not result.failures, programme.report(result)
+    assert result.notes["store.db: store.corrupt"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_programme_finds_out_when_nothing_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A harness that never failed proves nothing: without the checks damaged events are believed."""
+    tally = Tally()
+    with Warm(tmp_path / "out") as warm:
+        scene = corruption.Scene(tmp_path, warm)
+        monkeypatch.setattr(chain, "own_fault", lambda _: None)
+        monkeypatch.setattr(Witnesses, "require_sound", lambda *_: None)
+        corruption.flip_bytes(scene, 60, random.Random(SEED), tally)
+    assert any("believed" in failure.words for failure in tally.failures), tally.notes

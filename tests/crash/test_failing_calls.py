@@ -1,0 +1,132 @@
+"""T4: the sample of system calls that fail, and that the programme catches faults of idumb's own."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from idumb.git import discover
+from idumb.git.history import GitHistory
+from tests.crash import failing_calls, scenes, shim
+from tests.crash import programme as programmes
+from tests.crash.failing_calls import PROGRAMME, Error, Point
+from tests.crash.programme import CannotRun, Tally
+from tests.crash.scenes import Scene, Stage
+from tests.crash.shim import Shim
+from tests.support.gitrepo import GitSandbox
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_system_call_that_fails_ends_in_one_clear_line_and_the_work_goes_on_from_there() -> None:
+    """R-RUN-2, R-LOG-5, F32, F33: nothing is called done that is not, and nothing of the user's is lost."""
+    result = programmes.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1)
+    if result.skipped:
+        pytest.skip(result.skipped)
+    assert not result.failures, programmes.report(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    stage: Stage
+    faults: Shim
+    scene: Scene
+    forced: int  # fsyncs of the undisturbed command
+
+    def points(self) -> list[Point]:
+        """Some fsyncs from the middle of the command, where objects are forced."""
+        middle = self.forced // 2
+        return [Point(self.scene.name, shim.FSYNC, middle + n, Error(errno.EIO)) for n in range(4)]
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
+    folder = tmp_path_factory.mktemp("faults")
+    try:
+        faults = Shim(folder / "shim")
+    except CannotRun as reason:
+        pytest.skip(str(reason))
+    with Stage(folder, preload=str(faults.library), environment=faults.environment) as stage:
+        scene = scenes.all_of(stage)["rollback"]
+        yield Play(stage, faults, scene, failing_calls.count(stage, faults, scene)[shim.FSYNC])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("pass_over_failed_fsyncs", "a failed fsync was passed over"),
+        ("repeat_failed_fsyncs", "a failed fsync was tried again"),
+    ],
+)
+def test_the_programme_catches_a_failed_fsync_that_is_not_the_end(play: Play, fault: str, words: str) -> None:
+    caught, sound = Tally(), Tally()
+    for point in play.points():
+        failing_calls.play(play.stage, play.faults, play.scene, point, sound)
+        hook = f"tests.crash.failing_calls:{fault}"
+        failing_calls.play(play.stage, play.faults, play.scene, point, caught, hook=hook)
+    assert not sound.failures
+    assert any(words in failure.words for failure in caught.failures), caught
+
+
+def test_points_of_a_sample_are_spread_over_scenes_and_kinds() -> None:
+    counts = {"one": (5,) * len(shim.NAMES), "two": (0, 9) + (1,) * (len(shim.NAMES) - 2)}
+    points = failing_calls.sample(counts, 19, 3)
+    assert {(point.scene, point.kind) for point in points} == {
+        *(("one", kind) for kind in range(10)),
+        *(("two", kind) for kind in range(1, 10)),
+    }
+    assert all(1 <= point.nth <= counts[point.scene][point.kind] for point in points)
+    assert len(failing_calls.all_points(counts)) == 5 * 10 + 9 + 8
+
+
+@pytest.mark.parametrize("nth", range(1, 9))
+def test_a_commit_is_made_whole_or_not_at_all_when_a_rename_fails(
+    sandbox: GitSandbox, tmp_path: Path, nth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-2, F32: git moves the branch before it writes the index; the index is then mended, the commit known."""
+    sandbox.write_all({"a.txt": "one\n", "old.txt": "old\n"})
+    first = sandbox.commit()
+    sandbox.write_all({"a.txt": "two\n", "new.txt": "new\n"})
+    sandbox.remove("old.txt")
+    try:
+        faults = Shim(tmp_path / "shim")
+    except CannotRun as reason:
+        pytest.skip(str(reason))
+    faults.order.spared = 1  # this process is not preloaded, so git is the first to come
+    for name, value in faults.environment.items():
+        monkeypatch.setenv(name, value)
+    history = GitHistory(discover.find(str(sandbox.root)))
+    paths = ("a.txt", "new.txt", "old.txt")
+    message = "both\n\nIdumb-Task: T1-01\n"
+    with faults.armed(sandbox.root, kind=shim.RENAME, error=errno.ENOSPC, nth=nth):
+        made = history.commit(paths, message, expected_head=first, hooks=True, allow_empty=False)
+    for name in faults.environment:
+        monkeypatch.delenv(name)
+    if made.commit is None:
+        assert sandbox.head() == first
+        made = history.commit(paths, message, expected_head=first, hooks=True, allow_empty=False)
+    assert made.commit == sandbox.head() != first
+    assert sandbox.status() == []
+
+
+def test_the_index_follows_a_commit_when_git_could_not_write_it_for_good(sandbox: GitSandbox) -> None:
+    """R-GIT-2: whoever finds the commit by its trailers lets the index follow, but for what the user staged since."""
+    sandbox.write_all({"a.txt": "one\n", "b.txt": "one\n", "old.txt": "old\n"})
+    first = sandbox.commit()
+    sandbox.write_all({"a.txt": "two\n", "b.txt": "two\n", "new.txt": "new\n"})
+    sandbox.remove("old.txt")
+    stale = (sandbox.git_dir / "index").read_bytes()
+    paths = ("a.txt", "b.txt", "new.txt", "old.txt")
+    history = GitHistory(discover.find(str(sandbox.root)))
+    made = history.commit(paths, "both\n", expected_head=first, hooks=True, allow_empty=False)
+    (sandbox.git_dir / "index").write_bytes(stale)
+    sandbox.write("b.txt", "three\n")
+    sandbox.git("add", "b.txt")
+    history.settle(str(made.commit), paths)
+    assert sandbox.status() == ["M  b.txt"]

@@ -1,0 +1,43 @@
+"""An owner that was stopped, taken over and continued: a sample, and proof that a missing fence is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.crash import fencing
+from tests.crash import programme as programmes
+from tests.crash.fencing import AFTER, Scene
+from tests.crash.warm import Warm
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_an_owner_that_goes_on_after_a_takeover_writes_nothing() -> None:
+    """R-LOG-5, F38, T7: neither in the log nor at refs, on the branch or in the work tree."""
+    result = programmes.carry_out(fencing.PROGRAMME, size=fencing.PROGRAMME.sample, seed=7)
+    assert not result.failures, programmes.report(result)
+    assert result.cases == fencing.PROGRAMME.sample
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("fencing")
+    with Warm(folder / "out") as warm:
+        yield Scene(warm, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("point", "plant"),
+    [
+        ("before GitTrees.keep", "no look at the lock"),
+        ("before FileReports.write", "no look at the lock"),
+        ("before SqliteEventLog.append checkpoint.recorded", "no fence at all"),
+    ],
+)
+def test_the_harness_finds_a_missing_fence(scene: Scene, point: str, plant: str) -> None:
+    number = next(n for n, name in enumerate(scene.names) if name.startswith(point))
+    with pytest.raises(AssertionError, match=r"an old token wrote|exit"):
+        fencing.case(scene, number, AFTER, plant=plant)

@@ -1,0 +1,35 @@
+"""T15: output costs little memory and moves no cursor, and the harness would see it (F60, F62, S12)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.crash import hostile_output, programme
+from tests.crash.hostile_output import PROGRAMME
+from tests.crash.programme import Tally
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="measures memory by /proc")]
+
+
+@pytest.mark.timeout(200)
+def test_output_of_any_size_and_kind_is_bounded_and_shown_escaped(tmp_path: Path) -> None:
+    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
+    assert result.failures == (), programme.report(result)
+    assert result.cases > 30
+
+
+@pytest.mark.timeout(200)
+def test_the_harness_finds_output_that_is_kept_whole(tmp_path: Path) -> None:
+    tally = Tally()
+    hostile_output.streams(tmp_path, 80, tally, plant="unbounded")
+    assert any("KiB for" in failure.words for failure in tally.failures)
+
+
+@pytest.mark.timeout(120)
+def test_the_harness_finds_what_is_not_escaped(tmp_path: Path) -> None:
+    tally = Tally()
+    hostile_output.shown(tmp_path, tally, plant="escape off")
+    assert any("show T1-02 on a terminal" in failure.case for failure in tally.failures)

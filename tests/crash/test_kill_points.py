@@ -1,0 +1,44 @@
+"""kill -9 before and after everything that is made durable, in plans of five shapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import kill_points, programme
+from tests.crash.kill_points import Case, Scene
+from tests.crash.programme import REPEATED_TASK
+from tests.crash.shapes import SHAPES
+from tests.crash.warm import Warm
+
+SEED = 7
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_run_killed_at_any_point_is_resumed_to_the_same_end() -> None:
+    """F30, R-RUN-2, R-GIT-2, R-LOG-1, R-LOG-6: a sample of the programme that has every kind of point."""
+    result = programme.carry_out(kill_points.PROGRAMME, size=kill_points.PROGRAMME.sample, seed=SEED)
+    assert result.cases >= 60
+    assert not result.failures, programme.report(result)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("fault", ["commits are not looked for", "nothing is put back"])
+def test_the_programme_finds_a_recovery_that_is_broken(fault: str, tmp_path: Path) -> None:
+    """A harness that never failed proves nothing."""
+    point = {
+        "commits are not looked for": "after GitHistory.commit sub/a.txt",
+        "nothing is put back": "before SqliteEventLog.append step.finished evidence.recorded attempt.finished",
+    }[fault]
+    with Warm(tmp_path / "out") as warm:
+        (scene,) = kill_points.scenes(tmp_path, warm, SHAPES[:1])
+        wrong = dict(kill_points.survive(scene, Case(0, (_last(scene, point),)), plant=fault))
+    assert wrong
+    assert fault == "nothing is put back" or REPEATED_TASK in wrong
+
+
+def _last(scene: Scene, name: str) -> int:
+    return max(n for n, known in enumerate(scene.points[0]) if known.startswith(name))

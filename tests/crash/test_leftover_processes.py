@@ -1,0 +1,32 @@
+"""T14: nothing that was started outlives the work, and the harness would see it (R-RUN-8, R-RUN-9, F59)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.crash import escapes, leftover_processes, programme
+from tests.crash.leftover_processes import PROGRAMME, TIMEOUT, Case
+from tests.crash.programme import LEFT_PROCESS, Tally
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of all processes")]
+
+
+@pytest.mark.timeout(300)
+def test_no_way_to_leave_a_process_behind_works(tmp_path: Path) -> None:
+    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
+    assert result.failures == (), programme.report(result)
+    assert result.cases > 30 * 10
+
+
+@pytest.mark.timeout(120)
+def test_the_harness_finds_what_outlives_its_group(tmp_path: Path) -> None:
+    """A harness that never failed proves nothing: here only the process group is ended."""
+    tally = Tally()
+    leftover_processes.one_round(tmp_path, tally, [Case("agent", "wait", TIMEOUT)], plant="only the group")
+    left = {failure.case for failure in tally.failures if failure.kind == LEFT_PROCESS}
+    assert f"agent, wait, {TIMEOUT}: double fork" in left
+    assert f"agent, wait, {TIMEOUT}: no environment" in left
+    assert f"agent, wait, {TIMEOUT}: {escapes.MOVING}" in left

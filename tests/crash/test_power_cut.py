@@ -1,0 +1,49 @@
+"""Power cuts on real file systems in image files; skipped aloud where they cannot be made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import disk, power_cut, programme
+from tests.crash.power_cut import EXECUTE, Case, Scene
+from tests.crash.programme import CannotRun, Tally
+from tests.crash.warm import Warm
+
+SEED = 7
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_was_acknowledged_survives_a_power_cut_and_the_rest_goes_on() -> None:
+    """F31, R-LOG-6: a sample of the programme, the same every time but for the moments that nobody chose."""
+    result = programme.carry_out(power_cut.PROGRAMME, size=power_cut.PROGRAMME.sample, seed=SEED)
+    if result.skipped:
+        pytest.skip(f"NO POWER WAS CUT: {result.skipped}")
+    assert not result.failures, programme.report(result)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("kind", "fault"), [("ext4", "nothing is forced"), ("xfs", "refs before objects")])
+def test_the_programme_finds_out_when_fsyncs_are_missing(kind: str, fault: str, tmp_path: Path) -> None:
+    """A harness that never failed proves nothing: acknowledged checkpoints are gone, or refs lead nowhere."""
+    try:
+        kinds = disk.require()
+    except CannotRun as reason:
+        pytest.skip(f"NO POWER WAS CUT: {reason}")
+    if kind not in kinds:
+        pytest.skip(f"NO POWER WAS CUT: mkfs.{kind} is not here")
+    tally = Tally()
+    with Warm(tmp_path / "out") as warm:
+        scene = Scene(kind, tmp_path, warm)
+        try:
+            scene.prepare((EXECUTE,))
+            names = scene.known[EXECUTE].points
+            last = max(n for n, name in enumerate(names) if name.startswith("after SqliteEventLog.append checkpoint"))
+            case = Case(0, kind, EXECUTE, at=last, share=0.0, state_on_disk=False)
+            power_cut.cut_and_go_on(scene, case, tally, fault)
+        finally:
+            scene.disk.unmount()
+    assert any(failure.kind == programme.LOST_CHECKPOINT for failure in tally.failures), tally

@@ -1,0 +1,55 @@
+"""The frame of all fault programmes."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tests.crash import programme as programmes
+from tests.crash.programme import CannotRun, Programme, Tally
+from tests.crash.warm import Warm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+
+
+def test_a_warm_command_answers_as_a_process_of_its_own_does(tmp_path: Path) -> None:
+    repo = GitSandbox.create(tmp_path / "repo")
+    project = projects.create(repo, files={"a.txt": "one\n"})
+    with Warm(tmp_path / "out") as warm:
+        for arguments in (["status", "--json"], ["check-plan", "7"], ["--version"], ["nonsense"]):
+            alone = project.idumb(*arguments)
+            assert warm.run(repo.root, *arguments) == alone
+
+
+def test_a_warm_command_can_be_killed(tmp_path: Path) -> None:
+    GitSandbox.create(tmp_path / "repo")
+    with Warm(tmp_path / "out") as warm:
+        hook = "tests.crash.test_programme:end_at_once"
+        assert warm.run(tmp_path / "repo", "status", hook=hook, given=9).code == -signal.SIGKILL
+
+
+def end_at_once(number: int) -> None:
+    import os
+
+    os.kill(os.getpid(), number)
+
+
+def test_a_case_that_fails_is_counted_and_the_next_one_is_made(tmp_path: Path) -> None:
+    def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+        for number in range(size or 0):
+            with tally.case(f"case {number} of seed {seed}", programmes.LOST_BYTES):
+                (folder / str(number)).touch()
+                assert number != 1, "one byte is gone"
+
+    result = programmes.carry_out(Programme("T0", "nothing", 3, None, run), size=3, seed=5, folder=tmp_path)
+    assert result.cases == 3
+    assert result.count(programmes.LOST_BYTES) == 1
+    assert "case 1 of seed 5: one byte is gone" in programmes.report(result)
+
+
+def test_a_programme_that_cannot_run_here_says_why(tmp_path: Path) -> None:
+    def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+        raise CannotRun("no loop devices")
+
+    result = programmes.carry_out(Programme("T0", "nothing", 3, None, run), size=3, seed=5, folder=tmp_path)
+    assert "SKIPPED: no loop devices" in programmes.report(result)

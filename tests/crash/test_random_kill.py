@@ -1,0 +1,34 @@
+"""kill -9 at moments that nobody chose, and at calls that make something durable, up to five in a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import kill_points, programme, random_kill
+from tests.crash.kill_points import Case, Scene
+from tests.crash.shapes import PAIR
+from tests.crash.warm import Warm
+
+SEED = 7
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_kills_at_random_moments_and_during_recovery_lose_and_repeat_nothing() -> None:
+    """F30, R-LOG-6: recovery is itself safe to kill."""
+    result = programme.carry_out(random_kill.PROGRAMME, size=random_kill.PROGRAMME.sample, seed=SEED)
+    assert not result.failures, programme.report(result)
+    assert result.notes["killed while recovering"] > result.cases // 4
+
+
+@pytest.mark.slow
+def test_the_programme_finds_a_recovery_that_makes_commits_twice(tmp_path: Path) -> None:
+    """A harness that never failed proves nothing."""
+    with Warm(tmp_path / "out") as warm:
+        scene = Scene(PAIR, tmp_path / "pair", warm)
+        scene.prepare(fine=True)
+        at = next(n for n, name in enumerate(scene.points[0]) if name.startswith("after GitHistory.commit a.txt"))
+        wrong = dict(kill_points.survive(scene, Case(0, (at,)), plant="commits are not looked for", fine=True))
+    assert programme.REPEATED_TASK in wrong

@@ -1,0 +1,215 @@
+"""What a kill or a power cut leaves, piece by piece: adopted, collected, or named with the command that helps."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from idumb.git import discover
+from idumb.git.trees import GitTrees
+from tests.crash import harness
+from tests.crash.warm import Warm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making, shell, task
+
+ARM = "tests.crash.killing:arm"
+MIDDLE = "after SqliteEventLog.append attempt.started"
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A run that was killed when its second task had just begun."""
+
+    project: Project
+    warm: Warm
+    consent: str
+
+    @property
+    def repo(self) -> GitSandbox:
+        return self.project.repo
+
+    def resume(self) -> Answer:
+        return self.warm.run(self.project.folder, "resume", "1", "--approve", self.consent, "--json")
+
+    def read(self, path: str) -> str:
+        return self.project.read(path)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+    folder = tmp_path_factory.mktemp("killed")
+    project = projects.create(GitSandbox.create(folder / "template"))
+    more = task("T1-02", files="modify `a.txt`", check="true", after="T1-01", steps=[shell("echo more >> a.txt")])
+    project.plan([making("T1-01", "a.txt"), more])
+    project.repo.write("mine.txt", "mine\n")
+    with Warm(folder / "out") as warm:
+        consent = project.approval()
+        say = ("execute-phase", "1", "--approve", consent, "--json")
+        count = folder / "points"
+        other = harness.copy(project.folder, folder / "undisturbed")
+        assert warm.run(other.folder, *say, hook=ARM, given={"count": str(count)}).code == 0
+        names = enumerate(count.read_text(encoding="utf-8").splitlines())
+        at = [number for number, name in names if name.startswith(MIDDLE)][1]
+        assert warm.run(project.folder, *say, hook=ARM, given={"at": at}).code == harness.KILLED
+        yield Killed(project, warm, consent)
+
+
+@pytest.fixture
+def killed(template: Killed, tmp_path: Path) -> Killed:
+    return Killed(harness.copy(template.project.folder, tmp_path / "copy"), template.warm, template.consent)
+
+
+LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "next-index-999999.lock")
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_that_the_killed_command_left_is_cleared(killed: Killed, name: str) -> None:
+    """R-LOG-6, F30: nobody can hold it, and it is no older than the command that was killed."""
+    (killed.repo.git_dir / name).touch()
+    answer = killed.resume()
+    assert answer.code == 0, answer
+    assert not (killed.repo.git_dir / name).exists()
+    assert killed.read("a.txt") == "made\nmore\n"
+
+
+def test_a_lock_older_than_the_killed_command_is_somebody_elses(killed: Killed) -> None:
+    """It is never removed, and the refusal names it."""
+    lock = killed.repo.git_dir / "index.lock"
+    lock.touch()
+    os.utime(lock, (1, 1))
+    answer = killed.resume()
+    assert (answer.code, answer.error["code"]) == (4, "git.index-locked")
+    assert str(lock) in answer.error["message"]
+    assert lock.exists()
+
+
+@pytest.fixture
+def editing(killed: Killed, tmp_path: Path) -> Iterator[Killed]:
+    """The user commits in another terminal: git holds the lock while their editor is open."""
+    os.mkfifo(tmp_path / "door")
+    killed.repo.write("mine.txt", "new\n")
+    killed.repo.git("add", "mine.txt")
+    editor = f"sh -c 'echo > {tmp_path}/door; sleep 600'"
+    with subprocess.Popen(
+        ["git", "commit", "--quiet", "mine.txt"],
+        cwd=killed.project.folder,
+        env={**os.environ, "GIT_EDITOR": editor},
+        start_new_session=True,
+    ) as git:
+        try:
+            (tmp_path / "door").read_text()
+            yield killed
+        finally:
+            os.killpg(git.pid, 9)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="without /proc no lock is ever removed")
+def test_a_lock_that_a_live_git_may_hold_stays(editing: Killed) -> None:
+    lock = editing.repo.git_dir / "index.lock"
+    assert lock.exists()
+    answer = editing.resume()
+    assert (answer.code, answer.error["code"]) == (4, "git.index-locked")
+    assert lock.exists()
+
+
+def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
+    assert killed.resume().code == 0
+    lock = killed.repo.git_dir / "index.lock"
+    lock.touch()
+    answer = killed.warm.run(killed.project.folder, "rollback", "1", "--to", "start", "--yes", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "git.index-locked")
+    assert lock.exists()
+
+
+def test_temporary_files_of_a_killed_command_go_and_those_of_others_stay(killed: Killed) -> None:
+    ours = (
+        "sub/.idumb-restore-0123456789abcdef",
+        "sub/.idumb-0123456789ab.tmp",
+        ".idumb/brain/.state.json.999999-0123abcd.tmp",
+        ".git/idumb/.anchor.json.999999-0123abcd.tmp",
+        ".git/objects/12/tmp_obj_abcdef",
+        ".git/idumb/incoming/999999-0123abcd/12/3456",
+    )
+    theirs = ("sub/.idumb-restore-mine", "sub/.idumb-mine.tmp", ".idumb/brain/.notes.tmp", "x.tmp")
+    for name in (*ours, *theirs):
+        killed.repo.write(name, "half")
+    answer = killed.resume()
+    assert answer.code == 0, answer
+    assert [name for name in ours[:4] if killed.project.exists(name)] == []
+    assert not killed.project.exists(ours[5])
+    assert [name for name in theirs if not killed.project.exists(name)] == []
+
+
+def test_an_emptied_ref_of_ours_is_made_again(killed: Killed) -> None:
+    """F31: a power cut can keep a ref's name and lose its bytes; git then fails on every list of refs."""
+    (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
+    known = killed.repo.refs("refs/idumb/")[ref]
+    (killed.repo.git_dir / ref).write_bytes(b"")
+    assert killed.resume().code == 0
+    assert killed.repo.refs("refs/idumb/")[ref] == known
+
+
+def test_the_ref_of_a_checkpoint_that_is_gone_is_made_again(killed: Killed) -> None:
+    """R-LOG-6: the log names a commit that is there, so its name comes back before `git gc` can take it."""
+    (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
+    known = killed.repo.refs("refs/idumb/")[ref]
+    killed.repo.git("update-ref", "-d", ref)
+    assert killed.resume().code == 0
+    assert killed.repo.refs("refs/idumb/")[ref] == known
+
+
+def test_a_file_that_a_power_cut_emptied_is_named_with_the_command_that_shows_its_bytes(killed: Killed) -> None:
+    """F31, M3: it is damage, not a change of the user's; what they commit is their word."""
+    killed.repo.write("a.txt", "")
+    answer = killed.resume()
+    assert (answer.code, answer.error["code"]) == (4, "task.emptied-path")
+    command = answer.error["hint"].split(" shows them")[0]
+    assert (
+        subprocess.run(command.split(), cwd=killed.project.folder, capture_output=True, check=True).stdout == b"made\n"
+    )
+    killed.repo.write("a.txt", "made\n")
+    assert killed.resume().code == 0
+
+
+def test_an_emptied_file_that_was_committed_so_is_the_users_word(killed: Killed) -> None:
+    killed.repo.write("a.txt", "")
+    killed.repo.git("commit", "--quiet", "-m", "empty", "--", "a.txt")
+    assert killed.resume().code == 0
+    assert killed.read("a.txt") == "more\n"
+
+
+def test_an_object_that_somebody_elses_crash_emptied_is_written_again(sandbox: GitSandbox) -> None:
+    """F31: git itself finds an empty object and writes it no more; a snapshot needs it whole."""
+    sandbox.write("a", "1")
+    oid = sandbox.git("hash-object", "-w", "a")
+    place = sandbox.git_dir / "objects" / oid[:2] / oid[2:]
+    place.chmod(0o600)
+    place.write_bytes(b"")
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    made = trees.snapshot("refs/idumb/worktrees/main/runs/r/base", "r")
+    assert sandbox.git("cat-file", "blob", f"{made.commit}:worktree/a") == "1"
+
+
+def test_a_task_that_asks_about_its_failure_still_asks_when_idumb_was_killed_before_the_question(
+    tmp_path: Path,
+) -> None:
+    project = projects.create(GitSandbox.create(tmp_path / "repo"))
+    fields = "- **On failure:** ask\n"
+    project.plan([task("T1-01", files="create `a.txt`", check="false", fields=fields, steps=[shell("echo a > a.txt")])])
+    consent = project.approval()
+    say = ("execute-phase", "1", "--approve", consent, "--json")
+    with Warm(tmp_path / "out") as warm:
+        other = harness.copy(project.folder, tmp_path / "undisturbed")
+        count = tmp_path / "points"
+        assert warm.run(other.folder, *say, hook=ARM, given={"count": str(count)}).code == 5
+        names = count.read_text(encoding="utf-8").splitlines()
+        at = next(number for number, name in enumerate(names) if "append decision.asked" in name)
+        assert warm.run(project.folder, *say, hook=ARM, given={"at": at}).code == harness.KILLED
+        answer = warm.run(project.folder, "resume", "1", "--approve", consent, "--json")
+        assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer

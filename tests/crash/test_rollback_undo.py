@@ -1,0 +1,33 @@
+"""T9 in a sample, and two faults that it must find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import programme, rollback_faults, rollback_undo
+from tests.crash.programme import Programme, Tally
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_rollback_and_undo_are_exact_whatever_a_user_does_in_between(tmp_path: Path) -> None:
+    """R-GIT-3, F24: conflicts are named and never overwritten; killed commands are said again."""
+    wanted = rollback_undo.PROGRAMME
+    result = programme.carry_out(wanted, size=wanted.sample, seed=9, folder=tmp_path)
+    assert not result.failures, programme.report(result)
+    assert result.cases == wanted.sample
+    assert min(result.notes.get(name, 0) for name in ("rollback", "undo", "conflicts named", "killed")) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("plant", [rollback_faults.NO_COMPARISON, rollback_faults.LIVE_INDEX])
+def test_a_planted_fault_is_found(tmp_path: Path, plant: str) -> None:
+    def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+        rollback_undo.run(size, seed, folder, tally, plant)
+
+    planted = Programme("T9", plant, 24, None, run)
+    result = programme.carry_out(planted, size=24, seed=9, folder=tmp_path)
+    assert result.failures

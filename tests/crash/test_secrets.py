@@ -1,0 +1,52 @@
+"""T16: no secret stands in what idumb keeps or says, and the harness would see it (R-LOG-3, F63, S13)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from idumb.system import capture, redaction
+from idumb.system.redaction import Redactor
+from tests.crash import programme, secrets
+from tests.crash.programme import Tally
+from tests.crash.secrets import PROGRAMME
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.timeout(200)
+def test_no_canary_is_found_anywhere(tmp_path: Path) -> None:
+    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
+    assert result.failures == (), programme.report(result)
+    assert result.cases > 100
+
+
+@pytest.mark.timeout(120)
+def test_the_harness_finds_secrets_that_nobody_took_out(tmp_path: Path) -> None:
+    tally = Tally()
+    secrets.everywhere(tmp_path, secrets.canaries(random.Random(1))[-2:], tally, plant="redaction off")
+    found = " ".join(failure.words for failure in tally.failures)
+    assert "what show T1-03 says" in found
+    assert ".git/idumb/store.db" in found
+    assert "objects of git" in found
+
+
+def test_the_harness_finds_a_redactor_that_forgets_the_piece_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def each_by_itself(self: redaction.Stream, data: bytes) -> bytes:
+        return self._redactor.data(data)
+
+    monkeypatch.setattr(redaction.Stream, "feed", each_by_itself)
+    tally = Tally()
+    secrets.in_pieces(tmp_path, secrets.canaries(random.Random(1))[:3], Redactor(), tally, step=5)
+    assert len(tally.failures) == 3
+
+
+def test_the_harness_finds_a_cut_that_goes_through_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture, "_same_start", lambda one, _: one)
+    tally = Tally()
+    secrets.at_cuts(tmp_path, secrets.canaries(random.Random(1))[:3], Redactor(), tally, step=5)
+    assert len(tally.failures) == 3

@@ -1,0 +1,301 @@
+"""T8: states of a repository x what can happen in it, with every byte of the user accounted for.
+
+The plan has two tasks. While the second is built, `../actor` runs, and its criterion runs `../judge`; so a case says
+what happens by what it writes into these two files.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.crash import programme as programmes
+from tests.crash.programme import Programme, Tally
+from tests.crash.warm import Warm
+from tests.states import git_state, ledgers, work_tree
+from tests.states.ledgers import Record
+from tests.states.state import ALL, TOUCHED, Scene, State, copied, template
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer
+
+GENERATORS = (work_tree, git_state)
+UNREADABLE = ("git.unsupported-format", "git.ownership")
+TELL_PID = "echo stopping; kill -{signal} $(cat {case}/pid); sleep 60\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One state in one copy of the project; `plant` names a fault that is put into idumb on purpose."""
+
+    warm: Warm
+    state: State
+    scene: Scene
+    consent: str
+    plant: str = ""
+
+    def say(self, name: str, text: str) -> None:
+        (self.scene.case / name).write_text(text, encoding="ascii")
+
+    def idumb(self, repo: GitSandbox, *arguments: str, crash: str = "") -> Answer:
+        given = {"pid": str(self.scene.case / "pid"), "crash": crash, "plant": self.plant}
+        place = repo.root / self.state.start
+        answer = self.warm.run(
+            place,
+            *arguments,
+            "--json",
+            environment=self.state.environment,
+            hook="tests.states.matrix:begin",
+            given=given,
+        )
+        assert "Traceback" not in answer.out + answer.err, answer
+        return answer
+
+    def execute(self, repo: GitSandbox, *flags: str, crash: str = "") -> Answer:
+        return self.idumb(repo, "execute-phase", "1", "--approve", self.consent, *flags, crash=crash)
+
+    def resume(self, repo: GitSandbox, *flags: str) -> Answer:
+        return self.idumb(repo, "resume", "1", *flags)
+
+
+def begin(given: dict[str, Any]) -> None:
+    """In the process of a command, before it starts: leave its id, and put in the crash or the fault of the case."""
+    Path(given["pid"]).write_text(str(os.getpid()), encoding="ascii")
+    from tests.states import planted
+
+    planted.put(given["plant"])
+    planted.crash(given["crash"])
+
+
+# What happens in a state, given that it is one in which idumb runs.
+
+
+def _sound(repo: GitSandbox) -> None:
+    checked = repo.try_git("fsck", "--no-progress", "--no-dangling")
+    assert checked.returncode == 0, checked.stderr.decode(errors="replace")
+    left = [str(found) for found in repo.common_dir.rglob("*.lock") if found.name != "owner.lock"]
+    assert left == [], left
+
+
+def _ran(before: Record, repo: GitSandbox, answer: Answer) -> Record:
+    """The tasks are done; all else is as it was."""
+    assert answer.code == 0, answer.out
+    assert answer.data["outcome"] == "complete"
+    after = ledgers.record(repo)
+    ledgers.kept(before, after)
+    present = {path: after.user.get(path) for path in TOUCHED}
+    assert [path for path, entry in present.items() if entry is None] == ["old.txt"]
+    assert b"TWO" in (repo.root / "app.txt").read_bytes()
+    pretty = "--format=%(trailers:key=Idumb-Task,valueonly,separator=%x2C)"
+    done = repo.git("-c", "trailer.separators=:", "log", pretty).split()
+    assert done == ["T1-02", "T1-01"], done
+    _sound(repo)
+    return after
+
+
+def run(case: Case, repo: GitSandbox) -> None:
+    before = ledgers.record(repo)
+    _ran(before, repo, case.execute(repo))
+
+
+def fail(case: Case, repo: GitSandbox) -> None:
+    """The second task fails, is mended by somebody, and tried again."""
+    before = ledgers.record(repo)
+    case.say("judge", "exit 1\n")
+    answer = case.execute(repo, "--max-attempts", "1")
+    assert answer.code == 1, answer.out
+    ledgers.kept(before, ledgers.record(repo))
+    case.say("judge", "exit 0\n")
+    _ran(before, repo, case.resume(repo, "--retry-failed"))
+
+
+def cancel(case: Case, repo: GitSandbox) -> None:
+    before = ledgers.record(repo)
+    case.say("actor", TELL_PID.format(signal="INT", case=case.scene.case))
+    answer = case.execute(repo)
+    assert answer.code == 130, answer.out
+    ledgers.kept(before, ledgers.record(repo))
+    case.say("actor", "exit 0\n")
+    _ran(before, repo, case.resume(repo))
+
+
+def crash(case: Case, repo: GitSandbox) -> None:
+    """kill -9 while the builder works, or around the commit; which of them follows from the state's name."""
+    before = ledgers.record(repo)
+    place = ("build", "before commit", "after commit")[len(case.state.name) % 3]
+    if place == "build":
+        case.say("actor", TELL_PID.format(signal="KILL", case=case.scene.case))
+    answer = case.execute(repo, crash="" if place == "build" else place)
+    assert answer.code == -9, answer
+    ledgers.kept(before, ledgers.record(repo))
+    case.say("actor", "exit 0\n")
+    _ran(before, repo, case.resume(repo))
+
+
+def rollback(case: Case, repo: GitSandbox) -> None:
+    """Everything comes back, byte by byte, also after git collected its garbage."""
+    before = ledgers.record(repo)
+    _ran(before, repo, case.execute(repo))
+    repo.git("-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")
+    answer = case.idumb(repo, "rollback", "1", "--to", "start", "--yes")
+    assert answer.code == 0, answer.out
+    after = ledgers.record(repo)
+    ledgers.equal("after a rollback", before.user, after.user)
+    ledgers.kept(before, after)
+    _sound(repo)
+
+
+def undo(case: Case, repo: GitSandbox) -> None:
+    """Undo of a rollback, and undo of the undo."""
+    before = ledgers.record(repo)
+    done = _ran(before, repo, case.execute(repo))
+    back, again = ("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")
+    steps = ((back, before), (again, done), (again, before))
+    for argv, wanted in steps:
+        answer = case.idumb(repo, *argv)
+        assert answer.code == 0, answer.out
+        ledgers.equal(f"after {argv[0]}", wanted.user, ledgers.record(repo).user)
+    ledgers.kept(before, ledgers.record(repo))
+    _sound(repo)
+
+
+def late(case: Case, left: Record) -> None:
+    """The run was before the state and `left` this; whatever rollback says now, it takes nothing of the user's."""
+    repo = case.scene.repo
+    before = ledgers.record(repo)
+    gone = {path for path in TOUCHED if path.startswith("out/") and path not in before.user}  # as at the start
+    made = [path for path in TOUCHED if path in gone or before.user.get(path) == left.user.get(path)]
+    answer = case.idumb(repo, "rollback", "1", "--to", "start", "--yes")
+    assert answer.code in {0, 1, 4}, answer
+    after = ledgers.record(repo)
+    if answer.code == 4:
+        assert answer.error["hint"], answer
+        ledgers.kept(before, after, (), moves=False)
+        return
+    ledgers.kept(before, after, tuple(made))
+    if answer.code == 0:
+        assert case.idumb(repo, "undo", "--yes").code == 0
+        ledgers.equal("after undo", before.user, ledgers.record(repo).user)
+
+
+ACTIONS: dict[str, Callable[[Case, GitSandbox], object]] = {
+    "run": run,
+    "fail": fail,
+    "cancel": cancel,
+    "crash": crash,
+    "rollback": rollback,
+    "undo": undo,
+}
+LATE = "late"
+
+
+def refused(case: Case, repo: GitSandbox, code: str) -> None:
+    """One clear line before anything is touched."""
+    before = ledgers.everything(repo.root)
+    answer = case.execute(repo)
+    assert answer.code == 4, answer
+    assert answer.error["code"] == code, answer.error
+    assert "\n" not in answer.error["message"], answer.error
+    assert answer.error["hint"], answer.error
+    ledgers.equal("files", before, ledgers.everything(repo.root))
+
+
+def commit_refused(case: Case, repo: GitSandbox, code: str) -> None:
+    """Git's words, exit 1, the task's files stay, and a second try says the same."""
+    before = ledgers.record(repo)
+    for answer in (case.execute(repo), case.resume(repo)):
+        assert answer.code == 1, answer
+        assert answer.error["code"] == code, answer.error
+        after = ledgers.record(repo)
+        ledgers.kept(before, after, moves=False)
+        assert "out/one.txt" in after.user
+
+
+def halted(case: Case, repo: GitSandbox, code: str) -> None:
+    """A task fails with a reason, nothing outside is touched, and all goes back."""
+    before = ledgers.record(repo)
+    answer = case.execute(repo)
+    assert answer.code == 1, answer
+    assert answer.error["code"] == code, answer.error
+    ledgers.kept(before, ledgers.record(repo))
+    assert list(case.scene.outside.iterdir()) == []
+    assert case.idumb(repo, "rollback", "1", "--to", "start", "--yes").code == 0
+    ledgers.equal("after a rollback", before.user, ledgers.record(repo).user)
+
+
+def carry_out(case: Case, action: str) -> None:
+    left = ledgers.record(case.scene.repo) if action == "late" else None
+    repo = case.state.make(case.scene) or case.scene.repo
+    if left is not None:
+        late(case, left)
+    elif case.state.ends == "runs":
+        ACTIONS[action](case, repo)
+    elif case.state.ends.startswith("refused"):
+        refused(case, repo, case.state.code)
+    elif case.state.ends.startswith("halts"):
+        halted(case, repo, case.state.code)
+    else:
+        commit_refused(case, repo, case.state.code)
+
+
+# Tenths of a second of one core, measured on a quiet machine.
+COST = {"run": 3, "fail": 5, "cancel": 5, "crash": 5, "rollback": 5, "undo": 9, "late": 6}
+
+
+def pairs(size: int | None, seed: int) -> list[tuple[State, str]]:
+    """All pairs where there is no size; else each state with one action, then what brings an action to a new row.
+
+    The dearer an action the fewer states it is taken with, yet each is taken with some.
+    """
+    chance = random.Random(seed)
+    every = [(state, action) for state in ALL.values() for action in (*ACTIONS, LATE) if _possible(state, action)]
+    if size is None:
+        return every
+    states = list(ALL.values())
+    chance.shuffle(states)
+    met: Counter[str] = Counter()
+    chosen: list[tuple[State, str]] = []
+    for state in states:
+        able = [action for action in COST if _possible(state, action)]
+        action = min(able, key=lambda name: (met[name] + 1) * COST[name] ** 2)
+        met[action] += len(able) > 1
+        chosen.append((state, action))
+    rows = {(row, action) for state, action in chosen for row in state.rows}
+    chance.shuffle(every)
+    for state, action in every:
+        new = {(row, action) for row in state.rows} - rows
+        if new:
+            chosen.append((state, action))
+            rows |= new
+    return chosen[:size]
+
+
+def _possible(state: State, action: str) -> bool:
+    """A state that refuses is the same for all that begins with a run."""
+    if state.ends != "runs" and action not in {"run", "late"}:
+        return False
+    return action != "late" or not (state.elsewhere or state.code in UNREADABLE)
+
+
+def programme_run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    consent = template(folder / "fresh")
+    with Warm(folder / "answers") as warm:
+        scene = copied(folder / "fresh", folder / "ran")
+        done = Case(warm, State("plain", (), lambda _: None), scene, consent)
+        assert done.execute(scene.repo).code == 0
+        for number, (state, action) in enumerate(pairs(size, seed)):
+            place = folder / f"case-{number}"
+            with tally.case(f"{state.name} ({', '.join(state.rows)}) x {action}", programmes.LOST_BYTES):
+                scene = copied(folder / ("ran" if action == "late" else "fresh"), place)
+                carry_out(Case(warm, state, scene, consent), action)
+                shutil.rmtree(place)
+            tally.note(f"{action} cases")
+        tally.note("states", len(ALL))
+
+
+PROGRAMME = Programme("T8", "States of repositories, by what happens in them", len(ALL), None, programme_run)

@@ -1,0 +1,94 @@
+"""Faults that are put into idumb on purpose, and crashes at a chosen call; both only in a process of a case."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from idumb.app import restoring
+from idumb.git import blobs, commit, program, restore, walk
+from idumb.git.history import GitHistory
+
+FAULTS = ("add all", "no compare and swap", "times only")
+
+
+def put(fault: str) -> None:
+    if fault == "add all":
+        _make = commit.make
+
+        def careless(place: Any, *arguments: Any, **options: Any) -> Any:
+            program.write(place.root, ["add", "--all"])
+            return _make(place, *arguments, **options)
+
+        commit.make = careless
+    elif fault == "no compare and swap":
+        restore._conflict = lambda *_, **__: None
+        restoring._changed = lambda *_: []
+    elif fault == "times only":
+        _trust_times()
+    else:
+        assert not fault, fault
+
+
+class _Times:
+    """A stat without the time at which the inode changed."""
+
+    def __init__(self, status: os.stat_result) -> None:
+        self._status = status
+        self.st_ctime_ns = 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._status, name)
+
+
+class _Entry:
+    def __init__(self, entry: os.DirEntry[str]) -> None:
+        self._entry = entry
+
+    def stat(self, *, follow_symlinks: bool) -> _Times:
+        return _Times(self._entry.stat(follow_symlinks=follow_symlinks))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+
+def _trust_times() -> None:
+    """The scanner believes size and time of modification alone."""
+    put_path = blobs.put_path
+
+    def stored(*arguments: Any) -> Any:
+        found = put_path(*arguments)
+        return found and found._replace(status=_Times(found.status))  # type: ignore[arg-type]
+
+    @contextlib.contextmanager
+    def scandir(path: str) -> Iterator[Iterator[_Entry]]:
+        with os.scandir(path) as listing:
+            yield map(_Entry, listing)
+
+    blobs.put_path = stored  # type: ignore[assignment]
+    vars(walk)["os"] = types.SimpleNamespace(scandir=scandir, path=os.path)
+
+
+def crash(place: str) -> None:
+    """`before commit` or `after commit`: of the second commit that is made on the branch."""
+    if not place:
+        return
+    method: Callable[..., Any] = GitHistory.commit
+    calls = iter(range(1000))
+
+    @functools.wraps(method)
+    def dying(*arguments: Any, **options: Any) -> Any:
+        second = next(calls) == 1
+        if second and place == "before commit":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = method(*arguments, **options)
+        if second:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    GitHistory.commit = dying  # type: ignore[method-assign]

@@ -1,0 +1,334 @@
+"""What tools of this kind have done to people, each as a test: named by what happened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.warm import Warm
+from tests.states import ledgers
+from tests.states.ledgers import Record
+from tests.states.matrix import Case
+from tests.states.state import State, copied, template
+from tests.support.gitrepo import GitSandbox, work_tree
+from tests.support.project import Answer
+
+BACK = ("rollback", "1", "--to", "start", "--yes")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
+    place = tmp_path_factory.mktemp("incidents")
+    consent = template(place / "fresh")
+    with Warm(place / "answers") as warm:
+        yield place, warm, consent
+
+
+@pytest.fixture
+def case(made: tuple[Path, Warm, str], tmp_path: Path) -> Case:
+    place, warm, consent = made
+    return Case(warm, State("incident", (), lambda _: None), copied(place / "fresh", tmp_path / "case"), consent)
+
+
+@pytest.fixture
+def repo(case: Case) -> GitSandbox:
+    """With edits, untracked and ignored files that nobody has committed."""
+    repo = case.scene.repo
+    repo.write_all({"third.txt": "edited\n", "untracked.txt": "mine\n", ".secret": "key\n", "build/out.bin": "big\n"})
+    return repo
+
+
+def ran(case: Case, repo: GitSandbox, *flags: str) -> Answer:
+    answer = case.execute(repo, *flags)
+    assert answer.code == 0, answer
+    return answer
+
+
+def back(case: Case, repo: GitSandbox, before: Record) -> None:
+    """The command that was printed brings every byte back."""
+    answer = case.idumb(repo, *BACK)
+    assert answer.code == 0, answer
+    ledgers.equal("files", before.user, ledgers.record(repo).user)
+
+
+def test_going_back_deletes_no_untracked_output_that_the_agent_never_touched(case: Case, repo: GitSandbox) -> None:
+    """R-GIT-1, F2, F3: a restore that cleaned the tree took a gigabyte of results along."""
+    ran(case, repo)
+    repo.write_all({"results/one.bin": "made since\n", "build/two.bin": "made since\n", "out/more.txt": "made since\n"})
+    before = ledgers.record(repo)
+    assert case.idumb(repo, *BACK).code == 0
+    ledgers.kept(before, ledgers.record(repo))
+    assert repo.read("results/one.bin") == "made since\n"
+    assert repo.read("out/more.txt") == "made since\n"
+
+
+def test_ignore_rules_that_go_back_take_no_file_along(case: Case, repo: GitSandbox) -> None:
+    """F4: a restore reverted .gitignore, then cleaned what was no longer ignored."""
+    repo.write(".gitignore", "*.log\nbuild/\n.secret\ndata/\n")
+    repo.write("data/model.bin", "precious\n")
+    ran(case, repo)
+    repo.git("checkout", "--quiet", "--", ".gitignore")
+    before = ledgers.record(repo)
+    assert case.idumb(repo, *BACK).code == 0
+    ledgers.kept(before, ledgers.record(repo))
+    assert case.idumb(repo, "undo", "--yes").code == 0
+    assert repo.read("data/model.bin") == "precious\n"
+
+
+def test_an_agent_that_changes_what_is_ignored_hides_and_loses_nothing(case: Case, repo: GitSandbox) -> None:
+    """F4: files that come to light are not the task's, and nothing of them is touched."""
+    before = ledgers.record(repo)
+    case.say("actor", "echo '*.txt' > .git/info/exclude; printf '*.log\\n' > .gitignore\n")
+    answer = case.execute(repo, "--max-attempts", "1")
+    assert answer.code in {1, 4}, answer
+    case.say("actor", "exit 0\n")
+    (repo.git_dir / "info/exclude").unlink(missing_ok=True)
+    back(case, repo, before)
+
+
+def test_commits_made_after_the_checkpoint_stay_on_the_branch(case: Case, repo: GitSandbox) -> None:
+    """R-GIT-3: a restore by `reset --hard` dropped them."""
+    ran(case, repo)
+    repo.write("later.txt", "later\n")
+    commit = repo.commit("mine, later", "later.txt")
+    assert case.idumb(repo, *BACK).code == 0
+    assert repo.try_git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0
+    assert repo.read("later.txt") == "later\n"
+
+
+def test_without_an_identity_nothing_is_run_rather_than_an_empty_checkpoint_made(case: Case, repo: GitSandbox) -> None:
+    """F23: an empty checkpoint, then a rewind that deleted every untracked file and reported success."""
+    repo.git("config", "--unset", "user.name")
+    repo.git("config", "--unset", "user.email")
+    repo.git("config", "user.useConfigOnly", "true")
+    before = ledgers.everything(repo.root)
+    answer = case.execute(repo)
+    assert answer.code == 4
+    assert answer.error["code"] == "git.no-identity"
+    assert case.idumb(repo, *BACK).code == 4
+    ledgers.equal("files", before, ledgers.everything(repo.root))
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "git checkout -q .",
+        "git restore .",
+        "git reset -q --hard",
+        "git -c user.name=a -c user.email=b stash -q",
+        "git -c user.name=a -c user.email=b stash -qu",
+        "git clean -qfd",
+        "git rm -rqf --cached docs; rm -r docs untracked.txt",
+    ],
+)
+def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_comes_back(
+    case: Case, repo: GitSandbox, deed: str
+) -> None:
+    """R-GIT-1, F58: the run halts, names the files, and the command it prints brings them back."""
+    before = ledgers.record(repo)
+    case.say("actor", deed + "\n")
+    answer = case.execute(repo, "--max-attempts", "1")
+    assert answer.code == 1, answer
+    assert any(name in answer.error["message"] for name in ("third.txt", "untracked.txt")), answer.error
+    assert " ".join(BACK[:4]) in " ".join(answer.object["data"]["next"])
+    back(case, repo, before)
+
+
+def test_the_bytes_that_an_agent_discarded_can_be_looked_at_first(case: Case, repo: GitSandbox) -> None:
+    case.say("actor", "git checkout -q .\n")
+    answer = case.warm.run(
+        repo.root, "execute-phase", "1", "--approve", case.consent, hook="tests.states.matrix:begin",
+        given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""},
+    )  # fmt: skip
+    said = next(line for line in answer.err.splitlines() if "third.txt as it was before" in line)
+    revision = said.rpartition("git show ")[2]
+    assert repo.git("show", revision) == "edited"
+
+
+def test_results_never_cover_uncommitted_edits(case: Case, repo: GitSandbox) -> None:
+    """F1, R-GIT-6: files of a private copy were copied over edits that nobody had committed."""
+    repo.write("app.txt", "one\ntwo\nthree\nmine\n")
+    for flags in ((), ("--workspace", "clone")):
+        before = ledgers.record(repo)
+        answer = case.execute(repo, *flags)
+        assert answer.code in {1, 4}, answer
+        ledgers.equal("files", before.user, ledgers.record(repo).user)
+
+
+def test_a_commit_of_a_task_deletes_no_file_that_it_never_touched(case: Case, repo: GitSandbox) -> None:
+    """F5: a commit with `add -A` recorded the user's deletions and half of the user's work."""
+    repo.remove("second.txt")
+    repo.git("rm", "--quiet", "--cached", "first.txt")
+    ran(case, repo)
+    for commit in repo.git("rev-list", "HEAD~2..HEAD").split():
+        changed = repo.git("diff-tree", "-r", "--no-commit-id", "--name-only", commit).split()
+        assert {"second.txt", "first.txt"}.isdisjoint(changed), changed
+    assert repo.tree()["second.txt"]
+    assert repo.tree()["first.txt"]
+
+
+def test_two_runs_in_two_worktrees_at_once_leave_the_configuration_as_it_was(case: Case, repo: GitSandbox) -> None:
+    """F10, R-GIT-7: worktrees that were added in parallel raced for config.lock and left the repository bare."""
+    other = case.scene.case / "linked"
+    repo.git("worktree", "add", "--quiet", "-b", "linked", str(other))
+    for name in ("actor", "judge"):
+        place = repo.common_dir / "idumb" / "clones" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("exit 0\n", encoding="ascii")
+    config = (repo.common_dir / "config").read_bytes()
+    flags = ("execute-phase", "1", "--approve", case.consent, "--workspace", "clone", "--json")
+    begun = [case.warm.start(root, *flags) for root in (repo.root, other)]
+    answers = [one.wait() for one in begun]
+    assert [answer.code for answer in answers] == [0, 0], answers
+    assert (repo.common_dir / "config").read_bytes() == config
+    assert not (repo.common_dir / "config.lock").exists()
+    assert (other / "out/two.txt").exists()
+    assert (repo.root / "out/two.txt").exists()
+
+
+def test_an_isolated_run_is_isolated_or_does_not_run(case: Case, repo: GitSandbox) -> None:
+    """R-GIT-7: isolation that was asked for and silently absent. The builder looks where it is."""
+    case.say("actor", "exit 0\n")
+    (repo.common_dir / "idumb").mkdir(exist_ok=True)
+    (repo.common_dir / "idumb" / "clones").write_text("a file where the copies are made\n", encoding="ascii")
+    before = ledgers.record(repo)
+    answer = case.execute(repo, "--workspace", "clone")
+    assert answer.code not in {0, 70}, answer
+    ledgers.equal("files", before.user, ledgers.record(repo).user)
+
+
+def test_nothing_outside_is_written_or_deleted_through_names_of_other_case(case: Case, repo: GitSandbox) -> None:
+    """F18: a path that differed by case led out of the workspace and was deleted there."""
+    outside = case.scene.outside
+    (outside / "app.txt").write_text("outside\n", encoding="ascii")
+    ran(case, repo)
+    repo.remove("out")
+    repo.link("out", str(outside))
+    (outside / "one.txt").write_text("outside\n", encoding="ascii")
+    (outside / "two.txt").write_text("outside\n", encoding="ascii")
+    answer = case.idumb(repo, *BACK)
+    assert answer.code in {0, 4}, answer
+    assert sorted(path.name for path in outside.iterdir()) == ["app.txt", "one.txt", "two.txt"]
+    assert {path.read_text(encoding="ascii") for path in outside.iterdir()} == {"outside\n"}
+    assert os.path.islink(repo.root / "out")
+
+
+@pytest.mark.parametrize(
+    ("deed", "named"),
+    [
+        ("echo ../outside > .git/commondir", ".git/commondir"),
+        ("mkdir -p .git/hooks; cp ../hook .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+        ("git config core.fsmonitor 'touch ../ran; false'", ".git/config"),
+        ("git config filter.x.clean 'touch ../ran; cat'; echo '* filter=x' > .git/info/attributes", ".git/config"),
+        ("git config core.bare true", ".git/config"),
+        ("rm .git/index", ".git/index"),
+    ],
+)  # fmt: skip
+def test_what_a_builder_puts_into_git_s_own_folder_is_never_run(
+    case: Case, repo: GitSandbox, deed: str, named: str
+) -> None:
+    """F53, R-GIT-6: crafted commondir, hooks, configuration; the run stops before git is asked anything."""
+    before = ledgers.record(repo)
+    (repo.git_dir / "info").mkdir(exist_ok=True)
+    case.say("hook", "#!/bin/sh\ntouch ../ran\n")
+    (case.scene.case / "hook").chmod(0o755)
+    case.say("actor", deed + "\n")
+    answer = case.execute(repo)
+    assert answer.code == 4, answer
+    assert answer.error["code"] == "git.guarded-changed", answer.error
+    assert named in answer.error["message"]
+    assert not (case.scene.case / "ran").exists()
+    after = {path: entry for path, entry in work_tree(repo.root).items() if path in before.user}
+    for path in ("third.txt", "untracked.txt", ".secret"):
+        assert after[path] == before.user[path]
+
+
+def test_a_branch_that_a_builder_deletes_is_named_with_the_command_that_brings_it_back(
+    case: Case, repo: GitSandbox
+) -> None:
+    """F58."""
+    repo.git("branch", "precious")
+    commit = repo.git("rev-parse", "precious")
+    case.say("actor", "git branch -qD precious\n")
+    answer = case.execute(repo)
+    assert answer.code == 4, answer
+    assert answer.error["code"] == "git.refs-deleted"
+    command = answer.error["hint"].partition("  (")[0]
+    assert command == f"git update-ref refs/heads/precious {commit}"
+    repo.git(*command.split()[1:])
+    case.say("actor", "exit 0\n")
+    assert case.resume(repo).code == 0
+
+
+def test_a_folder_that_became_a_link_during_the_run_leads_no_write_outside(case: Case, repo: GitSandbox) -> None:
+    """F19: a builder put a link in the place of a folder; going back must not follow it."""
+    before = ledgers.record(repo)
+    for name in ("kept.txt", "deep"):
+        assert (repo.root / "docs" / name).exists()
+    case.say("actor", f"mv docs ../moved; ln -s {case.scene.outside} docs\n")
+    answer = case.execute(repo, "--max-attempts", "1")
+    assert answer.code == 1, answer
+    assert "docs" in answer.error["message"]
+    assert case.idumb(repo, *BACK).code == 0
+    ledgers.equal("files", before.user, ledgers.record(repo).user)
+    assert list(case.scene.outside.iterdir()) == []
+
+
+def test_garbage_collection_takes_no_snapshot(case: Case, repo: GitSandbox) -> None:
+    """M9: a snapshot that no ref held was gone after the user's gc."""
+    before = ledgers.record(repo)
+    case.say("actor", "git reflog expire --expire=now --all; git gc -q --prune=now; git prune --expire=now\n")
+    ran(case, repo)
+    repo.git("-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")
+    back(case, repo, before)
+
+
+def test_a_file_that_a_power_cut_emptied_is_called_damage_and_not_the_users_edit(case: Case, repo: GitSandbox) -> None:
+    """M3, F31: it is named, and nothing is written over it before somebody looked."""
+    ran(case, repo)
+    repo.write("app.txt", "")
+    answer = case.idumb(repo, *BACK)
+    assert answer.code == 4
+    assert "app.txt" in answer.error["message"]
+    assert "crash" in answer.error["message"]
+
+
+def test_what_a_builder_does_to_idumb_s_own_files_keeps_no_rollback_from_the_users(
+    case: Case, repo: GitSandbox
+) -> None:
+    """A stash with untracked files took a report of idumb along, and the way back ended in an error."""
+    before = ledgers.record(repo)
+    case.say("actor", "rm -rf .idumb/brain; echo changed > untracked.txt\n")
+    assert case.execute(repo, "--max-attempts", "1").code == 1
+    back(case, repo, before)
+
+
+def test_a_private_file_that_comes_back_is_as_private_as_it_was(case: Case, repo: GitSandbox) -> None:
+    """F20."""
+    (repo.root / "old.txt").chmod(0o600)
+    before = ledgers.record(repo)
+    ran(case, repo)
+    back(case, repo, before)
+    assert (repo.root / "old.txt").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_no_snapshot_has_is_said_before_anything_runs_and_when_it_goes_away(case: Case, repo: GitSandbox) -> None:
+    """F3, F12, F21: ignored files, pipes and repositories inside are not saved; nobody should find that out later."""
+    os.mkfifo(repo.root / "pipe")
+    GitSandbox.create(repo.root / "nested")
+    case.say("actor", "rm -r build\n")
+    answer = case.warm.run(
+        repo.root, "execute-phase", "1", "--approve", case.consent, hook="tests.states.matrix:begin",
+        given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""},
+    )  # fmt: skip
+    assert answer.code == 0, answer
+    said = answer.err.splitlines()
+    started = next(number for number, line in enumerate(said) if "T1-01" in line)
+    early = "\n".join(said[:started])
+    assert "(ignored by git): .secret, build/" in early
+    assert "(a repository of its own): nested" in early
+    assert "(neither file, link nor folder): pipe" in early
+    assert any("build/ went away while T1-02 ran" in line for line in said[started:]), answer.err

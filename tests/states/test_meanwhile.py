@@ -1,0 +1,156 @@
+"""F24, F25: what a user or an agent does to the repository while a task is being built; a script plays both."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.crash.warm import Warm
+from tests.states import ledgers
+from tests.states.ledgers import Record
+from tests.states.matrix import Case
+from tests.states.state import TOUCHED, State, copied, template
+from tests.support.gitrepo import GitSandbox
+
+GIT = "git -c user.name=Pat -c user.email=pat@example.invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """`script` runs in the work tree while the second task is built; then the run ends with `code` and `error`.
+
+    `changes` are the paths that the script itself changes; `mend` is what a person does before `resume`, and None
+    where the way on is to go back.
+    """
+
+    name: str
+    script: str
+    code: int
+    error: str = ""
+    changes: tuple[str, ...] = ()
+    mend: str | None = "true"
+
+
+DEEDS = [
+    Deed("collects garbage", "git -c gc.reflogExpire=now gc -q --prune=now", 0),
+    Deed("repacks and expires", "git reflog expire --expire=now --all; git repack -qad; git prune --expire=now", 0),
+    Deed("makes a branch and a tag", "git branch mine; git tag mine", 0),
+    Deed("commits what was staged before", f"{GIT} commit -qm mine", 0, changes=("second.txt",)),
+    Deed("unstages", "git reset -q -- second.txt", 0, changes=("second.txt",)),
+    Deed(
+        "commits a new edit", f"echo x > first.txt; {GIT} commit -qm x first.txt", 1, "run.halted", ("first.txt",), None
+    ),
+    Deed("stages a new file", "echo x > x.txt; git add x.txt", 1, "run.halted", ("x.txt",), None),
+    Deed("stashes everything", f"{GIT} stash -qu", 1, "run.halted", ("second.txt",), None),
+    Deed("amends", f"{GIT} commit -q --amend -m amended", 4, "git.branch-rewritten"),
+    Deed(
+        "goes one commit back",
+        "git reset -q --soft HEAD~1",
+        4,
+        "git.branch-rewritten",
+        (),
+        "git reset -q --soft ORIG_HEAD",
+    ),
+    Deed("rebases", f"{GIT} rebase -q --autostash --force-rebase HEAD~1", 4, "git.branch-rewritten", ("second.txt",)),
+    Deed("switches to a new branch", "git switch -qc other", 4, "git.other-branch", (), "git switch -q main"),
+    Deed("detaches HEAD", "git switch -q --detach", 4, "git.other-branch", (), "git switch -q main"),
+    Deed(
+        "adds a hook",
+        "mkdir -p .git/hooks; echo exit 1 > .git/hooks/x",
+        4,
+        "git.guarded-changed",
+        (),
+        "rm .git/hooks/x",
+    ),
+    Deed("sets an alias", "git config alias.x y", 4, "git.guarded-changed", (), "git config --unset alias.x"),
+    Deed("makes it bare", "git config core.bare true", 4, "git.guarded-changed", (), "git config core.bare false"),
+    Deed("deletes a branch", "git branch -qD kept", 4, "git.refs-deleted", (), "git branch kept HEAD"),
+]
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
+    place = tmp_path_factory.mktemp("meanwhile")
+    consent = template(place / "fresh")
+    with Warm(place / "answers") as warm:
+        yield place, warm, consent
+
+
+@pytest.fixture
+def case(templates: tuple[Path, Warm, str], tmp_path: Path) -> Case:
+    place, warm, consent = templates
+    scene = copied(place / "fresh", tmp_path / "case")
+    scene.repo.write_all({"third.txt": "edited\n", "untracked.txt": "mine\n", ".secret": "key\n"})
+    scene.repo.write("second.txt", "staged\n")
+    scene.repo.git("add", "second.txt")
+    scene.repo.write("second.txt", "edited again\n")
+    return Case(warm, State("meanwhile", ("F24",), lambda _: None), scene, consent)
+
+
+@pytest.mark.parametrize("deed", DEEDS, ids=[deed.name.replace(" ", "-") for deed in DEEDS])
+def test_nothing_is_lost_when_somebody_meanwhile(case: Case, deed: Deed) -> None:
+    """R-GIT-6, F24: the run goes on, or stops and keeps everything; then the command that it names goes on or back."""
+    repo = case.scene.repo
+    repo.git("branch", "kept")
+    before = ledgers.record(repo)
+    case.say("actor", deed.script + "\n")
+    answer = case.execute(repo, "--max-attempts", "1")
+    assert answer.code == deed.code, answer
+    if answer.code == 0:
+        assert_kept(before, repo, deed)
+        return
+    assert answer.error["code"] == deed.error, answer.error
+    assert answer.error["hint"]
+    case.say("actor", "exit 0\n")
+    if deed.mend is None:
+        assert case.idumb(repo, "rollback", "1", "--to", "start", "--yes").code == 0
+        ledgers.equal("files", user(before, deed), user(ledgers.record(repo), deed))
+        return
+    case.say("mend", deed.mend + "\n")
+    subprocess.run(["sh", "../mend"], cwd=repo.root, check=True)
+    assert_kept(before, repo, deed)
+    assert case.resume(repo).code == 0
+    assert_kept(before, repo, deed)
+    assert (repo.root / "out/two.txt").exists()
+
+
+def user(record: Record, deed: Deed) -> dict[str, object]:
+    return {path: entry for path, entry in record.user.items() if path not in deed.changes}
+
+
+def assert_kept(before: Record, repo: GitSandbox, deed: Deed) -> None:
+    after = ledgers.record(repo)
+    own = (*TOUCHED, *(path for path in deed.changes if path != "second.txt"))
+    ledgers.equal("files", without(before.user, own), without(after.user, own))
+    ledgers.equal("index", without(before.index, (*own, *deed.changes)), without(after.index, (*own, *deed.changes)))
+
+
+def without(found: Mapping[str, object], but: tuple[str, ...]) -> dict[str, object]:
+    return {path: value for path, value in found.items() if path.partition("\0")[0] not in but and path != "out"}
+
+
+def test_a_repository_that_is_moved_while_a_task_is_built_is_whole_at_its_new_place(case: Case) -> None:
+    """F25: the run ends with one clear line, and goes on where the repository is now."""
+    repo = case.scene.repo
+    before = ledgers.record(repo)
+    case.say("actor", "cd ..; mv repo moved\n")
+    answer = case.execute(repo)
+    assert answer.code not in {0, 70}, answer
+    moved = GitSandbox(case.scene.case / "moved")
+    ledgers.equal("files", without(before.user, TOUCHED), without(ledgers.record(moved).user, TOUCHED))
+    case.say("actor", "exit 0\n")
+    answer = case.resume(moved, "--approve", case.consent)
+    assert answer.code == 0, answer
+    assert (moved.root / "out/two.txt").exists()
+
+
+def test_a_repository_that_is_deleted_while_a_task_is_built_is_one_clear_line(case: Case) -> None:
+    """F25."""
+    case.say("actor", "rm -rf ../repo\n")
+    answer = case.execute(case.scene.repo)
+    assert answer.code not in {0, 70}, answer
+    assert "\n" not in answer.error["message"]

@@ -1,0 +1,30 @@
+"""The work tree is held for the length of one command, and never longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from idumb.app import session
+from idumb.domain.errors import StoreError
+from tests.adapters.store.opened import OpenedLog
+from tests.support.fixed_clock import FixedClock
+
+if TYPE_CHECKING:
+    from idumb.app.services import Services
+
+
+class _Unreadable:
+    def head(self) -> tuple[int, str]:
+        raise StoreError("store.io", "the disk failed under the event log")
+
+
+def test_a_log_that_fails_right_after_the_lock_was_taken_gives_the_lock_back(tmp_path: Path) -> None:
+    opened = OpenedLog(tmp_path)
+    services = SimpleNamespace(owner=opened.owner, log=_Unreadable(), worktree="main", clock=FixedClock())
+    with pytest.raises(StoreError), session.owned(cast("Services", services), "test"):
+        pass
+    assert OpenedLog(tmp_path).owner.acquire("next") == 2

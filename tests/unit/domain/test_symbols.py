@@ -1,0 +1,53 @@
+"""R-GIT-5: symbols declared against symbols found."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import symbols
+from idumb.domain.plan import SymbolClaim
+from idumb.domain.symbols import Found
+
+
+def _found(path: str, before: str | None, after: str | None) -> Found:
+    def names(text: str | None) -> frozenset[str] | None:
+        return None if text is None else frozenset(text.split())
+
+    return Found(path, names(before), names(after))
+
+
+def _said(claims: str, *found: Found) -> list[str]:
+    declared = [SymbolClaim(*one.split()) for one in claims.split(", ") if one]
+    return [f"{line.status}: {line.actual} {line.name}" for line in symbols.compare(declared, found)]
+
+
+@pytest.mark.parametrize(
+    ("claims", "before", "after", "said"),
+    [
+        ("add load", "", "load", ["declared: added load"]),
+        ("add load", "", "load save", ["declared: added load", "undeclared: added save"]),
+        ("add load", "load", "load", ["missing: None load"]),
+        ("remove load", "load", "", ["declared: removed load"]),
+        ("add load", "load", "", ["missing: None load", "undeclared: removed load"]),
+        ("", "", "load", ["undeclared: added load"]),
+        ("add Config", "", "Config Config.load", ["declared: added Config"]),
+        ("add Config.load", "Config", "Config Config.load", ["declared: added Config.load"]),
+        ("add load", "Config", "Config Config.load", ["declared: added Config.load"]),
+        ("add Config", "Config", "Config Config.load", ["missing: None Config", "undeclared: added Config.load"]),
+        ("add load()", "", "load _helper", ["declared: added load"]),
+        ("add _helper", "", "_helper", ["declared: added _helper"]),
+        ("add test_*", "", "test_a test_b", ["declared: added test_a", "declared: added test_b"]),
+        ("add config.load", "", "load", ["declared: added load"]),
+    ],
+)
+def test_each_name_is_declared_undeclared_or_missing(claims: str, before: str, after: str, said: list[str]) -> None:
+    assert _said(claims, _found("src/config.py", before, after)) == said
+
+
+def test_a_name_that_went_to_another_file_is_neither_added_nor_removed() -> None:
+    assert _said("", _found("a.py", "load", ""), _found("b.py", "", "load")) == []
+
+
+def test_a_declared_name_may_be_in_the_file_that_nobody_can_read() -> None:
+    said = _said("add load, add save", _found("a.lua", None, None), _found("b.py", "", "save"))
+    assert said == ["not judged: None load", "declared: added save", "not judged: None any"]

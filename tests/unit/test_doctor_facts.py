@@ -1,0 +1,128 @@
+"""Facts that `doctor` and the taking over of old files judge by, without a repository."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.app import elsewhere
+from idumb.domain import canonical, legacy
+from idumb.git import health
+from idumb.markdown.importers import old_idumb
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("git version 2.39.5\n", (2, 39, 5)),
+        ("git version 2.39.5 (Apple Git-154)", (2, 39, 5)),
+        ("git version 2.50.0.rc1.3", (2, 50, 0)),
+        ("1.9.7", (1, 9, 7)),
+        ("", (0,)),
+    ],
+)
+def test_a_version_is_read_from_what_programs_say(words: str, expected: tuple[int, ...]) -> None:
+    assert health.version(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "fixed"),
+    [
+        ((2, 39, 5), False),
+        ((2, 43, 6), False),
+        ((2, 43, 7), True),
+        ((2, 44, 3), False),
+        ((2, 48, 2), True),
+        ((2, 50, 0), False),
+        ((2, 50, 1), True),
+        ((2, 51, 0), True),
+        ((3, 0), True),
+    ],
+)
+def test_a_release_has_a_fix_from_the_fix_of_its_own_line_on(found: tuple[int, ...], fixed: bool) -> None:  # noqa: FBT001
+    """S24."""
+    assert health.has_fix(found, health.FIXED) is fixed
+
+
+@pytest.mark.parametrize(
+    ("refspec", "published"),
+    [
+        ("refs/*:refs/*", True),
+        ("+refs/*:refs/*", True),
+        ("refs/idumb/*:refs/idumb/*", True),
+        ("refs/idumb/worktrees/main/x", True),
+        ("refs/heads/*:refs/heads/*", False),
+        ("main", False),
+        (":", False),
+        ("", False),
+    ],
+)
+def test_a_refspec_publishes_snapshots_when_its_source_takes_them_in(refspec: str, published: bool) -> None:  # noqa: FBT001
+    """M9."""
+    assert health.publishes(refspec) is published
+
+
+NAMES = ("brain/state.json", "brain/execution/1/progress.json", "brain/execution/1/checkpoint-T1-01.json")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", "status", "files_modified", "session"])
+
+
+@given(st.sampled_from((*NAMES, "brain/execution/1/checkpoint-T1-02.md")), st.binary(max_size=200))
+def test_whatever_bytes_a_file_holds_it_is_understood_or_named(name: str, data: bytes) -> None:
+    """R-LOG-9: and what is made of it can be written into the log."""
+    found = old_idumb.read(f".idumb/{name}", data)
+    assert found is None or canonical.encode(legacy.told((found,)))
+
+
+@given(st.sampled_from(NAMES), st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=6))
+def test_whatever_json_a_file_holds_it_is_understood_or_named(name: str, value: dict[str, object]) -> None:
+    """R-LOG-9."""
+    found = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
+    assert found is None or canonical.encode(legacy.told((found,)))
+
+
+def test_progress_and_checkpoints_of_idumb_itself_are_none_of_an_old_one() -> None:
+    ours = json.dumps({"completed": [], "contract_hash": "x", "run": "y"}).encode()
+    assert old_idumb.read(".idumb/brain/execution/1/progress.json", ours) is None
+    document = b"---\nid: checkpoint-T1-01\ntask_id: T1-01\nstatus: completed\nrun: abc\n---\n"
+    assert old_idumb.read(".idumb/brain/execution/1/checkpoint-T1-01.md", document) is None
+
+
+def test_what_a_project_keeps_in_the_folder_itself_is_none_of_an_old_one() -> None:
+    assert old_idumb.read(".idumb/gates/mine.py", b"print()") is None
+    assert old_idumb.read(".idumb/brain/other.md", b"---\nrun: abc\n---\n") is None
+    assert old_idumb.read(".idumb/brain/other.md", b"# Notes\n") is not None
+
+
+def trailers(task: str | None = None, back: str | None = None, *, undo: bool = False) -> dict[str, str]:
+    named = {"Idumb-Task": task, "Idumb-Rollback": back, "Idumb-Undo": "x" if undo else None}
+    return {"Idumb-Run": "r", **{key: value for key, value in named.items() if value is not None}}
+
+
+@pytest.mark.parametrize(
+    ("oldest_first", "done"),
+    [
+        ([trailers("T1-01"), trailers("T1-02")], 2),
+        ([trailers("T1-01"), trailers("T1-01")], 1),
+        ([trailers("T1-01"), trailers("T1-02"), trailers(back="T1-01")], 1),
+        ([trailers("T1-01"), trailers("T1-02"), trailers(back="start")], 0),
+        ([trailers("T1-01"), trailers("T1-02"), trailers(back="start"), trailers(undo=True)], 2),
+        ([trailers("T1-01"), trailers(back="start"), trailers(undo=True), trailers(undo=True)], 0),
+        ([trailers("T1-01"), trailers("T1-02"), trailers(back="T1-01"), trailers("T1-02")], 2),
+        ([trailers("T01-01")], 1),
+        ([trailers("no task")], 0),
+    ],
+)
+def test_commits_tell_what_stands_after_rollbacks_and_their_undoing(
+    oldest_first: list[dict[str, str]], done: int
+) -> None:
+    """R-LOG-9."""
+    found = elsewhere.by_commits(reversed(oldest_first))
+    assert found.get("1", {"counts": {"completed": 0}})["counts"]["completed"] == done
