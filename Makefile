@@ -45,7 +45,7 @@ bench-peers: setup
 	@.ci/check bench --peers $(ARGS)
 
 torture: setup
-	@.ci/check torture
+	@.ci/check torture $(ARGS)
 
 wheel: setup
 	@.ci/check wheel dist
