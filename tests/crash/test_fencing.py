@@ -28,11 +28,12 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(warm, folder)
 
 
+# Points whose late writing shows in a report's text: commits of the same tree in the same second are the same.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "plant"),
     [
-        ("before GitTrees.keep", "no look at the lock"),
+        ("before GitTrees.keep refs", "no look at the lock"),
         ("before FileReports.write", "no look at the lock"),
         ("before SqliteEventLog.append checkpoint.recorded", "no fence at all"),
     ],
