@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -40,6 +41,12 @@ class Contract:
 def contract_hash(plans: Iterable[Plan], settings: Settings) -> str:
     """SHA-256 over each plan's path and SHA-256, and over the configuration: all that decides what runs."""
     return canonical.digest({"plans": [[p.path, p.sha256] for p in plans], "settings": settings.digest()})
+
+
+def phase_hash(plans: Iterable[Plan]) -> str:
+    """SHA-256 over the lines that `sha256sum` prints for the plans: `sha256sum FOLDER/*-PLAN.md | sha256sum`."""
+    lines = "".join(f"{p.sha256}  {p.path}\n" for p in plans)
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def assemble(
