@@ -338,6 +338,12 @@ class Ownership(Protocol):
     def asked(self) -> str | None:
         """Who asked this owner to stop; None when nobody did."""
 
+    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+        """Leave word for the holder that it is to stop after the task that it is at."""
+
+    def pause_asked(self) -> tuple[str, str] | None:
+        """(who, why) of a person who asked this owner to pause; None when nobody did."""
+
 
 class Agent(Protocol):
     """An agent adapter. `continues`: a retry after failed validation may go on from the attempt's own work."""

@@ -23,6 +23,7 @@ KINDS: Mapping[str, str] = {
     "guarded.accepted": "a person said that changed files of git's own may stay as they are",
     "run.halted": "a run stopped before its end: why, and which task",
     "run.interrupted": "a run was stopped by a signal, at a safe point",
+    "run.paused": "a person asked that a run waits until it is resumed; after a task, or while nothing ran",
     "run.completed": "no task is left to run: every one is completed, accepted or skipped",
     "run.failed": "no task can run any more, and some failed or are blocked",
     "task.carried": "a task completed by an earlier run of the phase, unchanged since, counts as completed",

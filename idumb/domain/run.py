@@ -17,6 +17,7 @@ from idumb.domain.event import Event
 ACTIVE = "active"
 HALTED = "halted"
 INTERRUPTED = "interrupted"
+PAUSED = "paused"
 COMPLETED = "completed"
 FAILED = "failed"
 CLOSED = frozenset({COMPLETED})
@@ -447,6 +448,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "guarded.accepted": _guarded_accepted,
     "run.halted": _run_state(HALTED),
     "run.interrupted": _run_state(INTERRUPTED),
+    "run.paused": _run_state(PAUSED),
     "run.completed": _run_state(COMPLETED),
     "run.failed": _run_state(FAILED),
     "task.carried": _task_carried,

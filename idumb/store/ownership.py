@@ -37,6 +37,7 @@ class FileOwnership:
         self._folder = os.path.join(database.folder, "worktrees", worktree)
         self._card = os.path.join(self._folder, "owner.json")
         self._request = os.path.join(self._folder, "cancel.json")
+        self._pause = os.path.join(self._folder, "pause.json")
         self._path = os.path.join(self._folder, "owner.lock")
         self._lock: owner_lock.OwnerLock | None = None
         self._fence = 0
@@ -73,7 +74,7 @@ class FileOwnership:
             if not self._lost:
                 with contextlib.suppress(StoreError, OSError):
                     self._database.set_anchor()
-                for path in (self._request, self._card):
+                for path in (self._request, self._pause, self._card):
                     with contextlib.suppress(OSError):
                         os.unlink(path)
         finally:
@@ -102,7 +103,7 @@ class FileOwnership:
 
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:
         """Ask the owner to stop; whether it let go of the work tree within ten seconds. A stopped one cannot."""
-        self._leave_request(holder, by)
+        self._leave_word(self._request, holder, by)
         if not self._signal(holder, signal.SIGTERM):
             return True
         if holder["standing"] == owner_card.STOPPED:
@@ -130,6 +131,15 @@ class FileOwnership:
         """Who asked this owner to stop by `cancel`; None when nobody did."""
         known = owner_card.read(self._request)
         return str(known.get("by")) if self._fence and known.get("fence") == self._fence else None
+
+    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+        self._leave_word(self._pause, holder, by, why=why)
+
+    def pause_asked(self) -> tuple[str, str] | None:
+        """(who, why); word that was left for an owner before this one has another token and does not count."""
+        known = owner_card.read(self._pause)
+        asked = self._fence and known.get("fence") == self._fence
+        return (str(known.get("by")), str(known.get("why"))) if asked else None
 
     def _taken(self, *, force: bool) -> owner_lock.OwnerLock:
         known = owner_card.read(self._card)
@@ -174,10 +184,10 @@ class FileOwnership:
             owner_card.write(self._card, command, since, fence, before)
         return fence
 
-    def _leave_request(self, holder: Mapping[str, Any], by: str) -> None:
-        request = {"fence": holder.get("fence"), "by": by, "at": self._clock.now()}
-        with connection.translated(self._request):
-            atomic.write(self._request, json.dumps(request).encode() + b"\n", durable=False, mode=0o600)
+    def _leave_word(self, path: str, holder: Mapping[str, Any], by: str, **more: str) -> None:
+        word = {"fence": holder.get("fence"), "by": by, "at": self._clock.now(), **more}
+        with connection.translated(path):
+            atomic.write(path, json.dumps(word).encode() + b"\n", durable=False, mode=0o600)
 
     def _signal(self, holder: Mapping[str, Any], number: int) -> bool:
         """Whether the owner still lives; only a process that holds the lock is ever signalled."""

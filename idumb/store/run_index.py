@@ -16,6 +16,7 @@ _STATES: Mapping[str, str] = {
     "run.resumed": run.ACTIVE,
     "run.halted": run.HALTED,
     "run.interrupted": run.INTERRUPTED,
+    "run.paused": run.PAUSED,
     "run.completed": run.COMPLETED,
     "run.failed": run.FAILED,
     "rollback.completed": run.HALTED,

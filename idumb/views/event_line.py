@@ -126,6 +126,7 @@ _LINES: Mapping[str, Callable[[Event, Knowledge], str | None]] = {
     "run.resumed": _run,
     "run.halted": _run,
     "run.interrupted": _run,
+    "run.paused": _run,
     "run.completed": _run,
     "run.failed": _run,
     "attempt.started": _attempt_started,

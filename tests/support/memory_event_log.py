@@ -49,6 +49,12 @@ class MemoryEventLog:
     def asked(self) -> str | None:
         return None
 
+    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+        """Nobody else can ask what lives in this process alone."""
+
+    def pause_asked(self) -> tuple[str, str] | None:
+        return None
+
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
     ) -> tuple[Event, ...]:
