@@ -13,7 +13,7 @@ class Services(Protocol):
     """The whole outside of a use case.
 
     `worktree` names the work tree among those of the repository; `version` is idumb's own; `tools` maps a program's
-    name to its version text.
+    name to its version text. `adapters` are for looking at: what they would start, and under which version.
     """
 
     @property
@@ -43,6 +43,12 @@ class Services(Protocol):
     @property
     def consent(self) -> ports.ConsentStore: ...
     @property
+    def signatures(self) -> ports.Signatures: ...
+    @property
+    def files(self) -> ports.Files: ...
+    @property
+    def adapters(self) -> ports.Agents: ...
+    @property
     def plans(self) -> ports.PlanFiles: ...
     @property
     def reports(self) -> ports.Reports: ...
@@ -61,6 +67,9 @@ class Services(Protocol):
     @property
     def gates(self) -> Sequence[ports.Gate]: ...
 
+    def present_settings(self) -> Settings:
+        """The configuration as its file is now; `settings` are those that the command began with."""
+
     def open_workspace(self, kind: str, run: str) -> ports.Workspace: ...
 
     def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents: ...
@@ -71,6 +80,11 @@ class Services(Protocol):
 def run_ref(services: Services, run: str, what: str) -> str:
     """The name under which something of a run is kept in the repository."""
     return f"refs/idumb/worktrees/{services.worktree}/runs/{run}/{what}"
+
+
+def plans_ref(services: Services, run: str, version: int) -> str:
+    """Where the plans' bytes of one version of a run's contract are kept."""
+    return run_ref(services, run, "plans" if version == 1 else f"plans-{version}")
 
 
 def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str) -> str:

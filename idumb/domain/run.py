@@ -92,6 +92,8 @@ class RunState:
     `guarded` is a digest of each of git's own files when the last attempt began, None where nobody recorded it; while
     `unguarded` nobody has held them against it since.
     `order` is the execution order; `attempted` the tasks with an attempt, in the order of their first one.
+    `version` counts the locks of the contract from 1, `chain` binds each of them to those before; `amending` is the
+    amendment that was announced and not recorded yet, `appended` are the answers that the plan itself tells of.
     """
 
     id: str = ""
@@ -120,6 +122,11 @@ class RunState:
     restoring: Mapping[str, Any] | None = None
     guarded: Mapping[str, str] | None = None
     unguarded: bool = False
+    version: int = 1
+    chain: str = ""
+    amending: Mapping[str, Any] | None = None
+    amendments: tuple[Mapping[str, Any], ...] = ()
+    appended: frozenset[str] = frozenset()
     last_seq: int = 0
 
     def count(self, *statuses: str) -> int:
@@ -172,7 +179,7 @@ def _run_started(state: RunState, event: Event) -> None:
     state.id = event.run or ""
     state.phase = p["phase"]
     state.number = p["number"]
-    state.contract_hash = p["contract_hash"]
+    state.contract_hash = state.chain = p["contract_hash"]
     state.plans = tuple((path, sha) for path, sha in p["plans"])
     state.mode = p["mode"]
     state.policy = p["policy"]
@@ -184,6 +191,40 @@ def _run_started(state: RunState, event: Event) -> None:
     state.guarded = p.get("guarded")
     state.started_at = event.at
     state.tasks = {task_id: TaskState(task_id, digest) for task_id, digest in p["tasks"]}
+
+
+def chained(chain: str, contract_hash: str) -> str:
+    """The next link: which contract follows which, so that no version can be taken out unseen."""
+    return canonical.digest([chain, contract_hash])
+
+
+def _amendment_intended(state: RunState, event: Event) -> None:
+    state.amending = event.payload
+
+
+def _amendment_abandoned(state: RunState, _: Event) -> None:
+    state.amending = None
+
+
+def _contract_amended(state: RunState, event: Event) -> None:
+    """The run goes on under the next version. `tasks` is there only where a task changed; what is done stays done."""
+    p = event.payload
+    state.amending = None
+    state.version, state.chain, state.contract_hash = p["version"], p["chain"], p["to"]
+    state.plans = tuple((path, sha) for path, sha in p["plans"])
+    state.amendments = (*state.amendments, {**p, "seq": event.seq, "at": event.at})
+    state.appended |= frozenset(p.get("answers", ()))
+    if p.get("tasks") is None:
+        return
+    known = state.tasks
+    state.tasks = {
+        task: dataclasses.replace(known[task], digest=digest) if task in known else TaskState(task, digest)
+        for task, digest in p["tasks"]
+    }
+    state.attempted = {t: seq for t, seq in state.attempted.items() if t in state.tasks}
+    state.verification = None
+    if state.state in (COMPLETED, FAILED):
+        state.state, state.reason = HALTED, f"amended to version {state.version}"
 
 
 def _guarded_accepted(state: RunState, event: Event) -> None:
@@ -446,6 +487,9 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "run.started": _run_started,
     "run.resumed": _run_resumed,
     "guarded.accepted": _guarded_accepted,
+    "amendment.intended": _amendment_intended,
+    "amendment.abandoned": _amendment_abandoned,
+    "contract.amended": _contract_amended,
     "run.halted": _run_state(HALTED),
     "run.interrupted": _run_state(INTERRUPTED),
     "run.paused": _run_state(PAUSED),
