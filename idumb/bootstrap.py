@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from idumb.app import ports
     from idumb.domain.health import Check
+    from idumb.domain.policy import Policy
     from idumb.domain.settings import Settings
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
@@ -56,6 +57,13 @@ class Wired:
         from idumb.markdown import configuration
 
         return configuration.load(self.root)
+
+    @cached_property
+    def policy(self) -> Policy:
+        from idumb.markdown import policy
+        from idumb.system import policy_places
+
+        return policy.load(self.root, policy_places.system_wide())
 
     @cached_property
     def tools(self) -> Mapping[str, str]:
@@ -132,6 +140,29 @@ class Wired:
         from idumb.store.consent import FileConsentStore
 
         return FileConsentStore(self.place.common_dir)
+
+    @cached_property
+    def signatures(self) -> ports.Signatures:
+        from idumb.store.signing import SshSignatures
+
+        return SshSignatures(self.root)
+
+    @cached_property
+    def files(self) -> ports.Files:
+        from idumb.system.named_files import NamedFiles
+
+        return NamedFiles(self.root)
+
+    @cached_property
+    def adapters(self) -> ports.Agents:
+        from idumb.agents import registry
+
+        return registry.build(self.settings, self.root, self.trees.apply_patch, self.redactor.text)
+
+    def present_settings(self) -> Settings:
+        from idumb.markdown import configuration
+
+        return configuration.load(self.root)
 
     @cached_property
     def plans(self) -> ports.PlanFiles:
@@ -246,7 +277,7 @@ def project_templates() -> dict[str, str]:
     return {f".planning/{name}": shipped.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
 
 
-VIEW_INPUTS = (".idumb/config.yaml", ".planning/ROADMAP.md", ".planning/phases")
+VIEW_INPUTS = (".idumb/config.yaml", ".idumb/policy/tools.yaml", ".planning/ROADMAP.md", ".planning/phases")
 
 
 def kept_view(start: str) -> dict[str, Any] | None:
@@ -296,6 +327,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
 
     from idumb.app import status
     from idumb.store import status_view
+    from idumb.system import policy_places
 
     gc.disable()
     place = services.place
@@ -303,7 +335,8 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     files = [path for folder in folders for path, _ in services.plans.plans(folder)]
     # Commits tell of phases that were not run here, so a pull changes the view then.
     commits = os.path.join(place.git_dir, "logs", "HEAD")
-    inputs = [*VIEW_INPUTS, *folders, *files, commits]
+    rules = [path for path, _ in policy_places.system_wide()]
+    inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits]
     seen = status_view.observe(place.state_dir, place.root, inputs)
     view = status.view(services)
     if all(row["run"] for row in view["phases"]):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.approval import Kept
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.event import ChainCheck, Event, NewEvent
@@ -381,6 +382,50 @@ class ConsentStore(Protocol):
     def given(self, contract_hash: str) -> bool: ...
 
     def record(self, contract_hash: str, *, phase: str, how: str, at: str) -> None: ...
+
+    def approvals(self, phase: str) -> tuple[Kept, ...]:
+        """Every approval of a phase that was given for this repository, the newest first."""
+
+    def approve(self, kept: Kept) -> None:
+        """Keep an approval; one of the same contract and nonce is replaced."""
+
+    def nonce(self) -> str:
+        """A name that no approval had before."""
+
+    def export(self, kept: Kept, path: str) -> str:
+        """Write a signed approval to a new file; its absolute path. Refusal `approval.file-exists`."""
+
+    def read_file(self, path: str) -> Kept:
+        """A signed approval from a file; InputError `approval.unreadable`."""
+
+
+class Signatures(Protocol):
+    """Signatures over approvals, by the user's own keys."""
+
+    def sign(self, data: bytes, key: str, *, interactive: bool) -> str:
+        """Armoured signature of a key file. Refusal `approval.not-signed` with the signer's words."""
+
+    def signer(self, data: bytes, signature: str) -> str | None:
+        """Who signed, by the user's list of allowed signers; None where nobody on it did.
+
+        Refusal `approval.no-signers` where there is no such list, or others could have written it.
+        """
+
+    def intact(self, data: bytes, signature: str) -> bool:
+        """Whether a signature is one over these bytes, whoever made it."""
+
+    def has_list(self) -> bool:
+        """Whether there is a list of allowed signers."""
+
+
+class Files(Protocol):
+    """Files of the work tree that commands name."""
+
+    def digests(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """SHA-256 of the bytes of each path that is a file, links followed; the others are left out."""
+
+    def signature(self, paths: Iterable[str]) -> str | None:
+        """Another text as soon as one of the files may have changed; None where that cannot be told yet."""
 
 
 class PlanFiles(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from idumb.app import ports
+from idumb.domain.policy import Policy
 from idumb.domain.settings import Settings
 
 
@@ -24,6 +25,8 @@ class Services(Protocol):
     def version(self) -> str: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def policy(self) -> Policy: ...
     @property
     def tools(self) -> Mapping[str, str]: ...
     @property

@@ -1,4 +1,4 @@
-"""Consent: one file for each approved contract, in the user's state directory, where no repository can put one."""
+"""Consent and approvals: a file for each, in the user's state directory, where no repository can put one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from idumb.domain.errors import Refusal
+from idumb.domain import approval as approvals
+from idumb.domain.approval import Kept
+from idumb.domain.errors import InputError, Refusal
 from idumb.system import atomic, state_dir
 
 SCHEMA = 1
+_APPROVAL = re.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
+_LARGEST = 64 * 1024 * 1024
 
 
 class FileConsentStore:
@@ -44,8 +49,94 @@ class FileConsentStore:
         _require_safe(state_dir.problem("consent", repository))
         folder = state_dir.prepare("consent", repository)
         _require_safe(state_dir.problem("consent", repository))
-        data = json.dumps(record, sort_keys=True, indent=2).encode("ascii") + b"\n"
-        atomic.write(os.path.join(folder, _file_name(contract_hash)), data, mode=0o600)
+        atomic.write(os.path.join(folder, _file_name(contract_hash)), _encoded(record), mode=0o600)
+
+    def approvals(self, phase: str) -> tuple[Kept, ...]:
+        """Newest first; what is damaged or another repository's is none. Refusal `consent.unsafe` as for `given`."""
+        repository = repository_id(self._common_dir)
+        folder = os.path.join(state_dir.path(), "consent", repository)
+        _require_safe(state_dir.problem("consent", repository))
+        names = sorted(name for name in _names(folder) if _APPROVAL.fullmatch(name))
+        found = [kept for name in names if (kept := _kept(os.path.join(folder, name), name, repository, phase))]
+        return tuple(sorted(found, key=lambda kept: kept.approval.validated_at, reverse=True))
+
+    def approve(self, kept: Kept) -> None:
+        repository = repository_id(self._common_dir)
+        approval = kept.approval
+        name = _file_name(approval.contract_hash).replace(".json", f".{approval.nonce}.json")
+        if not _APPROVAL.fullmatch(name):
+            raise ValueError(f"no nonce: {approval.nonce!r}")
+        _require_safe(state_dir.problem("consent", repository))
+        folder = state_dir.prepare("consent", repository)
+        _require_safe(state_dir.problem("consent", repository))
+        record = {"repository": repository, "path": os.path.realpath(self._common_dir), **_as_record(kept)}
+        atomic.write(os.path.join(folder, name), _encoded(record), mode=0o600)
+
+    def nonce(self) -> str:
+        return os.urandom(16).hex()
+
+    def export(self, kept: Kept, path: str) -> str:
+        whole = os.path.abspath(os.path.expanduser(path))
+        record = {"approval": kept.approval.as_dict(), "signature": kept.signature}
+        try:
+            atomic.create(whole, _encoded(record), mode=0o644)
+        except FileExistsError:
+            raise Refusal(
+                "approval.file-exists", f"{path} is there already.", hint="Choose another name, or move it away"
+            ) from None
+        return whole
+
+    def read_file(self, path: str) -> Kept:
+        """The approval of a signed file; what else is in it does not count."""
+        try:
+            with open(os.path.expanduser(path), "rb") as stream:
+                record = json.loads(stream.read(_LARGEST + 1)[:_LARGEST])
+        except OSError as problem:
+            raise _unreadable(path, problem.strerror or str(problem)) from problem
+        except (ValueError, RecursionError):
+            raise _unreadable(path, "it is no JSON") from None
+        approval = approvals.from_dict(record.get("approval")) if isinstance(record, dict) else None
+        if approval is None or not isinstance(record.get("signature"), str):
+            raise _unreadable(path, "it is no signed approval of this version of idumb")
+        return Kept(approval, record["signature"])
+
+
+def _unreadable(path: str, why: str) -> InputError:
+    return InputError(
+        "approval.unreadable",
+        f"The approval file {path} cannot be used: {why}.",
+        hint="idumb approve N --sign KEY --file PATH makes one",
+    )
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _kept(path: str, name: str, repository: str, phase: str) -> Kept | None:
+    """The approval in a file whose name, repository and phase are as they should be."""
+    _require_safe(state_dir.unsafe(path))
+    record = _read(path)
+    approval = approvals.from_dict(record.get("approval"))
+    if approval is None or record.get("repository") != repository or approval.phase != phase:
+        return None
+    if name != f"{approval.contract_hash}.{approval.nonce}.json":
+        return None
+    signature, revoked = record.get("signature"), record.get("revoked")
+    if revoked is not None and not isinstance(revoked, dict):
+        revoked = {}
+    return Kept(approval, signature if isinstance(signature, str) else None, revoked)
+
+
+def _as_record(kept: Kept) -> dict[str, Any]:
+    return {"approval": kept.approval.as_dict(), "signature": kept.signature, "revoked": kept.revoked}
+
+
+def _encoded(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, indent=2).encode("ascii") + b"\n"
 
 
 def repository_id(common_dir: str) -> str:

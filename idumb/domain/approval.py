@@ -1,0 +1,268 @@
+"""An approval: a person's word for one contract, bound to every part that decides what runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from idumb.domain import canonical, paths
+from idumb.domain.contract import Contract
+from idumb.domain.settings import Settings
+
+SCHEMA = 1
+APPROVED = "approved"
+
+LIVE = "live"
+MISSING = "missing"
+EXPIRED = "expired"
+REVOKED = "revoked"
+VOID = "void"
+
+BASE = "base"
+PARTS = (
+    "plans",
+    "commands",
+    "adapters",
+    "files",
+    "policy",
+    "protected",
+    "scope",
+    "limits",
+    "configuration",
+    BASE,
+)
+"""What an approval can be bound to, in the order in which changes are named."""
+
+_DURATION = re.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
+_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A readable JSON value and the SHA-256 of its canonical form."""
+
+    digest: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A part that is not as it was approved; `keys` are the places in it that differ."""
+
+    part: str
+    keys: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"{self.part} ({', '.join(self.keys[:5])})" if self.keys else self.part
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """`plan_hash` is the phase's; `expires` a time like `validated_at`; `accepted` are irreversible tasks.
+
+    `base_commit` is recorded; only where it is a part in `bound` must it still be the base.
+    """
+
+    phase: str
+    plan_hash: str
+    contract_hash: str
+    validated_at: str
+    validator: str
+    scope: str
+    by: str
+    mode: str
+    nonce: str
+    bound: Mapping[str, Part] = field(default_factory=dict)
+    base_commit: str | None = None
+    expires: str | None = None
+    accepted: tuple[str, ...] = ()
+    status: str = APPROVED
+    schema: int = SCHEMA
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {"accepted": list(self.accepted)}
+
+    def canonical(self) -> bytes:
+        """The bytes that a signature is over."""
+        return canonical.encode(self.as_dict())
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An approval as it is kept: with its signature (armoured text) and who took it back, where there is one."""
+
+    approval: Approval
+    signature: str | None = None
+    revoked: Mapping[str, str] | None = None
+
+
+def from_dict(value: object) -> Approval | None:
+    """The approval that `as_dict` wrote; None for anything else."""
+    if not isinstance(value, Mapping) or set(value) != {f.name for f in dataclasses.fields(Approval)}:
+        return None
+    words = ("phase", "plan_hash", "contract_hash", "validated_at", "validator", "scope", "by", "mode", "nonce")
+    if not all(isinstance(value[name], str) for name in words):
+        return None
+    if value["schema"] != SCHEMA or value["status"] != APPROVED:
+        return None
+    if not all(isinstance(value[name], str | None) for name in ("base_commit", "expires")):
+        return None
+    bound, accepted = _parts(value["bound"]), value["accepted"]
+    if bound is None or not isinstance(accepted, list) or not all(isinstance(a, str) for a in accepted):
+        return None
+    return Approval(**{**value, "bound": bound, "accepted": tuple(accepted)})
+
+
+def _parts(value: object) -> dict[str, Part] | None:
+    """Parts whose digests are those of their values; a part that is not known to this version binds all the same."""
+    if not isinstance(value, Mapping):
+        return None
+    found = {}
+    for name, one in value.items():
+        if not isinstance(one, Mapping) or set(one) != {"digest", "value"}:
+            return None
+        if canonical.digest(one["value"]) != one["digest"]:
+            return None
+        found[str(name)] = Part(one["digest"], one["value"])
+    return found
+
+
+def part(value: Any) -> Part:
+    return Part(canonical.digest(value), value)
+
+
+def bound(
+    contract: Contract,
+    settings: Settings,
+    *,
+    commands: Sequence[str],
+    adapters: Mapping[str, Sequence[str]],
+    files: Mapping[str, str],
+    policy: Any = None,
+    base: str | None = None,
+) -> dict[str, Part]:
+    """All parts of a contract. `adapters` are resolved argument lists by binding, `files` SHA-256 by path.
+
+    `policy` is any JSON value, `base` the commit that the contract is pinned to.
+    """
+    plans = contract.plans
+    known = dataclasses.asdict(settings)
+    values: dict[str, Any] = {
+        "plans": {p.path: p.sha256 for p in plans},
+        "commands": list(commands),
+        "adapters": {name: list(argv) for name, argv in adapters.items()},
+        "files": dict(files),
+        "policy": policy,
+        "protected": {
+            "always": list(paths.ALWAYS_PROTECTED),
+            "unless_declared": list(paths.PROTECTED_UNLESS_DECLARED),
+            "configuration": list(settings.protected),
+            "plans": {p.path: list(p.scope.protected) for p in plans},
+        },
+        "scope": {p.path: p.scope.root or "." for p in plans},
+        "limits": {
+            "plans": {p.path: dataclasses.asdict(p.limits) for p in plans if p.limits is not None},
+            "processes": known["limits"],
+            "run": known["run"],
+        },
+        "configuration": known,
+    }
+    if base is not None:
+        values[BASE] = base
+    return {name: part(values[name]) for name in PARTS if name in values}
+
+
+def changes(was: Mapping[str, Part], now: Mapping[str, Part]) -> tuple[Change, ...]:
+    """The parts that differ, in the order of `PARTS`; a part that only one side has differs."""
+    names = dict.fromkeys((*(p for p in PARTS if p in was or p in now), *was))
+    return tuple(
+        Change(name, _keys(was[name].value if name in was else None, now[name].value if name in now else None))
+        for name in names
+        if name not in was or name not in now or was[name].digest != now[name].digest
+    )
+
+
+def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
+    """The keys whose values differ, dotted; () where the values are no mappings."""
+    if not isinstance(was, Mapping) or not isinstance(now, Mapping):
+        return ()
+    found: list[str] = []
+    for key in sorted({*was, *now}, key=str):
+        if canonical.digest(was.get(key)) == canonical.digest(now.get(key)) and (key in was) == (key in now):
+            continue
+        below = _keys(was.get(key), now.get(key), depth - 1) if depth > 1 else ()
+        found += [f"{key}.{name}" for name in below] or [str(key)]
+    return tuple(found)
+
+
+def standing(kept: Kept, now_bound: Mapping[str, Part], now: str) -> str:
+    """LIVE, REVOKED, EXPIRED or VOID; `now` is a time as the clock gives it."""
+    if kept.revoked is not None:
+        return REVOKED
+    if kept.approval.expires is not None and kept.approval.expires <= now:
+        return EXPIRED
+    return VOID if changes(kept.approval.bound, now_bound) else LIVE
+
+
+def expires_at(text: str, now: str) -> str:
+    """The end of an approval from `90m`, `12h`, `7d`, `2w3d`, a date (its first moment, UTC) or a time.
+
+    ValueError with words where it is none of them, or not after `now`.
+    """
+    begun = datetime.strptime(now, _TIME).replace(tzinfo=UTC)
+    ends = _ends(text.strip(), begun)
+    if ends <= begun:
+        raise ValueError(f"{text!r} is not in the future")
+    return ends.astimezone(UTC).strftime(_TIME)
+
+
+def _ends(text: str, begun: datetime) -> datetime:
+    match = _DURATION.fullmatch(text)
+    try:
+        if match is not None and text:
+            weeks, days, hours, minutes = (int(number or 0) for number in match.groups())
+            return begun + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+            text = f"{date.fromisoformat(text).isoformat()}T00:00:00+00:00"
+        found = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is no duration (90m, 12h, 7d, 2w) and no date (2030-01-31)") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+_SEPARATORS = re.compile(r"[\s;|&()<>\"'`=,]+")
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_READ_BY = {
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "just": ("justfile",),
+    "npm": ("package.json",),
+    "tox": ("tox.ini",),
+}
+
+
+def named_files(words: Iterable[str], written: Iterable[str]) -> tuple[str, ...]:
+    """Relative paths that commands may name as a word: what of them exists decides what a check says.
+
+    `tests/test_a.py::one`, `--config=x.ini` and `python -m tests.test_a` name files too. Paths that a task declares
+    to write (`written`, globs allowed) are left out, because the plan itself changes them.
+    """
+    is_written = paths.cover(written)
+    found: dict[str, None] = {}
+    for word in dict.fromkeys(one for text in words for one in _SEPARATORS.split(text)):
+        for path in _paths_of(word):
+            if paths.problem(path) is None and not is_written(path):
+                found[path] = None
+    return tuple(sorted(found))
+
+
+def _paths_of(word: str) -> Iterable[str]:
+    name = word.partition("::")[0].removeprefix("./")
+    yield name
+    yield from _READ_BY.get(name.rpartition("/")[2], ())
+    if _MODULE.fullmatch(name):
+        yield name.replace(".", "/") + ".py"

@@ -1,0 +1,131 @@
+"""Signatures made and verified by `ssh-keygen -Y`, so that people use the keys they have."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+
+from idumb.domain.errors import Refusal
+from idumb.system import config_dir, processes, state_dir
+
+NAMESPACE = "idumb-approval"
+LIST = "allowed_signers"
+_PROGRAM = "ssh-keygen"
+_SECONDS = 60
+_LARGEST = 64 * 1024
+_KEPT = ("HOME", "PATH", "LANG", "TERM", "SSH_AUTH_SOCK", "USER", "LOGNAME")
+
+
+class SshSignatures:
+    """Implements the port `Signatures`. `root` is the repository, in which neither list nor program may lie."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.realpath(root)
+
+    def sign(self, data: bytes, key: str, *, interactive: bool) -> str:
+        path = os.path.abspath(os.path.expanduser(key))
+        arguments = ["-Y", "sign", "-f", path, "-n", NAMESPACE]
+        try:
+            # Where nobody can be asked, the session has no terminal for a passphrase to be asked at.
+            done = self._run(arguments, data, limit=None if interactive else _SECONDS, apart=not interactive)
+        except subprocess.TimeoutExpired:
+            done = None
+        if done is None or done.returncode != 0:
+            words = "" if done is None else _first_line(done.stderr)
+            raise Refusal(
+                "approval.not-signed",
+                f"The key {key} did not sign: {words or 'ssh-keygen did not end'}",
+                hint="Name a private key file of yours, or a public one whose private key ssh-agent holds",
+            )
+        return done.stdout.decode("ascii", "replace")
+
+    def signer(self, data: bytes, signature: str) -> str | None:
+        path = self._list()
+        with _as_file(signature) as given:
+            found = self._run(["-Y", "find-principals", "-s", given, "-f", path], b"")
+            for name in found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else ():
+                arguments = ["-Y", "verify", "-f", path, "-I", name, "-n", NAMESPACE, "-s", given]
+                if self._run(arguments, data).returncode == 0:
+                    return name
+        return None
+
+    def intact(self, data: bytes, signature: str) -> bool:
+        with _as_file(signature) as given:
+            return self._run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", given], data).returncode == 0
+
+    def has_list(self) -> bool:
+        return os.path.lexists(_list_path())
+
+    def _list(self) -> str:
+        """The list of allowed signers; Refusal where it is missing, in the repository, or not the user's alone."""
+        path = _list_path()
+        hint = f"Write the signer's line (name and public key, as in man ssh-keygen, ALLOWED SIGNERS) to {path}"
+        if not os.path.isfile(path):
+            raise Refusal("approval.no-signers", f"There is no list of allowed signers at {path}.", hint=hint)
+        real = os.path.realpath(path)
+        if real.startswith(self._root + os.sep):
+            raise Refusal(
+                "approval.no-signers",
+                f"The list of allowed signers {real} lies in the repository, which cannot vouch for itself.",
+                hint="Set XDG_CONFIG_HOME to a folder outside",
+            )
+        problem = state_dir.unsafe(real) or state_dir.unsafe(os.path.dirname(real), folder=True)
+        if problem is not None:
+            raise Refusal(
+                "approval.no-signers", f"The list of allowed signers cannot be trusted: {problem}", hint=f"ls -l {real}"
+            )
+        return real
+
+    def _run(
+        self, arguments: Sequence[str], given: bytes, *, limit: float | None = _SECONDS, apart: bool = True
+    ) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [self._program(), *arguments],
+            input=given,
+            capture_output=True,
+            check=False,
+            timeout=limit,
+            cwd="/",
+            env={**processes.environment(_KEPT), "SSH_ASKPASS_REQUIRE": "never"},
+            start_new_session=apart,
+        )
+
+    def _program(self) -> str:
+        """The first ssh-keygen on PATH that does not lie in the repository."""
+        for folder in processes.environment(["PATH"]).get("PATH", os.defpath).split(os.pathsep):
+            found = os.path.join(folder, _PROGRAM)
+            inside = os.path.realpath(found).startswith(self._root + os.sep)
+            if os.path.isabs(folder) and not inside and os.path.isfile(found) and os.access(found, os.X_OK):
+                return found
+        raise Refusal(
+            "approval.no-ssh-keygen",
+            "There is no ssh-keygen on PATH, which makes and verifies signatures.",
+            hint="Install OpenSSH 8.2 or newer",
+        )
+
+
+def _list_path() -> str:
+    return os.path.join(config_dir.path(), LIST)
+
+
+class _as_file:  # noqa: N801 - used like a function
+    """A signature as a file of this user's, for the length of a block; ssh-keygen reads no signature from a pipe."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __enter__(self) -> str:
+        handle, self._path = tempfile.mkstemp(prefix="idumb-", suffix=".sig", dir=state_dir.prepare("signatures"))
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(self._text.encode("ascii", "replace")[:_LARGEST])
+        return self._path
+
+    def __exit__(self, *_: object) -> None:
+        os.unlink(self._path)
+
+
+def _first_line(text: bytes) -> str:
+    lines = text.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else ""

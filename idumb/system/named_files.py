@@ -1,0 +1,54 @@
+"""The bytes of files that commands name, and whether they may have changed since they were read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterable, Mapping
+
+_BLOCK = 1 << 20
+# A file system's clock stands still for some milliseconds; what was written in them may not show.
+_GRAIN = 20_000_000
+
+
+class NamedFiles:
+    """Implements the port `Files` on the work tree at `root`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def digests(self, paths: Iterable[str]) -> Mapping[str, str]:
+        found = ((path, _digest(os.path.join(self._root, path))) for path in paths)
+        return {path: digest for path, digest in found if digest is not None}
+
+    def signature(self, paths: Iterable[str]) -> str | None:
+        """Of type, size, inode and times of each path; None where one changed within the grain of the clock."""
+        now = time.time_ns()
+        seen = hashlib.sha256()
+        for path in paths:
+            try:
+                found = os.stat(os.path.join(self._root, path))
+            except OSError:
+                seen.update(f"{path}\0-\0".encode("utf-8", "surrogateescape"))
+                continue
+            if max(found.st_ctime_ns, found.st_mtime_ns) > now - _GRAIN:
+                return None
+            facts = (found.st_mode, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            seen.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
+        return seen.hexdigest()
+
+
+def _digest(path: str) -> str | None:
+    """None for what is no regular file or cannot be read."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with open(path, "rb") as stream:
+            seen = hashlib.sha256()
+            while block := stream.read(_BLOCK):
+                seen.update(block)
+            return seen.hexdigest()
+    except (OSError, ValueError):
+        return None
