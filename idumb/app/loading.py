@@ -13,6 +13,8 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.plan import Plan
+from idumb.domain.policy import NONE as NO_POLICY
+from idumb.domain.policy import Policy
 from idumb.domain.settings import Settings
 
 
@@ -28,7 +30,7 @@ class Loaded:
     sources: tuple[tuple[str, bytes], ...] = ()
 
 
-def load(plans: ports.PlanFiles, phase: str, settings: Settings) -> Loaded:
+def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
     """Parse and assemble; raises only when the phase itself cannot be found or has no plan."""
     folder = plans.phase_folder(phase)
     sources = plans.plans(folder)
@@ -40,13 +42,13 @@ def load(plans: ports.PlanFiles, phase: str, settings: Settings) -> Loaded:
         )
     parsed = [(path, plans.parse(data, path)) for path, data in sources]
     misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
-    return assemble(phase, folder, parsed, settings, sources, misplaced)
+    return assemble(phase, folder, parsed, settings, sources, misplaced, policy=policy)
 
 
 def of(services: Services, phase: str) -> Loaded:
     """The same, by this work tree's services. Where a plan is gone that was run, the hint brings it back."""
     try:
-        return load(services.plans, phase, services.settings)
+        return load(services.plans, phase, services.settings, services.policy)
     except InputError as problem:
         kept = _kept(services, phase) if problem.code == "phase.no-plan" else ""
         if not kept:
@@ -71,13 +73,14 @@ def assemble(
     settings: Settings,
     sources: Sequence[tuple[str, bytes]] = (),
     more: Sequence[Finding] = (),
+    policy: Policy = NO_POLICY,
 ) -> Loaded:
     findings = [*(f for _, p in parsed for f in p.findings), *more]
     good: list[Plan] = [p.plan for _, p in parsed if p.plan is not None]
     findings += [_wrong_phase(plan, good[0]) for plan in good if plan.phase != good[0].phase]
     contract: Contract | None = None
     if len(good) == len(parsed) and not errors(findings):
-        contract, found = contracts.assemble(good[0].phase, folder, good, settings)
+        contract, found = contracts.assemble(good[0].phase, folder, good, settings, policy.digest)
         findings += found
     paths = tuple(path for path, _ in parsed)
     return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources))

@@ -13,7 +13,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import finding, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.run import ACTIVE, RunState, TaskState
+from idumb.domain.run import ACTIVE, PAUSED, RunState, TaskState
 
 SHOWN = 20
 VIEW_SCHEMA = 1
@@ -69,7 +69,7 @@ def _phase(
     if folder is None or not services.plans.plans(folder):
         return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder)}
     try:
-        loaded = loading.load(services.plans, number, services.settings)
+        loaded = loading.load(services.plans, number, services.settings, services.policy)
     except IdumbError as error:
         return {**row, "state": "invalid", "problem": error.message}
     if loaded.contract is None:
@@ -209,6 +209,8 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
         word = "starts with" if state == "ready" else "goes on with the changed plan, at"
         first = row["next"][0]["id"] if row["next"] else "nothing that can run"
         return f"idumb execute-phase {number}", f"it {word} {first}"
+    if state == PAUSED:
+        return f"idumb resume {number}", row["reason"]
     failed = row["tasks"].get(outcome.FAILED)
     if failed:
         return f"idumb resume {number} --retry-failed", f"{failed} failed"

@@ -38,9 +38,10 @@ class Contract:
         return {t.id: p for p in self.plans for t in p.tasks}
 
 
-def contract_hash(plans: Iterable[Plan], settings: Settings) -> str:
-    """SHA-256 over each plan's path and SHA-256, and over the configuration: all that decides what runs."""
-    return canonical.digest({"plans": [[p.path, p.sha256] for p in plans], "settings": settings.digest()})
+def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str | None = None) -> str:
+    """SHA-256 over plans (path and SHA-256), configuration and policy, if there is one: all that decides what runs."""
+    bound: dict[str, Any] = {"plans": [[p.path, p.sha256] for p in plans], "settings": settings.digest()}
+    return canonical.digest(bound | ({"policy": policy_digest} if policy_digest else {}))
 
 
 def phase_hash(plans: Iterable[Plan]) -> str:
@@ -50,7 +51,7 @@ def phase_hash(plans: Iterable[Plan]) -> str:
 
 
 def assemble(
-    phase: str, folder: str, plans: Sequence[Plan], settings: Settings
+    phase: str, folder: str, plans: Sequence[Plan], settings: Settings, policy_digest: str | None = None
 ) -> tuple[Contract | None, tuple[Finding, ...]]:
     """Put a phase's plans together; the contract is None when a finding is an error."""
     findings = [*_duplicates(plans), *_dependencies(plans), *_plan_dependencies(plans)]
@@ -74,7 +75,8 @@ def assemble(
         findings.append(_cycle(plans, order.cycle))
     if any(f.severity == ERROR for f in findings):
         return None, tuple(findings)
-    contract = Contract(phase, folder, tuple(plans), tasks, order.ids, dependencies, contract_hash(plans, settings))
+    hashed = contract_hash(plans, settings, policy_digest)
+    contract = Contract(phase, folder, tuple(plans), tasks, order.ids, dependencies, hashed)
     return contract, tuple(findings)
 
 

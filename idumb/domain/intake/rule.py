@@ -1,0 +1,86 @@
+"""What a check is, and what it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from idumb.domain import policy as policies
+from idumb.domain.contract import Contract
+from idumb.domain.finding import Finding
+from idumb.domain.plan import STRICT, Plan, Span, Task
+from idumb.domain.policy import Policy
+from idumb.domain.settings import Settings
+
+SILENT = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The smallest plan that shows a finding: `task` is Markdown below `## Tasks`, `head` more lines of frontmatter.
+
+    `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" where there is none.
+    """
+
+    task: str
+    head: str = ""
+    policy: str = ""
+    config: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One contract under one configuration and policy; `severities` says for each code what it is in this mode."""
+
+    contract: Contract
+    settings: Settings
+    policy: Policy = policies.NONE
+    severities: Mapping[str, str] | None = None
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[Plan, Task], ...]:
+        """Every task with its plan, in the order of the documents."""
+        return tuple((plan, task) for plan in self.contract.plans for task in plan.tasks)
+
+    def at(
+        self,
+        code: str,
+        plan: Plan,
+        task: Task | None,
+        field: str,
+        *,
+        found: str,
+        accepted: str,
+        message: str,
+        mend: str,
+        line: int = 0,
+    ) -> Finding:
+        """A finding at a field of a task, or of the frontmatter where `task` is None; `line` says it more exactly."""
+        span: Span | None = plan.spans.get(field) if task is None else task.spans.get(field) or task.span
+        severity = (self.severities or {}).get(code, SILENT)
+        place = line or (span.line if span else 1)
+        return Finding(code, severity, plan.path, place, 1, field, found, accepted, message, mend)
+
+
+Check = Callable[[Case], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One code: what it is in guided and in strict mode (error, warning or none), what it means, and who finds it."""
+
+    code: str
+    guided: str
+    strict: str
+    check: Check
+    means: str
+    example: Example
+
+    def severity(self, mode: str) -> str:
+        return self.strict if mode == STRICT else self.guided
+
+
+def is_declaration(plan: Plan) -> bool:
+    """Whether a plan can declare more than its steps; a file of bare steps has no place for requirements."""
+    return plan.path.lower().endswith(".md")
