@@ -10,6 +10,7 @@ from typing import Any
 from idumb.app import (
     branches,
     consent,
+    going_on,
     leftovers,
     loading,
     place,
@@ -55,6 +56,7 @@ def execute(services: Services, request: Request) -> Result:
     contract = prepare(services, request)
     with session.owned(services, request.command) as owned:
         state = unfinished(services, contract, force=request.force)
+        going_on.require_not_paused(state)
         journal = owned.journal(state or RunState())
         place.accept_guarded(services, journal, request.accept_git)
         if state is None:
@@ -305,8 +307,8 @@ def conclude(
 ) -> Result:
     shown = schedule.statuses(contract, journal.state)
     done = schedule.settled(shown)
-    kind = {"done": "run.completed" if done else "run.failed"}.get(ending.kind, "run.halted")
-    journal.write(journal.event(kind, reason=ending.words))
+    kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
+    journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **ending.said))
     reports = publish.ending(services, contract, journal.state)
     verification = None
     if done and request.verify:
@@ -343,7 +345,7 @@ def _result(
 ) -> Result:
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
     done = schedule.settled(shown)
-    word = "complete" if done else ("waiting" if ending.kind == "waiting" else "partial")
+    word = "complete" if done else (ending.kind if ending.kind in {"waiting", "paused"} else "partial")
     if not done and not any(s in outcome.DONE for s in shown.values()) and word == "partial":
         word = "failed"
     data: dict[str, Any] = {
@@ -365,9 +367,12 @@ def _result(
         return _complete(data, verification, warnings, contract)
     failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
     data["failure"] = _structured_failure(services, state, contract, failed)
-    code = errors.EXIT_WAITING if word == "waiting" else errors.EXIT_FAILED
+    code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
+    if word == "paused":
+        data["choices"] = going_on.rows(going_on.of_paused(contract.phase))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
+    slug["paused"] = "run.paused"
     return Result(
         data,
         code,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from idumb.app import attempt as attempts
-from idumb.app import consent, effect, failing, leftovers, proofs, publish, recovery, schedule, session
+from idumb.app import consent, effect, failing, going_on, leftovers, proofs, publish, recovery, schedule, session
 from idumb.app.bench import Attempt, Bench
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -22,11 +23,15 @@ _MAY_HAVE = "{} may have had its effect already, and asks before it is tried aga
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the loop ended: `kind` is done, halted, waiting or commit-refused; `words` say why."""
+    """How the loop ended: `kind` is done, halted, paused, waiting or commit-refused; `words` say why.
+
+    `said` is what a person said who paused it: `by` and `why`.
+    """
 
     kind: str
     words: str = ""
     task: str | None = None
+    said: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_tasks(bench: Bench) -> Ending:
@@ -35,6 +40,9 @@ def run_tasks(bench: Bench) -> Ending:
     waiting: Ending | None = None
     held: Ending | None = None
     while (task_id := tasks.next()) is not None:
+        paused = _paused(bench)
+        if paused is not None:
+            return paused
         try:
             ending = _run_task(bench, bench.contract.tasks[task_id])
         except Refusal as refusal:
@@ -55,6 +63,15 @@ def run_tasks(bench: Bench) -> Ending:
     if waiting is None and any(t.status == outcome.WAITING for t in bench.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
     return waiting or held or Ending("done")
+
+
+def _paused(bench: Bench) -> Ending | None:
+    """Between two tasks everything is saved, so a person who asked for a pause is heard there."""
+    asked = bench.services.owner.pause_asked()
+    if asked is None:
+        return None
+    by, why = asked
+    return Ending("paused", going_on.said_by(by, why), said={"by": by, "why": why})
 
 
 def _run_task(bench: Bench, task: Task) -> Ending | None:

@@ -15,9 +15,11 @@ from idumb.domain import errors
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set idumb up in this repository."),
     "check-plan": ("check_plan", "Check the plans of a phase; print every finding."),
+    "plan-diff": ("plan_diff", "Show what changed in the plans since they were locked."),
     "graph": ("graph", "Show the order and the waves of a phase's tasks."),
     "execute-phase": ("execute_phase", "Run a phase, task by task, and verify it."),
     "resume": ("resume", "Go on with a phase after an interruption, a failure or an answer."),
+    "pause": ("pause", "Let a run wait after the task that it is at, until it is resumed."),
     "cancel": ("cancel", "Stop what runs in this work tree, from another terminal."),
     "verify-work": ("verify_work", "Judge a phase from its success criteria back to evidence."),
     "status": ("status", "Show where every phase is."),

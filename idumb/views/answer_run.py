@@ -8,7 +8,7 @@ from idumb.views import advice, amount, markup, phrases
 
 
 def ended(data: phrases.Data) -> str:
-    """The outcome of execute-phase and resume: complete, waiting, partial or failed."""
+    """The outcome of execute-phase and resume: complete, waiting, paused, partial or failed."""
     lines = _ENDINGS[data["outcome"]](data)
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
@@ -98,7 +98,27 @@ def _waiting(data: phrases.Data) -> list[str]:
     return lines[:-1]
 
 
-_ENDINGS = {"complete": _complete, "waiting": _waiting, "partial": _partial, "failed": _failed}
+def _paused(data: phrases.Data) -> list[str]:
+    lines = [f"Phase {data['phase']} is {markup.one_line(data['reason'])}.", *_counts(data)]
+    return [*lines, "", *ways(data["choices"])]
+
+
+_ENDINGS = {
+    "complete": _complete,
+    "waiting": _waiting,
+    "paused": _paused,
+    "partial": _partial,
+    "failed": _failed,
+}
+
+
+def ways(choices: Sequence[phrases.Data]) -> list[str]:
+    """The ways on from a run that stands still: the command of each, and below it what it is and leads to."""
+    lines = ["Ways on:"]
+    for choice in choices:
+        lines.append(f"  {markup.one_line(choice['command'])}")
+        lines.append(f"      {markup.one_line(choice['text'])}: {markup.one_line(choice['consequence'])}")
+    return lines
 
 
 def _decision(decision: phrases.Data) -> list[str]:
@@ -151,6 +171,18 @@ def rolled_back(data: phrases.Data) -> str:
     lines += [f"- Taken back by commands: {amount.listed(data['compensated'])}"] if data.get("compensated") else []
     lines += [f"- The state before is kept: {data['kept']}"] if data.get("kept") else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def paused(data: phrases.Data) -> str:
+    """pause: whether the run waits now or after its task, and the ways on."""
+    reason = markup.one_line(data["reason"])
+    if data["ended"] == "asked":
+        owner = data["owner"]
+        words = f"Phase {data['phase']} stops after the task that it is at ({reason}): process {owner['pid']}."
+    else:
+        already = "already " if data["ended"] == "paused already" else ""
+        words = f"Phase {data['phase']} is {already}{reason}."
+    return "\n".join([words, "", *ways(data["choices"]), *phrases.commands(data)]) + "\n"
 
 
 _STOPPED = {

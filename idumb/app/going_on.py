@@ -1,0 +1,64 @@
+"""The ways on from a run that stands still: each is a choice with its consequence and the command that takes it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from idumb.domain.decision import Choice
+from idumb.domain.errors import Refusal
+from idumb.domain.run import PAUSED, RunState
+
+
+def go_on(phase: str) -> Choice:
+    return Choice(
+        "go-on",
+        "go on with the plan as it is",
+        "finished tasks stay finished; the next one starts",
+        f"idumb resume {phase}",
+    )
+
+
+def replan(phase: str) -> Choice:
+    return Choice(
+        "replan",
+        "change the plan first",
+        "edit its tasks, look at the difference, and let the run take it over; done, unchanged tasks are kept",
+        f"idumb plan-diff {phase}; idumb amend {phase}",
+    )
+
+
+def start_fresh(phase: str) -> Choice:
+    return Choice(
+        "start-fresh",
+        "take all of its work back and start anew",
+        "files are as before the run, in a new commit; nothing is lost, and idumb undo brings the work again",
+        f"idumb rollback {phase} --to start",
+    )
+
+
+def of_paused(phase: str) -> tuple[Choice, ...]:
+    return (replan(phase), go_on(phase), start_fresh(phase))
+
+
+def said_by(by: str, why: str) -> str:
+    """The reason of a pause that is kept: who, and why where they said so."""
+    return f"paused by {by}: {why}" if why else f"paused by {by}"
+
+
+def rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
+    """Choices as `error.details.choices` and `data.choices` show them: id, text, consequence, command."""
+    return [dataclasses.asdict(choice) for choice in choices]
+
+
+def require_not_paused(state: RunState | None) -> None:
+    """A paused run goes on by `resume` alone, so that nobody does it unawares."""
+    if state is None or state.state != PAUSED:
+        return
+    raise Refusal(
+        "run.paused",
+        f"Run {state.number} of phase {state.phase} is {state.reason or PAUSED}.",
+        hint=f"idumb resume {state.phase} goes on; idumb pause {state.phase} shows the other ways",
+        details={"choices": rows(of_paused(state.phase))},
+    )

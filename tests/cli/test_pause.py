@@ -1,0 +1,156 @@
+"""`idumb pause`: a run waits after the task that it is at, or from now on, until it is resumed (R-RUN-12)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making, shell, task, user_bytes
+
+SCHEMA = Path(__file__).parents[2] / "docs/schemas/pause.json"
+WAYS = ["replan", "go-on", "start-fresh"]
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
+    """Its second task opens two doors: it tells that it is at work, and waits until it is let go."""
+    made = projects.create(sandbox)
+    os.mkfifo(tmp_path / "at-work")
+    os.mkfifo(tmp_path / "let-go")
+    step = shell(f"echo x > {tmp_path}/at-work; cat {tmp_path}/let-go > b.txt")
+    made.plan(
+        [
+            making("T1-01", "a.txt"),
+            task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[step]),
+            making("T1-03", "c.txt", after="T1-02"),
+        ]
+    )
+    return made
+
+
+@pytest.fixture
+def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
+        (tmp_path / "at-work").read_text()
+        yield process
+
+
+@pytest.fixture
+def halted(sandbox: GitSandbox) -> Project:
+    """A run that stands still because a task failed."""
+    made = projects.create(sandbox)
+    made.plan(
+        [making("T1-01", "a.txt"), task("T1-02", check="test -e later.txt", after="T1-01", steps=[shell("true")])]
+    )
+    assert made.execute("--max-attempts", "1").code == 1
+    return made
+
+
+def pause(project: Project, *flags: str) -> Answer:
+    answer = project.json("pause", "1", *flags)
+    if answer.code == 0:
+        jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
+    return answer
+
+
+def paused_events(project: Project) -> list[dict[str, object]]:
+    return [dict(e["payload"]) for e in project.events("--kind", "run.paused")]
+
+
+def test_a_run_stops_after_the_task_that_it_is_at_and_resume_goes_on(
+    project: Project, busy: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    """R-RUN-12: the task is finished and committed, the next one is not begun, and the reason is kept."""
+    asked = pause(project, "--why", "the plan is out of date")
+    assert (asked.code, asked.data["ended"], asked.data["paused"]) == (0, "asked", False)
+    assert asked.data["owner"]["pid"] == busy.pid
+    (tmp_path / "let-go").write_text("go\n")
+    out, _ = busy.communicate(timeout=60)
+    answer = json.loads(out)
+    assert busy.returncode == 5
+    assert (answer["data"]["outcome"], answer["error"]["code"]) == ("paused", "run.paused")
+    assert [choice["id"] for choice in answer["data"]["choices"]] == WAYS
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed", "T1-03": "ready"}
+    (said,) = paused_events(project)
+    assert said["why"] == "the plan is out of date"
+    assert said["reason"] == f"paused by {said['by']}: the plan is out of date"
+    shown = project.json("status").data
+    assert (shown["phases"][0]["state"], shown["next"]["command"]) == ("paused", "idumb resume 1")
+    assert "the plan is out of date" in project.idumb("status").out
+    assert not (project.repo.common_dir / "idumb/worktrees/main/pause.json").exists()
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
+
+
+def test_word_left_for_an_owner_that_was_killed_does_not_pause_the_next_one(
+    project: Project, busy: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    """R-RUN-12: the word names the owner's token."""
+    pause(project)
+    busy.kill()
+    busy.wait(60)
+    with project.started("resume", "1", "--json") as again:
+        (tmp_path / "at-work").read_text()
+        (tmp_path / "let-go").write_text("go\n")
+        again.communicate(timeout=60)
+        assert again.returncode == 0
+    assert project.statuses()["T1-03"] == "completed"
+
+
+def test_a_run_that_stands_still_waits_for_resume_and_names_the_ways_on(halted: Project) -> None:
+    """R-RUN-12: execute-phase does not go on unawares, and each way is a command with its consequence."""
+    before = halted.repo.ledger()
+    answer = pause(halted, "--why", "think first")
+    assert (answer.data["ended"], answer.data["paused"]) == ("paused", True)
+    assert [(c["id"], c["command"]) for c in answer.data["choices"]] == [
+        ("replan", "idumb plan-diff 1; idumb amend 1"),
+        ("go-on", "idumb resume 1"),
+        ("start-fresh", "idumb rollback 1 --to start"),
+    ]
+    assert user_bytes(before, halted.repo.ledger()) == []
+    refused = halted.execute()
+    assert (refused.code, refused.error["code"]) == (4, "run.paused")
+    assert [c["id"] for c in refused.error["details"]["choices"]] == WAYS
+    assert halted.idumb("next").out.startswith("Next: idumb resume 1  (paused by ")
+    (halted.folder / "later.txt").write_text("later\n")
+    assert halted.resume("--retry-failed").code == 0
+
+
+def test_pausing_twice_says_so_and_records_it_once(halted: Project) -> None:
+    """R-RUN-12."""
+    pause(halted, "--why", "first")
+    again = pause(halted, "--why", "second")
+    assert (again.data["ended"], again.data["reason"].endswith("first")) == ("paused already", True)
+    assert len(paused_events(halted)) == 1
+    assert "Ways on:" in halted.idumb("pause", "01").out
+
+
+def test_the_ways_out_of_a_paused_run_work(halted: Project) -> None:
+    """R-RUN-12: a fresh start from the beginning, and a run of the changed plan."""
+    pause(halted)
+    assert halted.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not halted.exists("a.txt")
+    halted.plan([making("T1-01", "a.txt")])
+    assert halted.execute().code == 0
+
+
+def test_what_cannot_be_paused_is_refused(halted: Project) -> None:
+    """R-RUN-12: a phase that is done, and one that is not there."""
+    (halted.folder / "later.txt").write_text("later\n")
+    assert halted.resume("--retry-failed").code == 0
+    assert pause(halted).error["code"] == "pause.done"
+    assert halted.quick("pause", "7", "--json").code == 3
+
+
+def test_a_reason_with_control_codes_is_shown_tame(halted: Project) -> None:
+    pause(halted, "--why", "a\x1b[31mb\nc")
+    assert "c" in halted.idumb("status").out
+    assert "c" in halted.idumb("pause", "1").out
