@@ -428,17 +428,36 @@ class Files(Protocol):
         """Another text as soon as one of the files may have changed; None where that cannot be told yet."""
 
 
+class Surroundings(Protocol):
+    """What attempts run under and no plan says, read anew each time it is asked for."""
+
+    def places(self) -> tuple[str, ...]:
+        """Absolute paths of the files on which the rest depends."""
+
+    def templates(self) -> Mapping[str, str]:
+        """Role to the text of its prompt template."""
+
+    def tools(self) -> Mapping[str, str]:
+        """A program's name to its version text."""
+
+    def shown(self, text: str) -> str:
+        """A text without the secrets that are known."""
+
+
 class PlanFiles(Protocol):
     """Reads `.planning/`; the only place where plan files are opened."""
 
     def phase_folder(self, phase: str) -> str:
-        """`.planning/phases/01-name` for `1`; raises InputError phase.not-found or phase.ambiguous."""
+        """`.planning/phases/01-name` for `1`; raises InputError phase.not-found or phase.ambiguous.
+
+        For the path or id of a step plan, whether it is there or not, the folder that its reports go to.
+        """
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         """(number, folder) of every phase folder, in order."""
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
-        """(path, bytes) of every `*PLAN.md`, in order of name."""
+        """(path, bytes) of every `*PLAN.md`, in order of name; of the step plan that reports in this folder."""
 
     def parse(self, data: bytes, path: str) -> ParsedPlan: ...
 

@@ -11,6 +11,7 @@ TIMED_OUT = "timed_out"
 WAITING = "waiting"
 OPINION = "opinion"
 UNPROVEN = "unproven"
+TOLERATED = "tolerated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,13 @@ MISSING = "missing"
 MISMATCH = "mismatch"
 PROTECTED = "protected"
 
-_EXPECTED = {"create": CREATED, "modify": MODIFIED, "delete": DELETED}
+_EXPECTED = {
+    "create": frozenset({CREATED}),
+    "modify": frozenset({MODIFIED}),
+    "delete": frozenset({DELETED}),
+    "change": frozenset({CREATED, MODIFIED, DELETED}),
+}
+_DEMANDING = frozenset({"create", "modify", "delete"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,11 @@ def compare(
     allowed = frozenset(accepted)
     lines = [_line(change, literal, globs, protected, allowed) for change in changes]
     changed = {change.path for change in changes}
-    lines.extend(Line(claim.path, MISSING, None, claim.verb) for claim in literal.values() if claim.path not in changed)
+    lines.extend(
+        Line(claim.path, MISSING, None, claim.verb)
+        for claim in literal.values()
+        if claim.verb in _DEMANDING and claim.path not in changed
+    )
     return Ledger(tuple(lines))
 
 
@@ -138,10 +148,10 @@ def _line(
         return Line(change.path, PROTECTED, change.kind, None, rule)
     claim = literal.get(change.path)
     if claim is not None:
-        status = DECLARED if _EXPECTED[claim.verb] == change.kind else MISMATCH
+        status = DECLARED if change.kind in _EXPECTED[claim.verb] else MISMATCH
         return Line(change.path, DECLARED if change.path in accepted else status, change.kind, claim.verb)
     covering = [g for g in globs if paths.matches(change.path, g.path)]
-    fitting = next((g for g in covering if _EXPECTED[g.verb] == change.kind), None)
+    fitting = next((g for g in covering if change.kind in _EXPECTED[g.verb]), None)
     if fitting is not None:
         return Line(change.path, DECLARED, change.kind, f"{fitting.verb} {fitting.path}")
     if change.path in accepted:

@@ -21,6 +21,7 @@ CHECK = "check"
 VERIFY = "verify"
 HUMAN = "human"
 OPINION = "opinion"
+STEPS = "steps"
 UNPROVEN = "unproven"
 
 REVERSIBLE = "reversible"
@@ -45,7 +46,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class FileClaim:
-    """What a task declares it does to one path or glob. `target` is set for `move` only."""
+    """What a task declares it does to one path or glob. `target` is set for `move` only.
+
+    The verb `change`, which only step plans have, allows a path to be made, changed or removed and demands nothing.
+    """
 
     verb: str
     path: str
@@ -68,7 +72,10 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """`proof` is check, verify, human, opinion or unproven; `command` is set for check only."""
+    """`proof` is check, verify, human, opinion, steps (the steps' own results) or unproven.
+
+    `command` is set for check only.
+    """
 
     id: str
     text: str
@@ -186,7 +193,7 @@ class Task:
     assigned_to: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    notation: str = "heading"  # heading | checklist | fence | list
+    notation: str = "heading"  # heading | checklist | fence | list | step
     span: Span | None = None
     spans: Mapping[str, Span] = field(default_factory=dict)
 
@@ -241,9 +248,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One `*-PLAN.md`. `path` is relative to the repository, `sha256` is of the file's bytes.
+    """One `*-PLAN.md` or step plan. `path` is relative to the repository, `sha256` is of the file's bytes.
 
-    `requirements` maps id to text (text is "" where the plan only lists ids of REQUIREMENTS.md).
+    `requirements` maps id to text (text is "" where the plan only lists ids of REQUIREMENTS.md). `dialect` is `plan`,
+    or `steps` for a step plan (`idumb.domain.step_plan`), which has steps and nothing else.
     """
 
     path: str
@@ -267,3 +275,4 @@ class Plan:
     extra: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()
     spans: Mapping[str, Span] = field(default_factory=dict)
+    dialect: str = "plan"

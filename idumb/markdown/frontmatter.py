@@ -346,6 +346,11 @@ _ACCEPTED = {
 }
 
 
+def scope(node: Node, problems: Problems) -> Scope | None:
+    """The value of the key `scope`; None, and problems, where it holds something else."""
+    return _Reader(Frontmatter(0), problems).scope("scope", node)
+
+
 def _command(text: str) -> str:
     """A command in YAML needs no backticks; those around the whole are taken off."""
     return inline.code(text) or text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
+from idumb.domain import step_plan
 from idumb.domain.errors import InputError
 from idumb.domain.legacy import OldFile
 from idumb.markdown import phases
@@ -23,6 +25,9 @@ class PlanningFolder:
         self._root = root
 
     def phase_folder(self, phase: str) -> str:
+        steps = step_plan.phase_of(step_plan.path_of(phase) or posixpath.normpath(phase))
+        if steps is not None:
+            return step_plan.folder_of(steps)
         names = self._names(PHASES)
         found = phases.matching_folders(names, phase)
         if not found:
@@ -43,10 +48,18 @@ class PlanningFolder:
         return tuple((number, f"{PHASES}/{name}") for number, name in numbered)
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
+        steps = step_plan.path_in(folder)
+        if steps is not None:
+            there = os.path.isfile(os.path.join(self._root, steps))
+            return ((steps, self._read(steps)),) if there else ()
         names = phases.plan_files(self._names(folder, files=True))
         return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
 
     def parse(self, data: bytes, path: str) -> ParsedPlan:
+        if path.endswith(step_plan.SUFFIXES):
+            from idumb.markdown.importers import step_plan as steps
+
+            return steps.parse(data, path)
         from idumb.markdown import plan_parser
 
         return plan_parser.parse(data, path)

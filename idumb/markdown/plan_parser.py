@@ -33,7 +33,7 @@ def parse(data: bytes, path: str, *, quick: bool = True) -> ParsedPlan:
 
     `quick` False reads every task the general way; the result is the same.
     """
-    text, source, problems = _decoded(data, path)
+    text, source, problems = decoded(data, path)
     if problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
     head = frontmatter.read(source, problems)
@@ -45,7 +45,8 @@ def parse(data: bytes, path: str, *, quick: bool = True) -> ParsedPlan:
     return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
 
 
-def _decoded(data: bytes, path: str) -> tuple[str, Source, Problems]:
+def decoded(data: bytes, path: str) -> tuple[str, Source, Problems]:
+    """The text of a file as far as it can be read, and what is wrong with it as a whole."""
     too_large = len(data) > MAX_BYTES
     try:
         text = "" if too_large else data.decode("utf-8")

@@ -1,0 +1,172 @@
+"""Step plans, in YAML or JSON: `steps` and nothing else but an optional `scope`. One step makes one task.
+
+A step plan is strict: what is not written is not done, and no key is read that is not known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from idumb.app.ports import ParsedPlan
+from idumb.domain import step_plan
+from idumb.domain.finding import nearest
+from idumb.domain.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
+from idumb.markdown import frontmatter, json_nodes, plan_parser, steps, yaml_nodes
+from idumb.markdown.problems import Problems
+from idumb.markdown.yaml_nodes import Mapping, Node, Sequence
+
+KEYS = ("steps", "scope")
+LONGEST_TITLE = 120
+_HOUR = 60 * 60
+_MARGIN = 60
+_Reader = Callable[[str, Callable[[int], int], Problems, str], Node | None]
+
+
+def parse(data: bytes, path: str) -> ParsedPlan:
+    """Read a step plan. `path`, from the repository's root, is its id too. Never raises on what it reads."""
+    text, _, problems = plan_parser.decoded(data, path)
+    phase = step_plan.phase_of(path)
+    if phase is None:
+        problems.error(
+            "plan.bad-name",
+            0,
+            f"a step plan cannot be at {path!r}",
+            field="path",
+            found=path,
+            accepted="folders and a name of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json",
+            mend="rename the file",
+        )
+    if phase is None or problems.findings:
+        return ParsedPlan(None, problems.sorted(), text)
+    read: _Reader = json_nodes.read if path.endswith(".json") else yaml_nodes.read
+    skipped = 1 if text.startswith("\ufeff") else 0
+    root = read(text[skipped:], lambda index: index + skipped, problems, "plan")
+    plan = _plan(data, path, phase, root, problems)
+    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
+
+
+def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Problems) -> Plan | None:
+    given = _root(root, problems)
+    if given is None:
+        return None
+    scope = frontmatter.scope(given["scope"], problems) if "scope" in given else None
+    node = given.get("steps")
+    if node is None:
+        return None
+    made = steps.from_nodes(node, problems)
+    items = node.items if isinstance(node, Sequence) else []
+    if len(items) > plan_parser.MAX_TASKS:
+        message = f"the plan has {len(items)} steps"
+        accepted = f"{plan_parser.MAX_TASKS} steps"
+        problems.error("plan.too-many-tasks", node.start, message, field="steps", accepted=accepted, mend="split it")
+    return Plan(
+        path=path,
+        sha256=hashlib.sha256(data).hexdigest(),
+        phase=phase,
+        plan="steps",
+        title=path,
+        goal="Every step is done as it is declared",
+        mode=STRICT,
+        scope=_scope(scope, path),
+        tasks=tuple(_task(phase, step, items[step.index], problems) for step in made),
+        dialect=step_plan.DIALECT,
+    )
+
+
+def _scope(declared: Scope | None, path: str) -> Scope:
+    """No step writes the plan that it stands in."""
+    declared = declared or Scope()
+    return Scope(declared.root, (*declared.protected, path))
+
+
+def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
+    """The values of the known keys; None, and a problem, where the file holds no mapping."""
+    if not isinstance(root, Mapping):
+        if not problems.any_error:
+            problems.error(
+                "plan.no-steps",
+                root.start if root is not None else 0,
+                "a step plan is an object with the key `steps`",
+                field="plan",
+                accepted="steps: a list of steps",
+                mend="put the list under `steps:`",
+            )
+        return None
+    found: dict[str, Node] = {}
+    for key, value in root.pairs:
+        if key.value in KEYS:
+            found[key.value] = value
+            continue
+        near = nearest(key.value, KEYS)
+        problems.error(
+            "plan.unknown-key",
+            key.start,
+            f"a step plan has no key `{key.value}`",
+            field=key.value[:80],
+            found=key.value,
+            accepted=", ".join(KEYS),
+            mend=f"did you mean {near}?" if near else "remove it",
+        )
+    if "steps" not in found:
+        problems.error(
+            "plan.missing-key", root.start, "a step plan needs `steps`", field="steps",
+            accepted="steps: a list of steps", mend="add steps",
+        )  # fmt: skip
+    return found
+
+
+def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:
+    """One step as a task: what it may change is its claim, its own result its proof."""
+    number = step.index + 1
+    span = Span(node.start, node.end, step.line)
+    title = " ".join(step.intent.split())
+    claims = _claims(step, node, problems)
+    return Task(
+        id=step_plan.task_id(phase, number),
+        title=title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…",
+        description=step.intent if len(title) > LONGEST_TITLE or title != step.intent else "",
+        depends_on=(step_plan.task_id(phase, number - 1),) if number > 1 else (),
+        files=claims,
+        acceptance=(Criterion("AC-1", _promise(step), STEPS, span=span),),
+        # The step's own timeout ends it first, so that `continue_on_error` still has a say.
+        timeout=max(_HOUR, (step.timeout or step.arguments.get("timeout") or 0) + _MARGIN),
+        steps=(step,),
+        notation="step",
+        span=span,
+        spans={"steps": span, "files": span},
+    )
+
+
+def _claims(step: Step, node: Node, problems: Problems) -> tuple[FileClaim, ...]:
+    claims = step_plan.claims(step)
+    if claims is None:
+        problems.error(
+            "step.unreadable-patch",
+            node.start,
+            "the patch names no file",
+            field="steps",
+            found=str(step.arguments["patch"])[:80].partition("\n")[0],
+            accepted="a patch as `git diff` makes it",
+            mend="keep the lines that begin with --- and +++",
+        )
+        return ()
+    return claims
+
+
+def _promise(step: Step) -> str:
+    """What holds when the step was done, in words."""
+    arguments = step.arguments
+    if step.tool == "run":
+        return f"the command ends with exit code {arguments.get('expect_exit', 0)}"
+    if step.tool == "move_file":
+        return f"{arguments['from']} is at {arguments['to']} with the same bytes"
+    if step.tool == "apply_patch":
+        return "the whole patch is applied"
+    path = arguments["path"]
+    return {
+        "write_file": f"{path} has the bytes that the step gives",
+        "edit_file": f"{path} has the text replaced, and is otherwise as it was",
+        "delete_file": f"{path} is gone",
+        "make_directory": f"the folder {path} is there",
+    }[step.tool]
