@@ -14,7 +14,7 @@ from idumb.app.journal import Journal
 from idumb.app.ports import Checks, Snapshot
 from idumb.app.recording import evidence_payload
 from idumb.app.restoring import Target
-from idumb.app.services import Services, run_ref
+from idumb.app.services import Services, plans_ref, run_ref
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.evidence import Evidence
@@ -95,11 +95,11 @@ def _refuse(state: RunState, unnamed: Mapping[str, str]) -> None:
 
 
 def agreed_tasks(services: Services, state: RunState, contract: Contract) -> Mapping[str, Task]:
-    """The tasks as the run's plans had them when it started, whatever the files say now."""
+    """The tasks as the run locked its plans last, whatever the files say now."""
     if contract.hash == state.contract_hash:
         return contract.tasks
     found: dict[str, Task] = {}
-    for name, blob in services.trees.kept_blobs(run_ref(services, state.id, "plans")).items():
+    for name, blob in services.trees.kept_blobs(plans_ref(services, state.id, state.version)).items():
         parsed = services.plans.parse(services.trees.read(blob), name).plan
         found.update({task.id: task for task in (parsed.tasks if parsed else ())})
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idumb.app import ports
-from idumb.app.services import Services, run_ref
+from idumb.app.services import Services, plans_ref
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
@@ -15,6 +15,7 @@ from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.plan import Plan
 from idumb.domain.policy import NONE as NO_POLICY
 from idumb.domain.policy import Policy
+from idumb.domain.run import RunState, replay
 from idumb.domain.settings import Settings
 
 
@@ -61,9 +62,19 @@ def _kept(services: Services, phase: str) -> str:
     run = services.runs.latest(phase)
     if run is None:
         return ""
-    ref, folder = run_ref(services, run, "plans"), services.plans.phase_folder(phase)
+    version = replay(services.log.events(run=run)).version
+    ref, folder = plans_ref(services, run, version), services.plans.phase_folder(phase)
     shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(f"{folder}/{name}")) for name in services.trees.kept_blobs(ref))
     return "; ".join(f"git show {kept} > {path}" for kept, path in shown)
+
+
+def locked(services: Services, state: RunState, folder: str) -> Loaded:
+    """The plans as the run locked them last, whatever the files say now; under the present configuration."""
+    kept = services.trees.kept_blobs(plans_ref(services, state.id, state.version))
+    names = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
+    sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
+    parsed = [(path, services.plans.parse(data, path)) for path, data in sources]
+    return assemble(state.phase, folder, parsed, services.settings, sources)
 
 
 def assemble(

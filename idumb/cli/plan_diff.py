@@ -1,0 +1,23 @@
+"""`idumb plan-diff N`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("plan-diff")
+@click.argument("phase")
+@options.as_json
+@options.debug
+def command(phase: str, as_json: bool) -> int:
+    """Show what changed in the plans since they were locked, as tasks and fields.
+
+    Runs nothing and writes nothing. What was locked is what the newest run of the phase goes by.
+    """
+    from idumb.app import plan_diff
+
+    with options.services(as_json=as_json) as services:
+        result = plan_diff.show(services, phase)
+    return output.finish("plan-diff", result, as_json=as_json)

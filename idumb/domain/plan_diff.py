@@ -1,0 +1,204 @@
+"""What differs between two contracts of a phase, as tasks and fields: lines of text say too much and too little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from idumb.domain.contract import Contract
+from idumb.domain.plan import Plan, Task
+
+_PLACES = frozenset({"span", "spans", "line", "notation"})
+_OF_FILE = frozenset({"path", "sha256", "tasks"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """`old` and `new` are plain JSON values: null, texts, numbers, lists and objects."""
+
+    field: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    id: str
+    title: str
+    fields: tuple[FieldChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChange:
+    """Fields of a plan itself, not those of its tasks."""
+
+    path: str
+    fields: tuple[FieldChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDiff:
+    """Tasks by their ids, plans by their paths.
+
+    `order` is the old and the new order of the tasks that both have, None where it is the same. `texts` are plans whose
+    bytes differ though nothing in them that counts does. `configuration`: only the settings explain another hash.
+    """
+
+    plans_added: tuple[str, ...] = ()
+    plans_removed: tuple[str, ...] = ()
+    plans_changed: tuple[PlanChange, ...] = ()
+    tasks_added: tuple[Task, ...] = ()
+    tasks_removed: tuple[Task, ...] = ()
+    tasks_changed: tuple[TaskChange, ...] = ()
+    order: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    texts: tuple[str, ...] = ()
+    configuration: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return self == PlanDiff()
+
+    @property
+    def changes_tasks(self) -> bool:
+        """Whether anything differs that decides what is run: all but texts and configuration."""
+        return PlanDiff(texts=self.texts, configuration=self.configuration) != self
+
+
+def compare(old: Contract, new: Contract, *, configuration: bool = False) -> PlanDiff:
+    """From `old` to `new`; both of one phase."""
+    before = {plan.path: plan for plan in old.plans}
+    after = {plan.path: plan for plan in new.plans}
+    both = [path for path in after if path in before]
+    plans = tuple(
+        PlanChange(path, found) for path in both if (found := _differences(before[path], after[path], _OF_FILE))
+    )
+    tasks = tuple(_tasks(old, new))
+    touched = {plan.path for plan in plans} | {new.plan_of(task.id).path for task in tasks}
+    added = tuple(new.tasks[t] for t in new.order if t not in old.tasks)
+    removed = tuple(old.tasks[t] for t in old.order if t not in new.tasks)
+    touched |= {new.plan_of(task.id).path for task in added} | {old.plan_of(task.id).path for task in removed}
+    return PlanDiff(
+        tuple(path for path in after if path not in before),
+        tuple(path for path in before if path not in after),
+        plans,
+        added,
+        removed,
+        tasks,
+        _order(old, new),
+        tuple(path for path in both if before[path].sha256 != after[path].sha256 and path not in touched),
+        configuration,
+    )
+
+
+def _tasks(old: Contract, new: Contract) -> Iterable[TaskChange]:
+    was, now = old.plan_by_task(), new.plan_by_task()
+    for task in new.order:
+        if task not in old.tasks:
+            continue
+        found = _differences(old.tasks[task], new.tasks[task], frozenset())
+        if was[task].path != now[task].path:
+            found = (FieldChange("plan", was[task].path, now[task].path), *found)
+        if found:
+            yield TaskChange(task, new.tasks[task].title, found)
+
+
+def _differences(old: Plan | Task, new: Plan | Task, left_out: frozenset[str]) -> tuple[FieldChange, ...]:
+    names = [f.name for f in fields(old) if f.name not in _PLACES | left_out]
+    pairs = ((name, plain(getattr(old, name)), plain(getattr(new, name))) for name in names)
+    return tuple(FieldChange(name, was, now) for name, was, now in pairs if was != now)
+
+
+def _order(old: Contract, new: Contract) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    was = tuple(t for t in old.order if t in new.tasks)
+    now = tuple(t for t in new.order if t in old.tasks)
+    return None if was == now else (was, now)
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON, without the places where things stand in the file."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name not in _PLACES}
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(one) for one in value]
+    return value
+
+
+def as_dict(diff: PlanDiff) -> dict[str, Any]:
+    """The form that `idumb plan-diff --json` prints."""
+    return {
+        "plans": {
+            "added": list(diff.plans_added),
+            "removed": list(diff.plans_removed),
+            "changed": [{"path": p.path, "fields": _rows(p.fields)} for p in diff.plans_changed],
+            "text_only": list(diff.texts),
+        },
+        "tasks": {
+            "added": [{"id": t.id, "title": t.title} for t in diff.tasks_added],
+            "removed": [{"id": t.id, "title": t.title} for t in diff.tasks_removed],
+            "changed": [{"id": t.id, "title": t.title, "fields": _rows(t.fields)} for t in diff.tasks_changed],
+        },
+        "order": None if diff.order is None else {"old": list(diff.order[0]), "new": list(diff.order[1])},
+        "configuration": diff.configuration,
+    }
+
+
+def _rows(found: Iterable[FieldChange]) -> list[dict[str, Any]]:
+    return [{"field": one.field, "old": one.old, "new": one.new} for one in found]
+
+
+def lines(diff: PlanDiff) -> tuple[str, ...]:
+    """The difference for people, one line each; texts of the plan are as they are, not escaped."""
+    found = [f"plan added: {path}" for path in diff.plans_added]
+    found += [f"plan removed: {path}" for path in diff.plans_removed]
+    for plan in diff.plans_changed:
+        found += [f"{plan.path}: {line}" for one in plan.fields for line in _words(one)]
+    found += [f"task added: {task.id} {task.title}" for task in diff.tasks_added]
+    found += [f"task removed: {task.id} {task.title}" for task in diff.tasks_removed]
+    for changed in diff.tasks_changed:
+        found += [f"{changed.id}: {line}" for one in changed.fields for line in _words(one)]
+    if diff.order is not None:
+        found.append(f"order: {_moved(*diff.order)}")
+    found += [f"{path}: only its text differs" for path in diff.texts]
+    found += ["the configuration differs"] if diff.configuration else []
+    return tuple(found)
+
+
+def _moved(old: tuple[str, ...], new: tuple[str, ...]) -> str:
+    first = next(i for i, (was, now) in enumerate(zip(old, new, strict=True)) if was != now)
+    return f"{new[first]} runs where {old[first]} did"
+
+
+def _words(change: FieldChange) -> Iterable[str]:
+    """Lists and objects by what came and what went; anything else as old and new."""
+    label = change.field.replace("_", " ")
+    was, now = _parts(change.old), _parts(change.new)
+    if was is None or now is None:
+        yield f"{label}: {_short(change.old)} -> {_short(change.new)}"
+        return
+    gone, come = [p for p in was if p not in now], [p for p in now if p not in was]
+    yield from (f"{label} - {part}" for part in gone)
+    yield from (f"{label} + {part}" for part in come)
+    if not gone and not come:
+        yield f"{label}: the order differs"
+
+
+def _parts(value: Any) -> list[str] | None:
+    if isinstance(value, list):
+        return [_short(one) for one in value]
+    if isinstance(value, Mapping):
+        return [f"{key}: {_short(one)}" for key, one in value.items()]
+    return [] if value is None else None
+
+
+def _short(value: Any) -> str:
+    """A value in one phrase: an object by its values that are there."""
+    if value is None or value in ([], {}, ""):
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_short(one)}" for key, one in value.items() if one not in (None, [], {}, "", False))
+    if isinstance(value, list):
+        return ", ".join(_short(one) for one in value)
+    return str(value)
