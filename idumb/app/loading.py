@@ -12,6 +12,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, errors
+from idumb.domain.intake import registry
 from idumb.domain.plan import Plan
 from idumb.domain.policy import NONE as NO_POLICY
 from idumb.domain.policy import Policy
@@ -29,6 +30,7 @@ class Loaded:
     findings: tuple[Finding, ...]
     paths: tuple[str, ...]
     sources: tuple[tuple[str, bytes], ...] = ()
+    policy: Policy = NO_POLICY
 
 
 def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
@@ -73,8 +75,13 @@ def locked(services: Services, state: RunState, folder: str) -> Loaded:
     kept = services.trees.kept_blobs(plans_ref(services, state.id, state.version))
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
+    return of_sources(services, state.phase, folder, sources)
+
+
+def of_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
+    """The contract that these bytes would be, under the present configuration and policy."""
     parsed = [(path, services.plans.parse(data, path)) for path, data in sources]
-    return assemble(state.phase, folder, parsed, services.settings, sources)
+    return assemble(phase, folder, parsed, services.settings, sources, policy=services.policy)
 
 
 def assemble(
@@ -94,7 +101,7 @@ def assemble(
         contract, found = contracts.assemble(good[0].phase, folder, good, settings, policy.digest)
         findings += found
     paths = tuple(path for path, _ in parsed)
-    return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources))
+    return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources), policy)
 
 
 def _belongs(plans: ports.PlanFiles, plan: Plan, folder: str) -> bool:
@@ -141,7 +148,7 @@ def runnable(loaded: Loaded, settings: Settings) -> Contract:
     """The contract, if it is legal and can be executed here; InputError with every finding otherwise."""
     findings = list(loaded.findings)
     if loaded.contract is not None:
-        findings += contracts.readiness(loaded.contract, settings)
+        findings += registry.findings(loaded.contract, settings, loaded.policy)
     wrong = errors(findings)
     if loaded.contract is None or wrong:
         count = len(wrong)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.amendment import Amendment
 from idumb.domain.approval import Kept
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
@@ -389,6 +390,9 @@ class ConsentStore(Protocol):
     def approve(self, kept: Kept) -> None:
         """Keep an approval; one of the same contract and nonce is replaced."""
 
+    def mark(self) -> str:
+        """Another text as soon as consent or an approval was given or taken back."""
+
     def nonce(self) -> str:
         """A name that no approval had before."""
 
@@ -460,6 +464,12 @@ class PlanFiles(Protocol):
         """(path, bytes) of every `*PLAN.md`, in order of name; of the step plan that reports in this folder."""
 
     def parse(self, data: bytes, path: str) -> ParsedPlan: ...
+
+    def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
+        """The plan's bytes with the amendments written in; every other byte as it was.
+
+        InputError `plan.invalid`, `task.unknown`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
+        """
 
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
         """Frontmatter of the SUMMARY and VERIFICATION reports in a phase folder, by that word.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain import step_plan
+from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError
 from idumb.domain.legacy import OldFile
 from idumb.markdown import phases
@@ -63,6 +64,11 @@ class PlanningFolder:
         from idumb.markdown import plan_parser
 
         return plan_parser.parse(data, path)
+
+    def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
+        from idumb.markdown import amending
+
+        return amending.amend(data, path, amendments)
 
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
         from idumb.markdown import reports

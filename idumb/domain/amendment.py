@@ -1,0 +1,121 @@
+"""Amendments: what a person changes in a locked plan, and what of it the contract does not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.errors import InputError
+from idumb.domain.plan import FILE_VERBS, FileClaim
+from idumb.domain.plan_diff import PlanDiff
+from idumb.domain.run import RunState, TaskState
+
+ADD = "add"
+WIDEN = "widen"
+DROP = "drop"
+DECIDE = "decide"
+
+UNCHANGEABLE = ("phase", "plan", "mode", "assumptions")
+"""Fields of a plan that say what every task of it was agreed under."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """One amendment of a plan. `kind` add: `text` is a task in the plan's notation, to stand behind the last one.
+
+    widen: `claim` is added to the files of `task`. drop: `text` is the dependency that `task` loses. decide: `text`
+    goes into the plan's list of decisions, under the name `task`.
+    """
+
+    kind: str
+    task: str | None = None
+    text: str = ""
+    claim: FileClaim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """Why an amendment is refused: a stable code, and words."""
+
+    code: str
+    words: str
+    tasks: tuple[str, ...] = ()
+
+
+def claim_of(text: str) -> FileClaim:
+    """`modify src/x.py` or `move a to b`; InputError `amend.bad-claim` for anything else."""
+    verb, _, rest = text.strip().partition(" ")
+    path, _, target = rest.strip().partition(" to ") if verb == "move" else (rest.strip(), "", "")
+    if verb not in FILE_VERBS or not path.strip() or (verb == "move") != bool(target.strip()):
+        raise InputError(
+            "amend.bad-claim",
+            f"{text!r} names no file: it takes a verb and a path.",
+            hint=f"{', '.join(FILE_VERBS)} and a path, such as 'modify src/x.py'; 'move a.py to b.py'",
+        )
+    return FileClaim(verb, path.strip().strip("`"), target.strip().strip("`") or None)
+
+
+def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> Forbidden | None:
+    """The first reason why `old` cannot become `new` while the run goes on; None where it can.
+
+    What is done was agreed and proven as it stood, and so was what it assumed; work in the files is not orphaned.
+    """
+    done = [t for t, known in state.tasks.items() if is_done(known)]
+    changed = {c.id for c in diff.tasks_changed}
+    gone = {t.id for t in diff.tasks_removed}
+    touched = [t for t in done if t in changed or t in gone]
+    if touched:
+        named = ", ".join(touched[:5])
+        return Forbidden("amend.done", f"{named} is done, and what is done cannot be amended", tuple(touched))
+    held = [(p.path, f.field) for p in diff.plans_changed for f in p.fields if f.field in UNCHANGEABLE]
+    if held:
+        path, field = held[0]
+        return Forbidden(
+            f"amend.{field}", f"{path} changes its {field}, under which everything was agreed that is done"
+        )
+    if state.attempted and (diff.plans_removed or _renamed(diff)):
+        return Forbidden("amend.plan-removed", f"{diff.plans_removed[0]} is gone, and the run was agreed with it")
+    return _orphans(gone, state) or _before_done(new, old, done)
+
+
+def is_done(known: TaskState) -> bool:
+    """Done, or so far that only its record is missing."""
+    return known.status in outcome.DONE or known.intended is not None
+
+
+def _renamed(diff: PlanDiff) -> bool:
+    return bool(diff.plans_removed and diff.plans_added)
+
+
+def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:
+    """A task that worked in the files cannot vanish: nobody would know any more whose its changes are."""
+    left = [t for t in gone if t in state.tasks and (state.tasks[t].touched or state.tasks[t].effect)]
+    if not left:
+        return None
+    return Forbidden("amend.attempted", f"{', '.join(left)} was attempted and left work in the files", tuple(left))
+
+
+def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden | None:
+    """What is done needs nothing that is still to be done."""
+    known = frozenset(done)
+    for task in known:
+        late = [d for d in new.dependencies[task] if d not in known and d not in old.dependencies[task]]
+        if late:
+            words = f"{task} is done, and the amended plan lets it depend on {late[0]}, which is not"
+            return Forbidden("amend.done", words, (task,))
+    return None
+
+
+def to_reset(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
+    """Tasks that stand still as they were and whose text changes: they may be tried again."""
+    changed = {c.id for c in diff.tasks_changed}
+    stuck = (outcome.FAILED, outcome.WAITING)
+    return tuple(t for t, known in state.tasks.items() if t in changed and known.status in stuck)
+
+
+def running(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
+    """Tasks that were cut short and whose text changes: what they left is recorded before."""
+    changed = {c.id for c in diff.tasks_changed} | {t.id for t in diff.tasks_removed}
+    return tuple(t for t, known in state.tasks.items() if t in changed and known.running)
