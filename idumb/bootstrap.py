@@ -60,19 +60,25 @@ class Wired:
 
     @cached_property
     def policy(self) -> Policy:
+        return self.present_policy()
+
+    def present_policy(self) -> Policy:
         from idumb.markdown import policy
         from idumb.system import policy_places
 
         return policy.load(self.root, policy_places.system_wide())
 
     @cached_property
-    def tools(self) -> Mapping[str, str]:
-        import platform
-
+    def surroundings(self) -> ports.Surroundings:
         from idumb.git import program
+        from idumb.markdown import configuration
+        from idumb.system.surroundings import LocalSurroundings
 
-        found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
-        return {"python": platform.python_version(), "git": found[2] if len(found) > 2 else "unknown"}
+        def git_version() -> str:
+            found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
+            return found[2] if len(found) > 2 else "unknown"
+
+        return LocalSurroundings(os.path.join(self.root, configuration.PATH), git_version, self.redactor.text)
 
     @cached_property
     def clock(self) -> ports.Clock:
@@ -326,6 +332,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     import gc
 
     from idumb.app import status
+    from idumb.domain import step_plan
     from idumb.store import status_view
     from idumb.system import policy_places
 
@@ -333,6 +340,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     place = services.place
     folders = [folder for _, folder in services.plans.phases()]
     files = [path for folder in folders for path, _ in services.plans.plans(folder)]
+    files += [path for phase in services.runs.phases() if (path := step_plan.path_of(phase)) is not None]
     # Commits tell of phases that were not run here, so a pull changes the view then.
     commits = os.path.join(place.git_dir, "logs", "HEAD")
     rules = [path for path, _ in policy_places.system_wide()]

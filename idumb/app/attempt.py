@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from idumb.app import asking, leftovers, naming, place, proofs, publish, recording
+from idumb.app import (
+    asking,
+    determinism,
+    enveloping,
+    leftovers,
+    lock,
+    naming,
+    place,
+    proofs,
+    publish,
+    recording,
+    step_results,
+)
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import agent, contract, ledger, outcome, paths, settings
+from idumb.domain import agent, contract, ledger, levels, outcome, paths, settings
 from idumb.domain import evidence as evidence_words
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -36,7 +48,7 @@ def make(bench: Bench, attempt: Attempt) -> Attempt:
 
 
 def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
-    """The owner is still this process, and HEAD is still on the branch of this run."""
+    """The owner is still this process, HEAD is on the branch of this run, and what was locked in still holds."""
     services = bench.services
     if not services.owner.check(bench.journal.fence):
         raise Refusal(
@@ -45,6 +57,8 @@ def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
             hint="idumb doctor shows who holds it, and whether anything has to be mended",
         )
     place.require_branch(services, bench.journal.state)
+    lock.require(bench, attempt.task)
+    enveloping.require(bench, attempt)
     return dataclasses.replace(attempt, standing=services.history.standing())
 
 
@@ -62,6 +76,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
         services.trees.keep(made, base, f"what {task.id} starts from", snapshot.commit)
     attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base)
     binding = asking.binding_name(bench, attempt)
+    told = enveloping.of_attempt(bench, attempt, binding)
     bench.journal.write(
         bench.journal.event(
             "attempt.started",
@@ -72,11 +87,11 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
             ref=snapshot.ref,
             present=present,
             builder=binding,
-            envelope=asking.envelope_of(bench, binding),
+            **told,
             **_known_before(bench, attempt, binding),
         )
     )
-    return attempt
+    return dataclasses.replace(attempt, told={**told, "present": present})
 
 
 def _known_before(bench: Bench, attempt: Attempt, binding: str) -> dict[str, object]:
@@ -231,7 +246,9 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
     ran = bool(found)
     counts = bench.work.line_counts(attempt.base, attempt.candidate or attempt.base) if task.limits else {}
     for gate in services.gates:
-        found.extend(gate.judge(task, attempt.plan, attempt.changes, counts))
+        level = levels.rule(services.settings, gate.name).level
+        found.extend(_at(level, gate.judge(task, attempt.plan, attempt.changes, counts)))
+    found.extend(step_results.judge(bench, attempt))
     judged, asked = _validator(bench, attempt, tuple(found))
     found.extend(judged)
     attempt = dataclasses.replace(
@@ -249,13 +266,21 @@ def _validator(bench: Bench, attempt: Attempt, found: tuple[Evidence, ...]) -> t
     with bench.services.interrupts.armed():
         result = validator.run(request)
     bench.checks.end_processes()
-    return (proofs.of_validator(name, result, attempt.candidate),), True
+    level = levels.rule(bench.services.settings, agent.VALIDATOR).level
+    return _at(level, (proofs.of_validator(name, result, attempt.candidate),)), True
+
+
+def _at(level: int, found: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(dataclasses.replace(e, level=level) for e in found)
 
 
 def _ask_criteria(bench: Bench, attempt: Attempt) -> Attempt:
     """Criteria that only a person can prove become questions, once everything else holds."""
     if any(
-        not e.passed and e.result not in (evidence_words.OPINION, evidence_words.UNPROVEN) for e in attempt.evidence
+        e.level > levels.INFORMATIONAL
+        and not e.passed
+        and e.result not in (evidence_words.OPINION, evidence_words.UNPROVEN)
+        for e in attempt.evidence
     ):
         return attempt
     asked, answers = [], []
@@ -321,6 +346,7 @@ STAGES: tuple[Stage, ...] = (
     check_standing,  # before git is asked anything by a configuration that may have been tampered with
     freeze_candidate,
     compare_ledger,
+    determinism.compare,
     run_checks,
     scan_residue,
     check_standing,

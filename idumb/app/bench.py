@@ -33,7 +33,10 @@ class Pace:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the attempts of one run are made: the ports, the journal, the workspace and what is locked in."""
+    """Where the attempts of one run are made: the ports, the journal, the workspace and what is locked in.
+
+    `watched` is what `enveloping` remembers between attempts.
+    """
 
     services: Services
     journal: Journal
@@ -46,14 +49,16 @@ class Bench:
     max_attempts: int
     pace: Pace
     begun: set[str] = field(default_factory=set)
+    deterministic: bool = False
+    watched: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
         return self.contract.plan_by_task()
 
     @cached_property
-    def envelopes(self) -> dict[str, dict[str, Any]]:
-        """Filled as bindings are used."""
+    def locked(self) -> dict[str, Any]:
+        """What the last look at the lock found: `app/lock.py`."""
         return {}
 
     @property
@@ -70,7 +75,10 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`base` is the task base; `outcome` None means that nothing has gone wrong yet. Times are monotonic seconds."""
+    """`base` is the task base; `outcome` None means that nothing has gone wrong yet. Times are monotonic seconds.
+
+    `told` is what `attempt.started` says of its envelope; `unlike` an attempt that deterministic mode refuses.
+    """
 
     task: Task
     plan: Plan
@@ -81,6 +89,7 @@ class Attempt:
     accepted_paths: tuple[str, ...] = ()
     snapshot: ports.Snapshot | None = None
     standing: ports.Standing | None = None
+    told: Mapping[str, Any] = field(default_factory=dict)
     result: agent.AgentResult | None = None
     candidate: str | None = None
     changes: tuple[ledger.Change, ...] = ()
@@ -94,6 +103,7 @@ class Attempt:
     outcome: str | None = None
     reason: str = ""
     deviation: bool = False
+    unlike: bool = False
     commit_refused: str | None = None
 
     @property

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from idumb.app import approvals
 from idumb.app.journal import Journal
 from idumb.app.ports import Checks, Snapshot
 from idumb.app.recording import evidence_payload
@@ -51,7 +52,7 @@ def effects(
     owed = [t for t in reversed(known) if t.rollback.kind == COMPENSATABLE]
     commands = [(t.id, t.rollback.commands) for t in owed if t.id not in named]
     remaining = {**irreversible, **{t.id: "its commands were not to be run" for t in owed if t.id in named}}
-    if commands and not services.consent.given(state.contract_hash):
+    if commands and not approvals.given(services, state.phase, state.contract_hash):
         raise Refusal(
             "consent.missing",
             f"{commands[0][0]} is taken back by commands, and nobody consented to contract {state.contract_hash[:16]}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from idumb.app import approvals, going_on, irreversible
+from idumb.app.approvals import agents, commands
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import ledger
@@ -11,19 +13,29 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plan import BUILD, IRREVERSIBLE, STRICT, Task
-from idumb.domain.settings import Settings
 
 SHOWN_PATHS = 8
 
+__all__ = ["agents", "commands", "decision", "ensure", "lines"]
 
-def ensure(services: Services, contract: Contract, *, approve: str | None, mode: str | None) -> None:
-    """Consent that was given before, by `--approve`, or at the terminal now; Refusal otherwise."""
+
+def ensure(
+    services: Services, contract: Contract, *, approve: str | None, mode: str | None, approval: str | None = None
+) -> None:
+    """Consent that was given before, by `--approve`, or at the terminal now; Refusal otherwise.
+
+    A strict plan, and any plan in strict mode, needs an approval that holds; `approval` is a file with a signed one.
+    """
+    if approval is not None:
+        approvals.take_in(services, contract, approval)
     if STRICT in (contract.mode, mode):
-        raise Refusal(
-            "consent.strict",
-            "A strict plan runs only when approved by `idumb approve`, which this version does not have yet.",
-            hint="Set `mode: guided` in the plan to run it with consent at the terminal or --approve",
-        )
+        approvals.require(services, contract)
+    else:
+        _ensure_guided(services, contract, approve)
+    irreversible.require_all(services, contract, asks=STRICT not in (contract.mode, mode))
+
+
+def _ensure_guided(services: Services, contract: Contract, approve: str | None) -> None:
     if approve is not None and approve != contract.hash:
         raise Refusal(
             "consent.other-contract",
@@ -32,7 +44,7 @@ def ensure(services: Services, contract: Contract, *, approve: str | None, mode:
             hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
             details={"expected": contract.hash},
         )
-    if services.consent.given(contract.hash):
+    if services.consent.given(contract.hash) or (approve is None and approvals.is_live(services, contract)):
         return
     if approve is not None:
         services.consent.record(contract.hash, phase=contract.phase, how="--approve", at=services.clock.now())
@@ -44,7 +56,14 @@ def ensure(services: Services, contract: Contract, *, approve: str | None, mode:
             "consent.missing",
             f"Nobody consented to contract {contract.hash[:16]} of phase {contract.phase}.",
             hint=f"idumb execute-phase {contract.phase} --approve {contract.hash}",
-            details={"contract_hash": contract.hash, "decision": question.id, "evidence": list(question.evidence)},
+            details={
+                "what": question.what,
+                "why": question.why,
+                "evidence": list(question.evidence),
+                "choices": going_on.rows(question.choices),
+                "contract_hash": contract.hash,
+                "decision": question.id,
+            },
         )
     services.consent.record(contract.hash, phase=contract.phase, how="terminal", at=services.clock.now())
 
@@ -71,24 +90,29 @@ def decision(services: Services, contract: Contract) -> Decision:
 
 def lines(services: Services, contract: Contract) -> Iterable[str]:
     """What will run and what will be written, one line each."""
-    for plan in contract.plans:
-        for task in plan.tasks:
-            yield from _task_lines(task)
-    for plan in contract.plans:
-        yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
-        yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
+    yield from plan_lines(contract)
     for name in agents(services.settings, contract):
         yield f"agent {name}: {' '.join(services.settings.bindings[name].argv)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
 
 
-def _task_lines(task: Task) -> Iterable[str]:
+def plan_lines(contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:
+    """What the tasks and the plans themselves run and write."""
+    for plan in contract.plans:
+        for task in plan.tasks:
+            yield from _task_lines(task, shown_paths)
+    for plan in contract.plans:
+        yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
+        yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
+
+
+def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
     yield f"{task.id} {task.title}"
     written = ledger.written_paths(task.files)
     if written:
-        more = f" and {len(written) - SHOWN_PATHS} more" if len(written) > SHOWN_PATHS else ""
-        yield f"  writes {', '.join(written[:SHOWN_PATHS])}{more}"
+        more = f" and {len(written) - shown_paths} more" if len(written) > shown_paths else ""
+        yield f"  writes {', '.join(written[:shown_paths])}{more}"
     for command in commands(task):
         yield f"  runs   {command}"
     for command in task.rollback.commands:
@@ -97,30 +121,3 @@ def _task_lines(task: Task) -> Iterable[str]:
         yield f"  cannot be taken back: {task.rollback.reason}"
     if task.kind != BUILD:
         yield f"  asks   a person ({task.kind})"
-
-
-def agents(settings: Settings, contract: Contract) -> tuple[str, ...]:
-    """The bindings that build or validate, in the order of their first use."""
-    used = (
-        name
-        for plan in contract.plans
-        for task in plan.tasks
-        for name in (
-            contracts.builder_of(plan, task, settings),
-            contracts.validator_of(plan, task, settings),
-        )
-        if name is not None and name in settings.bindings
-    )
-    return tuple(dict.fromkeys(used))
-
-
-def commands(task: Task) -> tuple[str, ...]:
-    """Every command string of a task, in the order in which it may run."""
-    of_steps = [
-        str(s.arguments.get("command") or " ".join(map(str, s.arguments.get("argv", ()))))
-        for s in task.steps
-        if s.tool == "run"
-    ]
-    conditions = [c.subject for c in (*task.preconditions, *task.postconditions) if c.kind == "command"]
-    criteria = [c.command for c in task.acceptance if c.command]
-    return tuple(dict.fromkeys([*conditions, *of_steps, *criteria, *task.verify, *(t.command for t in task.tests)]))

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.app import (
+    approvals,
     branches,
     consent,
+    enveloping,
+    failure,
     going_on,
     leftovers,
     loading,
+    lock,
     place,
     publish,
     recovery,
@@ -32,6 +36,7 @@ from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.event import NewEvent
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, RunState, run_id
+from idumb.domain.settings import COMMIT_NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,10 @@ class Request:
     workspace: str | None = None
     branch: str | None = None
     accept_git: tuple[str, ...] = ()
+    approval: str | None = None
+    deterministic: bool = False
     command: str = "execute-phase"
+    rehearsal: bool = False
 
 
 def execute(services: Services, request: Request) -> Result:
@@ -82,7 +90,7 @@ def prepare(services: Services, request: Request) -> Contract:
         )
     place.require_guarded(services, session.latest_run(services, contract.phase), request.accept_git)
     place.require_repository(services)
-    consent.ensure(services, contract, approve=request.approve, mode=request.mode)
+    consent.ensure(services, contract, approve=request.approve, mode=request.mode, approval=request.approval)
     return contract
 
 
@@ -179,7 +187,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         services.reporter.note(words)
     same_branch = before is not None and before.branch == head.branch
     put_back = leftovers.put_back_unfinished(services, contract, before) if before and same_branch else ()
-    sources = services.plans.plans(contract.folder)
+    sources = lock.sources(services, contract)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
     digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
@@ -191,7 +199,8 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         contract_hash=contract.hash,
         plans=[[p.path, p.sha256] for p in contract.plans],
         mode=request.mode or contract.mode,
-        policy=services.settings.git.commit,
+        approval=approvals.name_of(services, contract),
+        policy=COMMIT_NONE if request.rehearsal else services.settings.git.commit,
         base_commit=head.commit,
         base_tree=base.tree,
         base_snapshot=base.commit,
@@ -210,7 +219,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     if request.force and before is not None and before.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
     elif before is not None:
-        events += [_for_run(e, run) for e in _carried(journal, contract, before)]
+        events += [_for_run(e, run) for e in carried_events(journal, contract, before)]
     journal.write(*events)
 
 
@@ -231,7 +240,7 @@ def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _carried(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
+def carried_events(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
     events: list[NewEvent] = []
     for task in carried(contract, before):
         known = before.tasks[task]
@@ -272,6 +281,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
         on_deviation=request.on_deviation,
         max_attempts=request.max_attempts,
         workspace=request.workspace,
+        deterministic=request.deterministic,
     )
     titles = {t: contract.tasks[t].title for t in contract.order}
     services.reporter.begin(titles, schedule.statuses(contract, journal.state))
@@ -283,6 +293,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
         for task in (contract.tasks[t] for t in contract.order):
             if journal.state.tasks[task.id].status in schedule.RUNNABLE:
                 leftovers.refuse_foreign_changes(bench, task, ahead=True)
+        enveloping.lock_in(bench)
         ending = runner.run_tasks(bench)
     except Interrupted as interrupted:
         by = "cancel" if services.owner.asked() else "signal"
@@ -316,6 +327,7 @@ def conclude(
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
     warnings = (*publish.record_reports(services, journal, reports), *verify_work.unmet(verification))
+    warnings = (*failure.tolerated(journal.state, contract), *warnings)
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
 
 
@@ -359,6 +371,7 @@ def _result(
         "tasks": [session.task_row(state, contract, t, shown) for t in contract.order],
         "summary": publish.report_path(contract.folder, "SUMMARY"),
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].touched}),
+        "lock_in": None if state.lock_in is None else dict(state.lock_in),
         "verification": verification,
         "decisions": session.pending(state),
         "next": session.next_commands(contract, shown, ending.kind, verification),
@@ -366,7 +379,7 @@ def _result(
     if word == "complete":
         return _complete(data, verification, warnings, contract)
     failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
-    data["failure"] = _structured_failure(services, state, contract, failed)
+    data["failure"] = failure.structured(services, state, contract, failed)
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
         data["choices"] = going_on.rows(going_on.of_paused(contract.phase))
@@ -378,6 +391,7 @@ def _result(
         code,
         warnings,
         (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", data["next"][0]),
+        data["failure"] or {},
     )
 
 
@@ -395,24 +409,3 @@ def _complete(
         warnings,
         ("verification.waiting" if waiting else "verification.failed", words, data["next"][0]),
     )
-
-
-def _structured_failure(
-    services: Services, state: RunState, contract: Contract, task: str | None
-) -> dict[str, Any] | None:
-    """Source A's answer on failure: what, where, with which tool, under which plan, and its audit trail."""
-    if task is None or task not in contract.tasks:
-        return None
-    trail = list(services.log.events(run=state.id, task=task))
-    steps = [e for e in trail if e.kind == "step.finished" and not e.payload["ok"]]
-    plan = contract.plan_of(task)
-    return {
-        "status": "failed",
-        "step_id": f"{task}.{steps[-1].payload['index']}" if steps else task,
-        "tool": steps[-1].payload["tool"]
-        if steps
-        else contracts.builder_of(plan, contract.tasks[task], services.settings),
-        "error": state.tasks[task].reason,
-        "plan_hash": plan.sha256,
-        "audit_trail": [{"seq": e.seq, "kind": e.kind, "at": e.at} for e in trail],
-    }

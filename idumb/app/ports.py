@@ -249,6 +249,16 @@ class Workspace(Protocol):
     def close(self) -> None: ...
 
 
+class Rehearsals(Protocol):
+    """Throw-away copies of the work tree, for runs that must change nothing."""
+
+    def open(self, also: Iterable[str]) -> AbstractContextManager[Services]:
+        """The services of a copy with HEAD, branch and every file that is not ignored, removed at the end.
+
+        `also` are ignored files that are wanted too. What is consented to meanwhile is not kept.
+        """
+
+
 class EventLog(Protocol):
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None

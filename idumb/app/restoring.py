@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import loading, place, publish, recording
+from idumb.app import approvals, loading, place, publish, recording
 from idumb.app.journal import Journal
 from idumb.app.ports import Conflict, Snapshot
 from idumb.app.services import Services, run_ref
@@ -315,7 +315,7 @@ def publish_all(services: Services, journal: Journal, contract: Contract, tasks:
 
 def invariants(services: Services, state: RunState, contract: Contract) -> tuple[Evidence, ...]:
     """The plans' invariants, judged again on what was put back; only commands that somebody consented to."""
-    if contract.hash != state.contract_hash or not services.consent.given(contract.hash):
+    if contract.hash != state.contract_hash or not approvals.given(services, contract.phase, contract.hash):
         return ()
     checks = services.open_checks(services.open_workspace("here", state.id), state.id)
     limit = float(services.settings.run.check_timeout)

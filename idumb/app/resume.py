@@ -15,6 +15,7 @@ from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
 
 
@@ -27,7 +28,8 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
     session.same_contract(contract, state)
     place.require_guarded(services, state, request.accept_git)
     place.require_repository(services)
-    consent.ensure(services, contract, approve=request.approve, mode=request.mode)
+    mode = STRICT if state.mode == STRICT else request.mode
+    consent.ensure(services, contract, approve=request.approve, mode=mode, approval=request.approval)
     if state.state == COMPLETED and state.restoring is None and (state.verified or not request.verify):
         with session.owned(services, "resume") as owned:
             execute_phase.finish_reports(services, owned, contract, state)

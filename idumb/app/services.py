@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from idumb.app import ports
@@ -13,8 +13,8 @@ from idumb.domain.settings import Settings
 class Services(Protocol):
     """The whole outside of a use case.
 
-    `worktree` names the work tree among those of the repository; `version` is idumb's own; `tools` maps a program's
-    name to its version text. `adapters` are for looking at: what they would start, and under which version.
+    `worktree` names the work tree among those of the repository; `version` is idumb's own. `adapters` are
+    for looking at: what they would start, and under which version.
     """
 
     @property
@@ -27,8 +27,6 @@ class Services(Protocol):
     def settings(self) -> Settings: ...
     @property
     def policy(self) -> Policy: ...
-    @property
-    def tools(self) -> Mapping[str, str]: ...
     @property
     def clock(self) -> ports.Clock: ...
     @property
@@ -52,6 +50,8 @@ class Services(Protocol):
     @property
     def adapters(self) -> ports.Agents: ...
     @property
+    def surroundings(self) -> ports.Surroundings: ...
+    @property
     def plans(self) -> ports.PlanFiles: ...
     @property
     def reports(self) -> ports.Reports: ...
@@ -72,6 +72,8 @@ class Services(Protocol):
 
     def present_settings(self) -> Settings:
         """The configuration as its file is now; `settings` are those that the command began with."""
+
+    def present_policy(self) -> Policy: ...
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace: ...
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, place, ports, proofs, publish, schedule, session
+from idumb.app import approvals, loading, place, ports, proofs, publish, schedule, session
 from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
@@ -29,7 +29,7 @@ def verify(services: Services, phase: str) -> Result:
     session.same_contract(contract, state)
     place.require_settled(state)
     place.require_repository(services)
-    if not services.consent.given(contract.hash):
+    if not approvals.given(services, contract.phase, contract.hash):
         raise Refusal(
             "consent.missing",
             f"Nobody consented to contract {contract.hash[:16]} on this machine.",

@@ -35,6 +35,7 @@ def running(function: F) -> F:
     for option in reversed(
         (
             click.option("--approve", metavar="HASH", help="Consent to exactly this contract (see check-plan)."),
+            click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file)."),
             click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode."),
             click.option("--max-attempts", type=click.IntRange(1, 100), help="Attempts a task, at most."),
             click.option(
@@ -45,6 +46,9 @@ def running(function: F) -> F:
             accept_git,
             click.option("--no-verify", is_flag=True, help="Do not go on to verify-work."),
             click.option("--workspace", type=click.Choice(["here", "clone"]), help="Where tasks run."),
+            click.option(
+                "--deterministic", is_flag=True, help="Refuse a task that leaves other files than it did before."
+            ),
             click.option("--events", is_flag=True, help="Print each event as a line of JSON while the run goes on."),
             as_json,
             debug,
@@ -65,6 +69,7 @@ def request(
     return Request(
         phase,
         approve=flags["approve"],
+        approval=flags["approval"],
         mode=flags["mode"],
         max_attempts=flags["max_attempts"],
         on_deviation=flags["on_deviation"],
@@ -73,6 +78,7 @@ def request(
         workspace=flags["workspace"],
         branch=branch,
         accept_git=tuple(flags["accept_git"]),
+        deterministic=flags["deterministic"],
         command=command,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -200,13 +200,13 @@ def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
     return tuple(found)
 
 
-def standing(kept: Kept, now_bound: Mapping[str, Part], now: str) -> str:
-    """LIVE, REVOKED, EXPIRED or VOID; `now` is a time as the clock gives it."""
+def standing(kept: Kept, now: str, present: Callable[[], Mapping[str, Part]]) -> str:
+    """LIVE, REVOKED, EXPIRED or VOID; `now` is a time as the clock gives it, `present` the parts as they are now."""
     if kept.revoked is not None:
         return REVOKED
     if kept.approval.expires is not None and kept.approval.expires <= now:
         return EXPIRED
-    return VOID if changes(kept.approval.bound, now_bound) else LIVE
+    return VOID if changes(kept.approval.bound, present()) else LIVE
 
 
 def expires_at(text: str, now: str) -> str:

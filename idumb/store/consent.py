@@ -72,6 +72,14 @@ class FileConsentStore:
         record = {"repository": repository, "path": os.path.realpath(self._common_dir), **_as_record(kept)}
         atomic.write(os.path.join(folder, name), _encoded(record), mode=0o600)
 
+    def mark(self) -> str:
+        folder = os.path.join(state_dir.path(), "consent", repository_id(self._common_dir))
+        try:
+            found = os.stat(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        return f"{found.st_ino}.{found.st_mtime_ns}.{found.st_ctime_ns}"
+
     def nonce(self) -> str:
         return os.urandom(16).hex()
 

@@ -17,9 +17,12 @@ _MOST_EVIDENCE = 200
 _TRIES = 3
 _WIDTH = 76
 _NO = "no"
+_APPROVAL = "approval"
 _YES = ("y", "yes")
 _PLANS_OWN = "decision"
-_HARMLESS = frozenset({"consent", "rollback", "undo", "deinit"})  # where no answer is as good as a no
+_HARMLESS = frozenset(
+    {"consent", "approval", "irreversible", "rollback", "undo", "deinit"}
+)  # where no answer is as good as a no
 
 
 class Nobody:
@@ -106,8 +109,10 @@ def question(decision: Decision) -> str:
 
     why = textwrap.wrap(markup.one_line(decision.why), _WIDTH, break_long_words=False, break_on_hyphens=False)
     lines = ["", markup.one_line(decision.what), *(f"  {line}" for line in why), ""]
-    lines += [f"  {_line(text)}" for text in decision.evidence[:_MOST_EVIDENCE]]
-    hidden = len(decision.evidence) - _MOST_EVIDENCE
+    # Who approves is shown all that the approval is bound to.
+    most = len(decision.evidence) if decision.kind == _APPROVAL else _MOST_EVIDENCE
+    lines += [f"  {_line(text)}" for text in decision.evidence[:most]]
+    hidden = len(decision.evidence) - most
     lines += [f"  and {hidden} lines more, which are not shown"] if hidden > 0 else []
     lines += [""] if decision.evidence else []
     width = max((len(c.id) for c in decision.choices), default=0)

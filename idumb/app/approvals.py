@@ -1,0 +1,329 @@
+"""Approvals that count: what a contract is bound to now, which still hold, and the refusal where none does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from idumb.app import going_on, session
+from idumb.app.services import Services
+from idumb.domain import approval as approvals
+from idumb.domain import contract as contracts
+from idumb.domain import ledger
+from idumb.domain.approval import Approval, Change, Kept, Part
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
+from idumb.domain.errors import AdapterError, Refusal
+from idumb.domain.plan import Task
+from idumb.domain.run import COMPLETED
+from idumb.domain.settings import Settings
+
+
+def parts(services: Services, contract: Contract, *, base: str | None = None) -> dict[str, Part]:
+    """Everything that decides what runs, as it is now; `base` only where an approval is pinned to it."""
+    return approvals.bound(
+        contract,
+        services.settings,
+        commands=all_commands(contract),
+        adapters=adapters(services, contract),
+        files=services.files.digests(named_files(services, contract)),
+        policy=_policy(services),
+        base=base,
+    )
+
+
+def named_files(services: Services, contract: Contract) -> tuple[str, ...]:
+    """Paths that commands and argument lists may name, and that no task declares to write."""
+    written = [p for task in contract.tasks.values() for p in ledger.written_paths(task.files)]
+    known = services.settings.bindings
+    argv = [" ".join(known[name].argv) for name in agents(services.settings, contract)]
+    return approvals.named_files([*all_commands(contract), *argv], written)
+
+
+def _policy(services: Services) -> dict[str, Any]:
+    known = services.policy
+    return {"tools": None if known.tools is None else sorted(known.tools), "sources": dict(known.sources)}
+
+
+def adapters(services: Services, contract: Contract) -> dict[str, tuple[str, ...]]:
+    """Binding to the resolved argument list; Refusal where a program cannot be started."""
+    found = {}
+    for name in agents(services.settings, contract):
+        try:
+            found[name] = tuple(services.adapters.get(name).describe())
+        except AdapterError as problem:
+            raise Refusal(problem.code, f"The binding {name}: {problem.message}", hint=problem.hint) from problem
+    return found
+
+
+def agents(settings: Settings, contract: Contract) -> tuple[str, ...]:
+    """The bindings that build or validate, in the order of their first use."""
+    used = (
+        name
+        for plan in contract.plans
+        for task in plan.tasks
+        for name in (
+            contracts.builder_of(plan, task, settings),
+            contracts.validator_of(plan, task, settings),
+        )
+        if name is not None and name in settings.bindings
+    )
+    return tuple(dict.fromkeys(used))
+
+
+def commands(task: Task) -> tuple[str, ...]:
+    """Every command string of a task, in the order in which it may run."""
+    of_steps = [
+        str(s.arguments.get("command") or " ".join(map(str, s.arguments.get("argv", ()))))
+        for s in task.steps
+        if s.tool == "run"
+    ]
+    conditions = [c.subject for c in (*task.preconditions, *task.postconditions) if c.kind == "command"]
+    criteria = [c.command for c in task.acceptance if c.command]
+    return tuple(dict.fromkeys([*conditions, *of_steps, *criteria, *task.verify, *(t.command for t in task.tests)]))
+
+
+def all_commands(contract: Contract) -> tuple[str, ...]:
+    """Every command string of a contract, once: of set-up, tasks, rollback, invariants and success criteria."""
+    found: list[str] = []
+    for plan in contract.plans:
+        found += [needed.check for needed in plan.setup if needed.check]
+        for task in plan.tasks:
+            found += [*commands(task), *task.rollback.commands]
+        found += [invariant.check for invariant in plan.invariants]
+        found += [c.command for c in plan.success_criteria if c.command]
+    return tuple(dict.fromkeys(found))
+
+
+def present_base(services: Services, phase: str) -> str | None:
+    """What the phase's unfinished run began from, else where HEAD is."""
+    state = session.latest_run(services, phase)
+    if state is not None and state.state != COMPLETED:
+        return state.base_commit
+    return services.history.head().commit
+
+
+def make(
+    services: Services,
+    contract: Contract,
+    *,
+    by: str,
+    accepted: tuple[str, ...] = (),
+    expires: str | None = None,
+    pin_base: bool = False,
+) -> Approval:
+    """An approval of a contract as it is now; it counts only where it is kept."""
+    base = services.history.head().commit
+    return Approval(
+        phase=contract.phase,
+        plan_hash=contracts.phase_hash(contract.plans),
+        contract_hash=contract.hash,
+        validated_at=services.clock.now(),
+        validator=f"idumb {services.version}",
+        scope=", ".join(dict.fromkeys(p.scope.root or "." for p in contract.plans)),
+        by=by,
+        mode=contract.mode,
+        nonce=services.consent.nonce(),
+        bound=parts(services, contract, base=present_base(services, contract.phase) if pin_base else None),
+        base_commit=base,
+        expires=expires,
+        accepted=accepted,
+    )
+
+
+class Standings:
+    """The approvals of one phase, held against the contract as it is now. Parts are looked at once."""
+
+    def __init__(self, services: Services, contract: Contract) -> None:
+        self._services = services
+        self._contract = contract
+        self._now = services.clock.now()
+        self._parts: dict[bool, dict[str, Part]] = {}
+
+    def now(self, approval: Approval) -> dict[str, Part]:
+        """The parts that this approval is to be compared with."""
+        pinned = approvals.BASE in approval.bound
+        if pinned not in self._parts:
+            base = present_base(self._services, self._contract.phase) if pinned else None
+            self._parts[pinned] = parts(self._services, self._contract, base=base)
+        return self._parts[pinned]
+
+    def of(self, kept: Kept) -> str:
+        return approvals.standing(kept, self._now, lambda: self.now(kept.approval))
+
+    def changes(self, kept: Kept) -> tuple[Change, ...]:
+        return approvals.changes(kept.approval.bound, self.now(kept.approval))
+
+    def live(self) -> tuple[Kept, ...]:
+        return tuple(kept for kept in self._services.consent.approvals(self._contract.phase) if self.of(kept) == LIVE)
+
+
+LIVE = approvals.LIVE
+
+
+def given(services: Services, phase: str, contract_hash: str) -> bool:
+    """Whether somebody consented to run what a contract runs, by a word or by an approval that nobody took back."""
+    return services.consent.given(contract_hash) or _newest(services, phase, contract_hash) is not None
+
+
+def name_of(services: Services, contract: Contract) -> str | None:
+    """The nonce of the newest approval of a contract, by which it can be found; None where there is none."""
+    kept = _newest(services, contract.phase, contract.hash)
+    return None if kept is None else kept.approval.nonce
+
+
+def _newest(services: Services, phase: str, contract_hash: str) -> Kept | None:
+    known = services.consent.approvals(phase)
+    return next((k for k in known if k.revoked is None and k.approval.contract_hash == contract_hash), None)
+
+
+def is_live(services: Services, contract: Contract) -> bool:
+    return any(_genuine(services, kept) for kept in Standings(services, contract).live())
+
+
+def accepted(services: Services, contract: Contract) -> frozenset[str]:
+    """The irreversible tasks that a person accepted, each by its name, in approvals that hold."""
+    live = Standings(services, contract).live()
+    return frozenset(task for kept in live if kept.approval.accepted and _genuine(services, kept)
+                     for task in kept.approval.accepted)  # fmt: skip
+
+
+def require(services: Services, contract: Contract) -> Kept:
+    """The newest one that holds. Refusal `approval.missing`, `.expired`, `.revoked`, `.void` or `.bad-signature`."""
+    standings = Standings(services, contract)
+    known = services.consent.approvals(contract.phase)
+    for kept in known:
+        if standings.of(kept) == LIVE:
+            _require_genuine(services, contract, kept)
+            return kept
+    same = [kept for kept in known if kept.approval.contract_hash == contract.hash]
+    if not known:
+        raise refusal(contract, approvals.MISSING, "nobody approved it")
+    raise _no_longer(contract, standings, (same or known)[0])
+
+
+def take_in(services: Services, contract: Contract, path: str) -> Kept:
+    """An approval from a signed file, which is kept like one given here. The same refusals as `require`."""
+    kept = services.consent.read_file(path)
+    signer = services.signatures.signer(kept.approval.canonical(), kept.signature or "")
+    if signer is None:
+        raise refusal(contract, "bad-signature", f"{path} is signed by nobody on the list of allowed signers")
+    known = services.consent.approvals(kept.approval.phase)
+    revoked = next((k.revoked for k in known if k.approval.nonce == kept.approval.nonce), None)
+    kept = Kept(kept.approval, kept.signature, revoked)
+    if kept.approval.phase != contract.phase:
+        raise refusal(contract, approvals.VOID, f"{path} is for phase {kept.approval.phase}")
+    base = kept.approval.base_commit
+    if base is not None and not services.history.descends(base):
+        raise refusal(
+            contract, approvals.VOID, f"{path} was given for another history: HEAD does not descend from {base}"
+        )
+    standings = Standings(services, contract)
+    if standings.of(kept) != LIVE:
+        raise _no_longer(contract, standings, kept)
+    services.consent.approve(kept)
+    return kept
+
+
+def _no_longer(contract: Contract, standings: Standings, kept: Kept) -> Refusal:
+    approval, standing = kept.approval, standings.of(kept)
+    by = f"the approval by {approval.by} of {approval.validated_at}"
+    if standing == approvals.EXPIRED:
+        return refusal(contract, standing, f"{by} ended at {approval.expires}")
+    if standing == approvals.REVOKED:
+        who = (kept.revoked or {}).get("by", "somebody")
+        return refusal(contract, standing, f"{by} was taken back by {who} at {(kept.revoked or {}).get('at', '?')}")
+    found = standings.changes(kept)
+    now = standings.now(approval)
+    return refusal(
+        contract,
+        standing,
+        f"{by} is void, because this changed since: {'; '.join(change.words for change in found)}",
+        evidence=[_evidence(change, approval.bound, now) for change in found],
+        changed=[change.part for change in found],
+        parts=[
+            {
+                "part": change.part,
+                "keys": list(change.keys),
+                "was": approval.bound[change.part].digest if change.part in approval.bound else None,
+                "is": now[change.part].digest if change.part in now else None,
+            }
+            for change in found
+        ],
+    )
+
+
+def _evidence(change: Change, was: dict[str, Part] | Any, now: dict[str, Part]) -> str:
+    old = was[change.part].digest[:12] if change.part in was else "not bound"
+    new = now[change.part].digest[:12] if change.part in now else "not there"
+    return f"{change.words}: was {old}, is {new}"
+
+
+def refusal(contract: Contract, kind: str, words: str, *, evidence: Sequence[str] = (), **more: Any) -> Refusal:
+    """A refusal with what, why, evidence, choices and the consequence of each."""
+    phase = contract.phase
+    choices = [
+        Choice(
+            "approve",
+            "look at it and approve it",
+            "an approval of exactly what is there now is kept; it runs nothing",
+            f"idumb approve {phase} --hash {contract.hash}",
+        ),
+        Choice("no", "leave it", "nothing runs"),
+    ]
+    if kind == approvals.VOID:
+        back = Choice("put-back", "put back what changed", "the approval counts again", f"idumb check-plan {phase}")
+        choices.insert(0, back)
+    details = {
+        "what": f"Run phase {phase}, contract {contract.hash}",
+        "why": words,
+        "evidence": list(evidence),
+        "choices": going_on.rows(choices),
+        "contract_hash": contract.hash,
+        **more,
+    }
+    return Refusal(
+        f"approval.{kind}",
+        f"Phase {phase} needs a valid approval, and {words}.",
+        hint=f"idumb approve {phase} --hash {contract.hash}",
+        details=details,
+    )
+
+
+def _genuine(services: Services, kept: Kept) -> bool:
+    """Whether a signature, where there is one, is right: by an allowed signer where there is a list of them."""
+    if kept.signature is None:
+        return True
+    data = kept.approval.canonical()
+    if services.signatures.has_list():
+        return services.signatures.signer(data, kept.signature) is not None
+    return services.signatures.intact(data, kept.signature)
+
+
+def _require_genuine(services: Services, contract: Contract, kept: Kept) -> None:
+    if not _genuine(services, kept):
+        raise refusal(contract, "bad-signature", "its signature is not one of an allowed signer over these bytes")
+
+
+def shown(services: Services, contract: Contract) -> dict[str, Any] | None:
+    """Where the newest approval of a phase stands, for `check-plan`; None where there is none."""
+    known = services.consent.approvals(contract.phase)
+    if not known:
+        return None
+    standings = Standings(services, contract)
+    try:
+        kept = next((k for k in known if standings.of(k) == LIVE), known[0])
+        standing = standings.of(kept)
+        changed = [change.part for change in standings.changes(kept)] if standing == approvals.VOID else []
+    except Refusal:  # a program is not there any more
+        kept, standing, changed = known[0], approvals.VOID, ["adapters"]
+    approval = kept.approval
+    return {
+        "standing": standing,
+        "by": approval.by,
+        "validated_at": approval.validated_at,
+        "expires": approval.expires,
+        "accepted": list(approval.accepted),
+        "signed": kept.signature is not None,
+        "changed": changed,
+    }

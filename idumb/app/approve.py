@@ -1,0 +1,213 @@
+"""Approve a phase: show everything that it is bound to, ask or compare the hash, keep the word; or take it back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.app import approvals, consent, going_on, irreversible, loading, place
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import approval as approval_words
+from idumb.domain import contract as contracts
+from idumb.domain.approval import Approval, Kept
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import InputError, Refusal, UsageError
+
+APPROVE = "approve"
+ALL_PATHS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `approve`. `accept` are ids of irreversible tasks, `sign` a key file, `file` where a copy goes."""
+
+    phase: str
+    who: str
+    hash: str | None = None
+    expires: str | None = None
+    pin_base: bool = False
+    accept: tuple[str, ...] = ()
+    sign: str | None = None
+    file: str | None = None
+
+
+def approve(services: Services, request: Request) -> Result:
+    """Keep an approval of the contract as it is now. Nothing is run, and nothing in the repository is written."""
+    place.require_initialised(services)
+    contract = loading.runnable(loading.of(services, request.phase), services.settings)
+    expires = _expires(services, request)
+    _require_known(contract, request)
+    made = approvals.make(
+        services, contract, by=request.who, accepted=request.accept, expires=expires, pin_base=request.pin_base
+    )
+    shown = tuple(lines(contract, made))
+    kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
+    copy = services.consent.export(kept, request.file) if request.file else None
+    services.consent.approve(kept)
+    data = {
+        **made.as_dict(),
+        "by": kept.approval.by,
+        "signed": kept.signature is not None,
+        "file": copy,
+        "shown": list(shown),
+        "asked": request.hash is None,
+        "next": [f"idumb execute-phase {contract.phase}"],
+    }
+    return Result(data, warnings=_left_open(contract, request))
+
+
+def revoke(services: Services, phase: str, who: str) -> Result:
+    """Take back every approval of a phase; a strict run that is going on stops before its next task."""
+    place.require_initialised(services)
+    folder = services.plans.phase_folder(phase)
+    name = next((number for number, where in services.plans.phases() if where == folder), phase)
+    loaded = loading.of(services, phase)
+    names = {name, loaded.contract.phase} if loaded.contract is not None else {name}
+    found = [k for one in sorted(names) for k in services.consent.approvals(one) if k.revoked is None]
+    if not found:
+        raise Refusal("approval.none", f"Phase {phase} has no approval to take back.", hint=f"idumb check-plan {phase}")
+    word = {"at": services.clock.now(), "by": who}
+    for kept in found:
+        services.consent.approve(dataclasses.replace(kept, revoked=word))
+    return Result(
+        {
+            "phase": found[0].approval.phase,
+            "status": approval_words.REVOKED,
+            "revoked": len(found),
+            "by": who,
+            "next": [f"idumb approve {phase}"],
+        }
+    )
+
+
+def _expires(services: Services, request: Request) -> str | None:
+    if request.expires is None:
+        return None
+    try:
+        return approval_words.expires_at(request.expires, services.clock.now())
+    except ValueError as problem:
+        raise UsageError("usage", f"--expires: {problem}", hint="idumb approve --help") from None
+
+
+def _require_known(contract: Contract, request: Request) -> None:
+    if request.file and not request.sign:
+        raise UsageError(
+            "usage", "--file needs --sign: an approval in a file counts by its signature.", hint="idumb approve --help"
+        )
+    known = [t.id for t in irreversible.of(contract)]
+    wrong = [task for task in request.accept if task not in known]
+    if wrong:
+        raise InputError(
+            "approval.not-irreversible",
+            f"{', '.join(wrong)} of phase {contract.phase} is no irreversible task;"
+            f" it has {', '.join(known) if known else 'none'}.",
+            hint=f"idumb check-plan {contract.phase}",
+        )
+    if request.hash is not None and request.hash != contract.hash:
+        raise Refusal(
+            "approval.other-contract",
+            f"--hash names {request.hash[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
+            " its plan, the policy or the configuration is another.",
+            hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
+            details={"expected": request.hash, "contract_hash": contract.hash},
+        )
+
+
+def _confirmed(
+    services: Services, contract: Contract, made: Approval, request: Request, shown: tuple[str, ...]
+) -> Approval:
+    """The approval, if a person gave it: by the hash, or at the terminal."""
+    if request.hash is not None:
+        return made
+    question = decision(contract, made, shown)
+    answer = services.asker.ask(question)
+    if answer is not None and answer.choice == APPROVE:
+        return made
+    raise Refusal(
+        "approval.not-given",
+        f"Nobody approved contract {contract.hash[:16]} of phase {contract.phase}.",
+        hint=question.choices[0].command,
+        details={
+            "what": question.what,
+            "why": question.why,
+            "evidence": list(shown),
+            "choices": going_on.rows(question.choices),
+            "contract_hash": contract.hash,
+        },
+    )
+
+
+def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Decision:
+    flags = "".join(f" --accept-irreversible {task}" for task in made.accepted)
+    until = f" until {made.expires}" if made.expires else ""
+    return Decision(
+        id=f"approval.{contract.hash[:12]}",
+        kind="approval",
+        what=f"Approve phase {contract.phase}: {len(contract.tasks)} tasks of"
+        f" {', '.join(p.path for p in contract.plans)}",
+        why="It may then run on this machine without another question, as often as you start it, as long as not one"
+        " byte of what is listed here changes.",
+        evidence=shown,
+        choices=(
+            Choice(
+                APPROVE,
+                "approve it",
+                f"the approval of contract {contract.hash[:16]} is kept{until}; nothing is run now",
+                f"idumb approve {contract.phase} --hash {contract.hash}{flags}",
+            ),
+            Choice("no", "do not approve it", "nothing happens"),
+        ),
+    )
+
+
+def _signed(services: Services, made: Approval, request: Request) -> Kept:
+    if request.sign is None:
+        return Kept(made)
+    interactive = services.asker.interactive
+    return Kept(made, services.signatures.sign(made.canonical(), request.sign, interactive=interactive))
+
+
+def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
+    """Irreversible tasks that this approval does not accept are refused when they are to run."""
+    left = [t.id for t in irreversible.of(contract) if t.id not in request.accept]
+    if not left:
+        return ()
+    named = " ".join(f"--accept-irreversible {task}" for task in left)
+    return (f"{', '.join(left)} cannot be taken back and will be refused; {named} accepts by name",)
+
+
+def lines(contract: Contract, made: Approval) -> Iterable[str]:
+    """Everything that is consented to, in words; nothing is cut short."""
+    yield from consent.plan_lines(contract, ALL_PATHS)
+    tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
+    yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
+    bound = {name: part.value for name, part in made.bound.items()}
+    for name, argv in bound["adapters"].items():
+        yield f"agent {name} starts: {list(argv)}"
+    for path, sha in bound["files"].items():
+        yield f"commands use {path}, sha256 {sha}"
+    for path in contracts.consent_paths(contract):
+        yield f"writes {path}, which is protected unless declared"
+    for path, root in bound["scope"].items():
+        yield f"scope of {path}: {root}"
+    protected = [*bound["protected"]["configuration"], *(p for v in bound["protected"]["plans"].values() for p in v)]
+    yield f"protected besides idumb's own list: {', '.join(protected) if protected else 'nothing'}"
+    run, processes = bound["limits"]["run"], bound["limits"]["processes"]
+    yield f"limits: {run['max_attempts']} attempts a task, checks {run['check_timeout']} s, {_limits(processes)}"
+    policy = bound["policy"]
+    yield f"policy: {'every tool' if policy['tools'] is None else ', '.join(policy['tools'])}"
+    for path, sha in bound["plans"].items():
+        yield f"plan {path}, sha256 {sha}"
+    yield f"configuration: sha256 {made.bound['configuration'].digest}"
+    yield f"base commit {made.base_commit or 'none'}, {'bound' if approval_words.BASE in bound else 'not bound'}"
+    yield f"contract {contract.hash}"
+    for task in made.accepted:
+        yield f"you accept that {task} cannot be taken back"
+
+
+def _limits(processes: dict[str, int | None]) -> str:
+    chosen = [f"{name} {value}" for name, value in processes.items() if value is not None]
+    return f"processes: {', '.join(chosen) if chosen else 'no ceiling'}"

@@ -1,0 +1,120 @@
+"""The lock of a running contract: before each task the bytes that were locked are held against those in the files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from idumb.app import approvals, going_on, irreversible
+from idumb.app.bench import Bench
+from idumb.app.services import Services
+from idumb.domain import approval as approval_words
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plan import STRICT, Task
+
+CONFIGURATION = ".idumb/config.yaml"
+POLICY = ".idumb/policy/tools.yaml"
+
+
+def sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], ...]:
+    """The bytes of the plans that a contract was made of; Refusal where they changed since they were read."""
+    found = services.plans.plans(contract.folder)
+    if {path: _sha256(data) for path, data in found} != {p.path: p.sha256 for p in contract.plans}:
+        raise Refusal(
+            "lock.plan-changed",
+            f"A plan of phase {contract.phase} changed while this command started; nothing was begun.",
+            hint=f"idumb check-plan {contract.phase}",
+            details={"changed": [path for path, _ in found]},
+        )
+    return found
+
+
+def require(bench: Bench, task: Task) -> None:
+    """Refusal `lock.plan-changed` or `lock.configuration-changed`, in strict mode also those of an approval.
+
+    Files are read only where their size, times or place say that they may have changed.
+    """
+    services, known = bench.services, bench.locked
+    seen = services.files.signature(_watched(bench))
+    if seen is None or seen != known.get("files"):
+        _require_same(bench)
+    if STRICT in (bench.contract.mode, bench.journal.state.mode):
+        mark = f"{seen}.{services.consent.mark()}"
+        until = known.get("until", "")
+        if seen is None or mark != known.get("approval") or (until and until <= services.clock.now()):
+            kept = approvals.require(services, bench.contract)
+            known["approval"], known["until"] = mark, kept.approval.expires or ""
+    known["files"] = seen or ""
+    irreversible.require(services, bench.contract, task)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _watched(bench: Bench) -> tuple[str, ...]:
+    """Plans and their folder, configuration and policy, and in strict mode the files that commands name."""
+    found = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.plans)]
+    found += [path for path, _ in bench.services.policy.sources]
+    if STRICT in (bench.contract.mode, bench.journal.state.mode):
+        if "named" not in bench.locked:
+            bench.locked["named"] = approvals.named_files(bench.services, bench.contract)
+        found += bench.locked["named"]
+    return tuple(found)
+
+
+def _require_same(bench: Bench) -> None:
+    """The plans as they are now are those of the newest lock, and so is the configuration."""
+    services, locked = bench.services, dict(bench.journal.state.plans)
+    try:
+        present = {path: _sha256(data) for path, data in services.plans.plans(bench.contract.folder)}
+        settings = services.present_settings().digest()
+        policy = services.present_policy().digest
+    except InputError as problem:
+        raise _refusal(
+            bench, "plan" if problem.code.startswith("plan") else "configuration", [problem.message]
+        ) from None
+    changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
+    if changed:
+        raise _refusal(bench, "plan", changed)
+    if settings != services.settings.digest():
+        raise _refusal(bench, "configuration", [CONFIGURATION])
+    if policy != services.policy.digest:
+        raise _refusal(bench, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
+
+
+def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
+    phase = bench.contract.phase
+    put_back = Choice("put-back", "put it back", "the run goes on as it was locked", f"idumb resume {phase}")
+    amend = Choice(
+        "amend",
+        "take the change as an amendment",
+        "the difference is shown, what is not done is checked again, and the run goes on under the next version",
+        f"idumb plan-diff {phase}; idumb amend {phase}",
+    )
+    fresh = Choice(
+        "start-fresh",
+        "start a run of what is there now",
+        "done, unchanged tasks are kept; it needs your consent anew",
+        f"idumb execute-phase {phase}",
+    )
+    choices = (put_back, amend, fresh) if what == "plan" else (put_back, fresh)
+    words = f"{', '.join(changed[:5])} changed while phase {phase} runs"
+    return Refusal(
+        f"lock.{what}-changed",
+        f"{words}; it runs only as it was locked, so it stopped before the next task.",
+        hint=f"Put it back and idumb resume {phase}, or see the change with idumb plan-diff {phase}"
+        f" and take it with idumb amend {phase}"
+        if what == "plan"
+        else f"Put it back and idumb resume {phase}, or idumb execute-phase {phase} starts a run of what is there now",
+        details={
+            "what": f"Go on with phase {phase}",
+            "why": words,
+            "evidence": list(changed),
+            "choices": going_on.rows(choices),
+            "changed": list(changed),
+            "part": approval_words.PARTS[0] if what == "plan" else what,
+        },
+    )
