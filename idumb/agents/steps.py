@@ -85,6 +85,7 @@ class StepsAgent:
             ok=reply.outcome == outcome.COMPLETED,
             response=self._redact(reply.output or reply.text),
             seconds=seconds,
+            words=self._redact(reply.text),
         )
 
 

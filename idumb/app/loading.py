@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from idumb.app import ports
 from idumb.app.services import Services, plans_ref
 from idumb.domain import contract as contracts
+from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, errors
@@ -38,14 +39,23 @@ def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy 
     folder = plans.phase_folder(phase)
     sources = plans.plans(folder)
     if not sources:
-        raise InputError(
-            "phase.no-plan",
-            f"No plan in {folder}: no file ends in PLAN.md.",
-            hint=f"Write {folder}/01-PLAN.md; docs/plan-format.md shows one",
-        )
+        raise _no_plan(folder)
     parsed = [(path, plans.parse(data, path)) for path, data in sources]
     misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
     return assemble(phase, folder, parsed, settings, sources, misplaced, policy=policy)
+
+
+def _no_plan(folder: str) -> InputError:
+    steps = step_plan.path_in(folder)
+    if steps is not None:
+        return InputError(
+            "phase.no-plan", f"There is no step plan {steps}.", hint=f"Write {steps}; docs/step-plans.md shows one"
+        )
+    return InputError(
+        "phase.no-plan",
+        f"No plan in {folder}: no file ends in PLAN.md.",
+        hint=f"Write {folder}/01-PLAN.md; docs/plan-format.md shows one",
+    )
 
 
 def of(services: Services, phase: str) -> Loaded:
@@ -61,12 +71,14 @@ def of(services: Services, phase: str) -> Loaded:
 
 def _kept(services: Services, phase: str) -> str:
     """The commands that bring back the plans of the newest run; "" where there was none."""
-    run = services.runs.latest(phase)
+    run = services.runs.latest(step_plan.phase_of(phase) or phase)
     if run is None:
         return ""
-    version = replay(services.log.events(run=run)).version
-    ref, folder = plans_ref(services, run, version), services.plans.phase_folder(phase)
-    shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(f"{folder}/{name}")) for name in services.trees.kept_blobs(ref))
+    state = replay(services.log.events(run=run))
+    ref = plans_ref(services, run, state.version)
+    there = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
+    names = services.trees.kept_blobs(ref)
+    shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(there[name])) for name in names if name in there)
     return "; ".join(f"git show {kept} > {path}" for kept, path in shown)
 
 

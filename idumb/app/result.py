@@ -11,9 +11,10 @@ from idumb.domain import errors
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`failure` (code, message, hint) is set when the command did its work and the answer is no."""
+    """`failure` (code, message, hint) is set when the command did its work and the answer is no; `details` say more."""
 
     data: Mapping[str, Any] = field(default_factory=dict)
     exit_code: int = errors.EXIT_DONE
     warnings: tuple[str, ...] = ()
     failure: tuple[str, str, str | None] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)

@@ -8,11 +8,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import killed, ports, publish, schedule
+from idumb.app import going_on, killed, ports, publish, relock, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services
-from idumb.domain import outcome
+from idumb.domain import outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
 from idumb.domain.run import RunState, replay
@@ -42,6 +42,7 @@ class Owned:
         )
         journal.write(journal.event("operation.started", command=self.command, worktree=self.services.worktree))
         self.opened.append(journal)
+        relock.settle(self.services, journal)
         return journal
 
     def close(self, error: str | None) -> None:
@@ -103,19 +104,31 @@ def require_run(services: Services, phase: str) -> RunState:
     return state
 
 
-def same_contract(contract: Contract, state: RunState) -> None:
-    if contract.hash == state.contract_hash:
+def same_contract(contract: Contract, state: RunState, kept: str = "") -> None:
+    """Refusal `run.contract-changed` with every way on. `kept` is the ref under which the locked plans are kept."""
+    if contract.hash == state.contract_hash or relock.adopts(state, contract.hash):
         return
     was = dict(state.plans)
     changed = [p.path for p in contract.plans if was.get(p.path) != p.sha256]
     changed += [path for path in was if path not in {p.path for p in contract.plans}]
     what = ", ".join(changed) if changed else "the configuration"
+    why = f"{what} changed since run {state.number} of phase {state.phase} was locked"
+    choices = going_on.of_changed_contract(state, changed, kept)
     raise Refusal(
         "run.contract-changed",
-        f"{what} changed since run {state.number} of phase {state.phase} started; it goes on only as it was agreed.",
-        hint=f"Put it back, or start a run of the changed plan (done, unchanged tasks are kept):"
-        f" idumb execute-phase {state.phase}",
-        details={"changed": changed, "was": state.contract_hash, "is": contract.hash},
+        f"{why}; it goes on only as it was agreed.",
+        hint=f"idumb plan-diff {state.phase} shows what; idumb amend {state.phase} --from-file lets the run take it over"
+        if changed
+        else f"Put it back, or start a run of what is there now: idumb execute-phase {state.phase}",
+        details={
+            "what": f"Go on with run {state.number} of phase {state.phase}",
+            "why": why,
+            "evidence": [f"locked contract {state.contract_hash}", f"present contract {contract.hash}", *changed],
+            "choices": going_on.rows(choices),
+            "changed": changed,
+            "was": state.contract_hash,
+            "is": contract.hash,
+        },
     )
 
 
@@ -127,6 +140,7 @@ def bench(
     on_deviation: str | None = None,
     max_attempts: int | None = None,
     workspace: str | None = None,
+    deterministic: bool = False,
 ) -> Bench:
     kind = workspace or journal.state.workspace
     place = _workspace(services, journal.state, kind)
@@ -141,6 +155,7 @@ def bench(
         on_deviation,
         max_attempts or services.settings.run.max_attempts,
         Pace(),
+        deterministic=deterministic,
     )
 
 
@@ -160,7 +175,10 @@ def _workspace(services: Services, state: RunState, kind: str) -> ports.Workspac
 
 
 def find_task(task: str) -> tuple[str, str]:
-    """(phase, id) of a task id, whatever its case: the phase is in the id."""
+    """(phase, id) of a task id, whatever its case: the phase is in the id. A step's id is taken as it is spelled."""
+    steps = step_plan.phase_of_task(task)
+    if steps is not None:
+        return steps, task
     match = re.fullmatch(r"[Tt]([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
     if match is None:
         raise InputError("task.bad-id", f"{task!r} is no task id.", hint="Task ids look like T1-01; see idumb status")

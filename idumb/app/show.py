@@ -10,6 +10,7 @@ from idumb.app import loading, schedule, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
+from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import EXIT_FAILED, InputError, Refusal, UsageError
 from idumb.domain.event import KINDS
@@ -167,7 +168,7 @@ def log(
             hint="docs/events.md lists the kinds",
         )
     if run is None and phase is not None:
-        run = services.runs.latest(phase)
+        run = services.runs.latest(step_plan.phase_of(phase) or phase)
         if run is None:
             return Result({"events": [], "run": None})
     found = list(

@@ -10,10 +10,11 @@ from idumb.app import loading, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import finding, outcome
+from idumb.domain import finding, outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.run import ACTIVE, PAUSED, RunState, TaskState
+from idumb.domain.intake import registry
+from idumb.domain.run import ACTIVE, COMPLETED, PAUSED, RunState, TaskState
 
 SHOWN = 20
 VIEW_SCHEMA = 1
@@ -28,12 +29,24 @@ def view(services: Services) -> dict[str, Any]:
     numbers = _merged(numbers, folders)
     told = Told(services)
     phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
+    phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
     return {
         "schema": VIEW_SCHEMA,
         "initialised": initialised,
         "phases": phases,
         "next": _next(phases, initialised=initialised),
     }
+
+
+def _step_plans(services: Services) -> tuple[str, ...]:
+    """Step plans that were run here: those that are there, and those with a run that is not finished."""
+    known = [phase for phase in services.runs.phases() if step_plan.path_of(phase) is not None]
+    return tuple(p for p in known if services.plans.plans(step_plan.folder_of(p)) or _is_open(services, p))
+
+
+def _is_open(services: Services, phase: str) -> bool:
+    state = session.latest_run(services, phase)
+    return state is not None and state.state != COMPLETED
 
 
 def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
@@ -91,7 +104,7 @@ def _planned(
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
     elsewhere = told.of(contract.phase, row["folder"]) if state is None else {}
-    unready = contracts.readiness(contract, services.settings) if state is None else ()
+    unready = registry.findings(contract, services.settings, services.policy) if state is None else ()
     return {
         **row,
         "phase": contract.phase,

@@ -38,7 +38,7 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) 
         error: dict[str, Any] | None = None
         if result.failure is not None:
             code, message, hint = result.failure
-            error = {"code": code, "message": message, "hint": hint, "details": {}}
+            error = {"code": code, "message": message, "hint": hint, "details": dict(result.details)}
         print_object(command, result.data, error=error, warnings=warnings)
         return result.exit_code
     if not quiet:

@@ -62,7 +62,10 @@ class AgentRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """The audit entry of one tool call: sanitised arguments (long values as digests) and the full response."""
+    """The audit entry of one tool call: sanitised arguments (long values as digests) and the full response.
+
+    `words` say how the call ended, such as `exit 3, expected 0`.
+    """
 
     index: int
     tool: str
@@ -71,6 +74,7 @@ class StepRecord:
     ok: bool
     response: str
     seconds: float = 0.0
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

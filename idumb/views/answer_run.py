@@ -9,11 +9,23 @@ from idumb.views import advice, amount, markup, phrases
 
 def ended(data: phrases.Data) -> str:
     """The outcome of execute-phase and resume: complete, waiting, paused, partial or failed."""
-    lines = _ENDINGS[data["outcome"]](data)
+    lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
     offered = data["outcome"] == "partial"  # then the options have said it already
     return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
+
+
+def _failure(found: phrases.Data | None) -> list[str]:
+    """The step that failed, with which tool, under which plan, and where its audit trail is."""
+    if not found or not found.get("run"):
+        return []
+    return [
+        "",
+        f"Failed step: {found['step_id']} ({markup.one_line(found['tool'] or 'no tool')})",
+        f"Plan:        sha256 {found['plan_hash']}",
+        f"Audit trail: idumb log --run {found['run']}",
+    ]
 
 
 def _number(data: phrases.Data, *statuses: str) -> str:

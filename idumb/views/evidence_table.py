@@ -18,6 +18,7 @@ _WORDS = {
     evidence.WAITING: "waits for a person",
     evidence.OPINION: "opinion (no proof)",
     evidence.UNPROVEN: "unproven",
+    evidence.TOLERATED: "failed, tolerated (continue_on_error)",
 }
 
 
@@ -81,6 +82,7 @@ def summed(events: Sequence[Recorded]) -> str:
         evidence.WAITING,
         evidence.OPINION,
         evidence.UNPROVEN,
+        evidence.TOLERATED,
     )
     parts = [f"{results.count(r)} {_short_word(r)}" for r in known if r in results]
     return ", ".join(parts) or "no evidence"

@@ -1,0 +1,42 @@
+"""Execute a step plan: the same engine, entered by a file's path instead of a phase."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from idumb.app import execute_phase
+from idumb.app.execute_phase import Request
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import step_plan
+from idumb.domain.errors import InputError
+
+ACCEPTED = " or ".join(step_plan.SUFFIXES)
+
+
+def execute(services: Services, request: Request) -> Result:
+    """Start the plan's run or go on with its unfinished one. `request.phase` is the file's path from the root."""
+    return execute_phase.execute(services, dataclasses.replace(request, phase=_id(request.phase)))
+
+
+def _id(path: str) -> str:
+    phase = path if step_plan.path_of(path) is not None else step_plan.phase_of(path)
+    if phase is not None:
+        return phase
+    if not path.endswith(step_plan.SUFFIXES):
+        raise InputError(
+            "plan.no-step-plan",
+            f"{path} is no step plan: its name does not end in {ACCEPTED}.",
+            hint=f"idumb execute-phase {path} runs a phase; docs/step-plans.md shows a step plan",
+        )
+    if path == ".." or path.startswith("../"):
+        raise InputError(
+            "plan.outside-repository",
+            f"{path} lies outside the repository, so nothing can be said of its history.",
+            hint="Copy it into the repository, and commit it there",
+        )
+    raise InputError(
+        "plan.bad-name",
+        f"A step plan cannot be at {path!r}: its folders and its name hold letters, digits, `.`, `_` and `-` only.",
+        hint="Rename it",
+    )

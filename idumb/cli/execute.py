@@ -1,0 +1,37 @@
+"""`idumb execute plan.yaml`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("execute")
+@click.argument("file")
+@click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
+@click.option("--branch", metavar="NAME", help="Begin the run on this branch, made where HEAD is.")
+@options.running
+def command(file: str, force: bool, branch: str | None, **flags: Any) -> int:
+    """Run a step plan, a YAML or JSON file of tool calls, step by step.
+
+    A step plan is strict: it runs only once `idumb approve FILE` approved it. Goes on with its unfinished run. The
+    other commands know it by its path from the repository's root.
+    """
+    from idumb.app import execute_steps
+
+    with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
+        request = options.request("execute", _from_root(file, services.root), flags, force=force, branch=branch)
+        result = execute_steps.execute(services, request)
+    return output.finish("execute", result, as_json=flags["as_json"], quiet=flags["events"])
+
+
+def _from_root(file: str, root: str) -> str:
+    """The path from the repository's root; what is there under the name as given is the plan's id."""
+    folder, name = os.path.split(os.path.join(os.getcwd(), file))
+    if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
+        return file
+    return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")
