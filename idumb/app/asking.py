@@ -1,12 +1,10 @@
-"""What an agent is asked: who, with which prompt, for how long, under which envelope."""
+"""What an agent is asked: who, with which prompt, for how long."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from idumb.app import ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, contract, envelope, ledger
+from idumb.domain import agent, contract, ledger, levels
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.settings import Binding, Limits
@@ -14,7 +12,7 @@ from idumb.domain.settings import Binding, Limits
 
 def binding_name(bench: Bench, attempt: Attempt) -> str:
     name = contract.builder_of(attempt.plan, attempt.task, bench.services.settings)
-    if name is None:  # `readiness` refuses such a plan before a run starts
+    if name is None:  # intake refuses such a plan before a run starts
         raise Refusal("task.no-builder", f"Nothing can build {attempt.task.id}.")
     return name
 
@@ -25,7 +23,7 @@ def request(
     services, task = bench.services, attempt.task
     protected = bench.protected(attempt.plan)
     asked = ports.PromptRequest(role, task, attempt.plan, protected, attempt.feedback, attempt.number, found)
-    limit = _deadline(bench, attempt) if role == agent.BUILDER else float(services.settings.run.validator_timeout)
+    limit = _deadline(bench, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
     return agent.AgentRequest(
         role=role,
         task=task,
@@ -73,25 +71,3 @@ def _deadline(bench: Bench, attempt: Attempt) -> float | None:
     if task.is_human:
         return None
     return float(task.estimate_seconds * (2 if attempt.number == 1 else 1.5))
-
-
-def envelope_of(bench: Bench, binding: str) -> dict[str, Any]:
-    """The same for every attempt under a binding, because configuration, contract and tools are locked for the run."""
-    if binding not in bench.envelopes:
-        bench.envelopes[binding] = _envelope_of(bench, binding)
-    return bench.envelopes[binding]
-
-
-def _envelope_of(bench: Bench, binding: str) -> dict[str, Any]:
-    services = bench.services
-    builder = bench.agents.get(binding)
-    known = envelope.Envelope(
-        idumb=services.version,
-        adapter=builder.name,
-        adapter_version=builder.version,
-        binding=binding,
-        configuration=services.settings.digest(),
-        contract=bench.contract.hash,
-        tools=services.tools,
-    )
-    return {**known.as_dict(), "digest": known.digest}

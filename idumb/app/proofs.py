@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.app import ports
-from idumb.domain import agent, contract, evidence, ledger, outcome
+from idumb.domain import agent, contract, evidence, ledger, levels, outcome
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import CHECK, HUMAN, OPINION, UNPROVEN, Criterion, Plan, Task
@@ -224,13 +224,18 @@ def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> E
 
 
 def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
-    """(PASS, PARTIAL, FAIL or waiting, why). PASS needs a ledger that holds and at least one real proof."""
+    """(PASS, PARTIAL, FAIL or waiting, why). PASS needs a ledger that holds and at least one real proof.
+
+    What is informational neither proves nor blocks.
+    """
     wrong = [line for line in found.lines if line.status != ledger.DECLARED]
     words = [_ledger_words(line) for line in wrong] + [s.words for s in found.symbols if not s.holds]
     if words:
         return outcome.FAIL, "; ".join(words[:5])
+    proofs = [e for e in proofs if e.level > levels.INFORMATIONAL]
     failed = [e for e in proofs if e.result in BROKEN]
-    passed = [e for e in proofs if e.passed and not _only_before(e.subject)]
+    tolerated = [e for e in proofs if e.result == evidence.TOLERATED]
+    passed = [e for e in proofs if e.passed and not _only_before(e.subject)] + tolerated
     if failed:
         names = ", ".join(f"{e.subject} {e.result}" for e in failed[:5])
         return (outcome.PARTIAL if passed else outcome.FAIL), names
@@ -238,7 +243,7 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
         return evidence.WAITING, "waits for a person"
     if not passed:
         return outcome.FAIL, "nothing proves this task"
-    return outcome.PASS, ""
+    return outcome.PASS, "; ".join(e.text for e in tolerated[:5])
 
 
 def _only_before(subject: str) -> bool:

@@ -8,9 +8,10 @@ from typing import Any
 from idumb.app import effect, ports, proofs
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import agent, ledger, outcome, settings
+from idumb.domain import agent, ledger, levels, outcome, settings
 from idumb.domain.event import NewEvent
 from idumb.domain.evidence import Evidence
+from idumb.domain.plan import Task
 from idumb.domain.run import call_id
 
 
@@ -177,6 +178,7 @@ def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
             arguments=dict(step.arguments),
             ok=step.ok,
             response=step.response,
+            words=step.words,
             plan_hash=attempt.plan.sha256,
             seconds=round(step.seconds, 6),
         )
@@ -260,6 +262,8 @@ def evidence_payload(found: Evidence) -> dict[str, Any]:
     payload = dataclasses.asdict(found)
     payload["argv"] = list(found.argv)
     payload["seconds"] = round(found.seconds, 3)
+    if found.level == levels.ADVISORY:
+        del payload["level"]
     return payload
 
 
@@ -284,12 +288,15 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
 
 def commit_message(bench: Bench, attempt: Attempt) -> str:
     """Subject from the title; trailers tie the commit to run, task, attempt and the plan's bytes."""
-    # A title may hold characters that steer a terminal; the branch's log is read in one.
-    subject = "".join(c if c.isprintable() else " " for c in attempt.task.title)
     return (
-        f"{subject}\n\n"
+        f"{subject(attempt.task)}\n\n"
         f"Idumb-Run: {bench.run}\n"
         f"Idumb-Task: {attempt.task.id}\n"
         f"Idumb-Attempt: {attempt.number}\n"
         f"Idumb-Plan: {attempt.plan.sha256}\n"
     )
+
+
+def subject(task: Task) -> str:
+    """The first line of a task's commit. A title may hold characters that steer a terminal; logs are read in one."""
+    return "".join(c if c.isprintable() else " " for c in task.title)

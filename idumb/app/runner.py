@@ -98,7 +98,7 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
             return Ending("waiting", attempt.reason, task.id)
         if attempt.outcome == outcome.COMPLETED:
             return None
-        if not _tries_again(bench, task):
+        if attempt.unlike or not _tries_again(bench, task):
             return _failed(bench, attempt)
 
 

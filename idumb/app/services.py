@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from idumb.app import ports
@@ -80,6 +81,16 @@ class Services(Protocol):
     def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents: ...
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks: ...
+
+
+class Rehearsals(Protocol):
+    """Throw-away copies of the work tree, for runs that must change nothing."""
+
+    def open(self, also: Iterable[str]) -> AbstractContextManager[Services]:
+        """The services of a copy with HEAD, branch and every file that is not ignored, removed at the end.
+
+        `also` are ignored files that are wanted too. What is consented to meanwhile is not kept.
+        """
 
 
 def run_ref(services: Services, run: str, what: str) -> str:

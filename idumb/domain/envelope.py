@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from idumb.domain import canonical
+from idumb.domain import canonical, paths
+from idumb.domain.plan import Task
+
+CONTEXT = "context"
+ADAPTER_PARTS = frozenset({"adapter", "adapter_version", "program"})
+"""What is meant by "another version of the agent"."""
+
+_AGREED = frozenset({"contract", "binding", CONTEXT})
+"""Parts that are held against the plan elsewhere, or that differ from task to task."""
+
+_PLACES = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """None means "not known"; it is shown as unknown, never as equal.
 
-    `tools` maps a program's name to its version text. Hashes are SHA-256, in hex.
+    `tools` maps a program's name to its version text. `program` is a hash of the file that is started and its
+    arguments, `validator` of all that the validator runs under, `context` of the files that the task tells to read.
+    What is known to be absent has the hash of an empty text. Hashes are SHA-256, in hex.
     """
 
     idumb: str
@@ -27,6 +40,9 @@ class Envelope:
     prompt: str | None = None
     context: str | None = None
     rules: str | None = None
+    program: str | None = None
+    validator: str | None = None
+    policy: str | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -35,3 +51,73 @@ class Envelope:
     @property
     def digest(self) -> str:
         return hashlib.sha256(canonical.encode(self.as_dict())).hexdigest()
+
+
+PARTS = (
+    "idumb", "adapter", "adapter_version", "program", "binding", "model", "prompt", "validator", "context", "rules",
+    "tools", "policy", "configuration", "contract",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One part that is not what it was. `was` and `now` are its values, None where unknown."""
+
+    binding: str
+    part: str
+    was: Any
+    now: Any
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def of_text(text: str) -> str:
+    """SHA-256 of a text, bytes of file names included."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+NOTHING = of_text("")
+
+
+def sealed(known: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
+    """An envelope as data with some parts replaced and its digest made anew."""
+    values = {**{name: value for name, value in known.items() if name != "digest"}, **parts}
+    return {**values, "digest": canonical.digest(values)}
+
+
+def context_paths(task: Task) -> tuple[str, ...]:
+    """Paths that a task tells to read: its `context` conditions, and what looks like a path in its references."""
+    named = [c.subject for c in task.preconditions if c.kind == CONTEXT]
+    named += [next(filter(None, found)) for found in _PLACES.findall(task.references)]
+    plain = (name.removeprefix("./").rstrip("/") for name in named)
+    return tuple(dict.fromkeys(name for name in plain if name and paths.problem(name) is None))
+
+
+def of_context(files: Mapping[str, str | None]) -> str | None:
+    """A hash of paths and the object each one is; None where one is not known."""
+    return None if None in files.values() else canonical.digest(dict(files)) if files else NOTHING
+
+
+def changes(was: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
+    """Parts that differ, of bindings that both have. What either does not have, or neither knows, tells nothing."""
+    return tuple(
+        Change(binding, part, was[binding][part], now[binding][part])
+        for binding in was
+        if binding in now and was[binding] != now[binding]
+        for part in PARTS
+        if part not in _AGREED and part in was[binding] and part in now[binding]
+        if was[binding][part] != now[binding][part]
+    )
+
+
+def compared(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(parts that differ, parts that nobody can compare) of two envelopes."""
+    unknown = tuple(p for p in PARTS if one.get(p) is None or other.get(p) is None)
+    return tuple(p for p in PARTS if p not in unknown and one[p] != other[p]), unknown
+
+
+def names(found: Iterable[Change]) -> tuple[str, ...]:
+    """The parts, each once, in the order in which envelopes have them."""
+    changed = {change.part for change in found}
+    return tuple(part for part in PARTS if part in changed)

@@ -20,7 +20,7 @@ class Evidence:
 
     `argv` is what ran (empty for a person's answer), `tree` the frozen tree it ran on, `exit_code` None where
     no process ended by itself; `cause` then says why, as in `idumb.domain.agent.AgentResult`. `output` is head and
-    tail, bounded and redacted; `output_sha256` is of the whole.
+    tail, bounded and redacted; `output_sha256` is of the whole. A failure of `level` 0 is told and blocks nothing.
     """
 
     subject: str
@@ -35,6 +35,7 @@ class Evidence:
     tree: str | None = None
     seconds: float = 0.0
     cause: str | None = None
+    level: int = 1
 
     @property
     def passed(self) -> bool:

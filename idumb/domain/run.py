@@ -91,6 +91,7 @@ class RunState:
 
     `guarded` is a digest of each of git's own files when the last attempt began, None where nobody recorded it; while
     `unguarded` nobody has held them against it since.
+    `lock_in` is what was recorded when it was last locked in, None before; `envelopes` are those that hold now.
     `order` is the execution order; `attempted` the tasks with an attempt, in the order of their first one.
     `version` counts the locks of the contract from 1, `chain` binds each of them to those before; `amending` is the
     amendment that was announced and not recorded yet, `appended` are the answers that the plan itself tells of.
@@ -127,6 +128,8 @@ class RunState:
     amending: Mapping[str, Any] | None = None
     amendments: tuple[Mapping[str, Any], ...] = ()
     appended: frozenset[str] = frozenset()
+    lock_in: Mapping[str, Any] | None = None
+    envelopes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     last_seq: int = 0
 
     def count(self, *statuses: str) -> int:
@@ -225,6 +228,16 @@ def _contract_amended(state: RunState, event: Event) -> None:
     state.verification = None
     if state.state in (COMPLETED, FAILED):
         state.state, state.reason = HALTED, f"amended to version {state.version}"
+
+
+def _run_locked(state: RunState, event: Event) -> None:
+    p = event.payload
+    state.lock_in = {name: p[name] for name in ("contract_hash", "checks", "levels", "confidence", "parts")}
+    state.envelopes = p["envelopes"]
+
+
+def _envelope_changed(state: RunState, event: Event) -> None:
+    state.envelopes = {**state.envelopes, **event.payload["envelopes"]}
 
 
 def _guarded_accepted(state: RunState, event: Event) -> None:
@@ -486,6 +499,8 @@ def _task(event: Event) -> str:
 _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "run.started": _run_started,
     "run.resumed": _run_resumed,
+    "run.locked": _run_locked,
+    "envelope.changed": _envelope_changed,
     "guarded.accepted": _guarded_accepted,
     "amendment.intended": _amendment_intended,
     "amendment.abandoned": _amendment_abandoned,

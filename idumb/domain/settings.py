@@ -86,8 +86,22 @@ class RunSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GateSettings:
+    """What one gate or role has of its own; None where its level or its kind decides. `timeout` in seconds."""
+
+    level: int | None = None
+    timeout: int | None = None
+
+
+_LATER = ("gates", "levels")  # settings of which older hashes know nothing count only where they are given
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
-    """`builder` and `validator` name bindings; None means that tasks bring their own steps and proofs."""
+    """`builder` and `validator` name bindings; None means that tasks bring their own steps and proofs.
+
+    `gates` are by the name of a gate or role, `levels` are timeouts in seconds by the number of a level.
+    """
 
     builder: str | None = None
     validator: str | None = None
@@ -97,7 +111,9 @@ class Settings:
     protected: tuple[str, ...] = ()
     environment: tuple[str, ...] = DEFAULT_ENVIRONMENT
     limits: Limits = Limits()
+    gates: Mapping[str, GateSettings] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(default_factory=dict)
 
     def digest(self) -> str:
         """What consent is bound to: every setting decides what runs or what is written."""
-        return canonical.digest(asdict(self))
+        return canonical.digest({name: v for name, v in asdict(self).items() if v or name not in _LATER})

@@ -1,4 +1,4 @@
-"""The gates, in the order in which they are asked: one row a gate, with its stage and level."""
+"""The gates, in the order in which they are asked: one row a gate, with its stage."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ from idumb.app import ports
 STEP = "step"
 STAGES = ("planning", "pre", STEP, "post", "completion")
 
-INFORMATIONAL = 0
-ADVISORY = 1
-CRITICAL = 2
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`stage` is when the gate is asked, `level` what its failure means: 0 reports, 1 blocks the task, 2 approval."""
+    """`stage` is when the gate is asked. What its failure means is in `idumb.domain.levels`, by its name."""
 
     name: str
     stage: str
-    level: int
     make: Callable[[], ports.Gate]
 
 
@@ -31,7 +26,7 @@ def _limits() -> ports.Gate:
     return LimitsGate()
 
 
-ROWS: tuple[Row, ...] = (Row("limits", STEP, ADVISORY, _limits),)
+ROWS: tuple[Row, ...] = (Row("limits", STEP, _limits),)
 
 
 def build(stage: str = STEP) -> tuple[ports.Gate, ...]:

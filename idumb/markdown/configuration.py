@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from idumb.domain import paths
+from idumb.domain import levels, paths
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.settings import (
@@ -16,6 +16,7 @@ from idumb.domain.settings import (
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
     Binding,
+    GateSettings,
     GitSettings,
     Limits,
     RunSettings,
@@ -113,14 +114,51 @@ class _Reading:
         git = self._section(found.pop("git", None), "git", _GIT)
         run = self._section(found.pop("run", None), "run", _RUN)
         limits = self._section(found.pop("limits", None), "limits", _LIMITS)
+        gates = self._gates(found.pop("gates", None))
+        times = self._times(found.pop("levels", None))
         for role in ("builder", "validator"):
             if role in found:
                 found[role] = self._binding_name(role, found[role], bindings)
         if "environment" in found:
             found["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *found["environment"])))
         return Settings(
-            bindings=bindings, git=GitSettings(**git), run=RunSettings(**run), limits=Limits(**limits), **found
+            bindings=bindings,
+            git=GitSettings(**git),
+            run=RunSettings(**run),
+            limits=Limits(**limits),
+            gates=gates,
+            levels=times,
+            **found,
         )
+
+    def _gates(self, node: Any) -> dict[str, GateSettings]:
+        """Level and timeout of gates and roles; a timeout is in the range of the level."""
+        found: dict[str, GateSettings] = {}
+        for key, value in self._pairs(node, "gates"):
+            where = f"gates.{key.value}"
+            if key.value not in levels.KNOWN:
+                self._unknown(where, key, levels.KNOWN)
+                continue
+            made = GateSettings(**self._section(value, where, _GATE))
+            kind, usual = levels.KNOWN[key.value]
+            if made.timeout is not None and kind == levels.GATE:
+                self._wrong(f"{where}.timeout", key.start, f"{made.timeout}s", "for a gate, which waits for nothing")
+            elif made.timeout is not None:
+                self._in_range(f"{where}.timeout", key.start, usual if made.level is None else made.level, made.timeout)
+            found[key.value] = made
+        return found
+
+    def _times(self, node: Any) -> dict[str, int]:
+        """The usual timeout of a level, in its range."""
+        found: dict[str, int] = self._section(node, "levels", _LEVELS)
+        for number, timeout in found.items():
+            self._in_range(f"levels.{number}", node.start, int(number), timeout)
+        return found
+
+    def _in_range(self, where: str, at: int, level: int, timeout: int) -> None:
+        problem = levels.problem(level, timeout)
+        if problem is not None:
+            self._wrong(where, at, f"{timeout}s", problem)
 
     def _bindings(self, node: Any) -> dict[str, Binding]:
         found: dict[str, Binding] = {}
@@ -225,6 +263,12 @@ def _count(node: Node) -> int:
         raise _WrongValue(node.start, _shown(node), "a whole number of at least 1")
     if not 1 <= int(node.value[:20]) <= 10**15:
         raise _WrongValue(node.start, _shown(node), "a whole number of at least 1")
+    return int(node.value)
+
+
+def _level(node: Node) -> int:
+    if not (isinstance(node, Scalar) and node.plain and node.value in {"0", "1", "2"}):
+        raise _WrongValue(node.start, _shown(node), "a level: 0, 1 or 2")
     return int(node.value)
 
 
@@ -338,6 +382,8 @@ _TOP: Mapping[str, Reader] = {
     "protected": _list_of(_glob),
     "environment": _list_of(_variable),
     "limits": _node,
+    "gates": _node,
+    "levels": _node,
 }
 _BINDING: Mapping[str, Reader] = {
     "adapter": _text,
@@ -368,6 +414,8 @@ _RUN: Mapping[str, Reader] = {
     "idle_timeout": _duration,
     "check_idle_timeout": _duration,
 }
+_GATE: Mapping[str, Reader] = {"level": _level, "timeout": _duration}
+_LEVELS: Mapping[str, Reader] = {"1": _duration, "2": _duration}
 _LIMITS: Mapping[str, Reader] = {
     "memory": _size,
     "cpu": _duration,

@@ -10,9 +10,13 @@ _FOLDERS = (os.path.join(_PACKAGE, "_templates"), os.path.join(os.path.dirname(_
 
 def template(name: str) -> str:
     """The text of `templates/<name>`; FileNotFoundError where the installation lacks it."""
-    for folder in _FOLDERS:
-        path = os.path.join(folder, name)
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as stream:
-                return stream.read()
-    raise FileNotFoundError(2, "This installation of idumb lacks a template", name)
+    path = place(name)
+    if path is None:
+        raise FileNotFoundError(2, "This installation of idumb lacks a template", name)
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def place(name: str) -> str | None:
+    """Where `templates/<name>` is; None where the installation lacks it."""
+    return next((path for folder in _FOLDERS if os.path.exists(path := os.path.join(folder, name))), None)

@@ -65,6 +65,13 @@ def _run(event: Event, known: Knowledge) -> str:
     return f"{phase}run {event.run or ''} {event.kind.removeprefix('run.')}{because}"
 
 
+def _locked(event: Event, known: Knowledge) -> str:
+    """What a person believes in when the run begins: the number, and the parts that take away from it."""
+    p = event.payload
+    doubts = [known.text(part["why"]) for part in p["parts"] if part["value"] is not None and part["value"] < 1]
+    return f"Locked in: confidence {p['confidence']:.2f}" + (f" ({'; '.join(doubts)})" if doubts else "")
+
+
 def _attempt_started(event: Event, known: Knowledge) -> str:
     return f"{known.named(event)} … attempt {event.attempt or 1}"
 
@@ -129,6 +136,7 @@ _LINES: Mapping[str, Callable[[Event, Knowledge], str | None]] = {
     "run.paused": _run,
     "run.completed": _run,
     "run.failed": _run,
+    "run.locked": _locked,
     "attempt.started": _attempt_started,
     "attempt.interrupted": _attempt_interrupted,
     "attempt.finished": _attempt_finished,

@@ -1,0 +1,332 @@
+"""Lock-in: what attempts run under is recorded when a run starts, and held against what is there at every step."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.app import ports
+from idumb.app.bench import Attempt, Bench
+from idumb.app.services import Services
+from idumb.domain import agent, canonical, confidence, contract, envelope, levels
+from idumb.domain.contract import Contract
+from idumb.domain.envelope import NOTHING, Change, Envelope, of_text
+from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.intake import registry
+from idumb.domain.plan import STRICT
+from idumb.domain.run import RunState
+from idumb.domain.settings import Binding, Settings
+
+_LIVE = ("program", "tools")
+"""Parts that a change reaches while a run goes on; what else changes is read by the next command."""
+
+
+@dataclass(slots=True)
+class Found:
+    """Envelopes by the key of their builder and validator; `sources` has the readable text of each hash."""
+
+    envelopes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    programs: list[str] = field(default_factory=list)
+
+    def keep(self, text: str) -> str:
+        """The hash of a text, which is kept."""
+        digest = of_text(text)
+        if text:
+            self.sources[digest] = text
+        return digest
+
+
+def key_of(builder: str, validator: str | None) -> str:
+    return builder if validator is None else f"{builder} + {validator}"
+
+
+def _pairs(known: Contract, settings: Settings) -> dict[str, tuple[str, str | None]]:
+    """Every builder with its validator that the contract needs, in the order of their first use."""
+    found = (
+        (contract.builder_of(plan, task, settings), contract.validator_of(plan, task, settings))
+        for plan in known.plans
+        for task in plan.tasks
+    )
+    return {key_of(b, v): (b, v) for b, v in dict.fromkeys(found) if b is not None}
+
+
+def present(services: Services, agents: ports.Agents, known: Contract, settings: Settings | None = None) -> Found:
+    """What attempts of this contract would run under now. `settings` are those of the command, unless given."""
+    settings = settings or services.settings
+    around = services.surroundings
+    found = Found()
+    common = _Common(services, agents, settings, around.templates(), found)
+    shared: dict[str, Any] = {
+        "idumb": services.version,
+        "configuration": settings.digest(),
+        "contract": known.hash,
+        "context": NOTHING,
+        "rules": found.keep(_readable([rule.as_dict() for rule in levels.rules(settings)])),
+        "policy": _policy(services, found),
+        "tools": dict(around.tools()),
+    }
+    found.sources[settings.digest()] = around.shown(_readable(dataclasses.asdict(settings)))
+    for key, (builder, validator) in _pairs(known, settings).items():
+        own = _of_agent(common, builder, agent.BUILDER)
+        made = Envelope(**shared, **own, binding=builder, validator=_of_validator(common, validator))
+        found.envelopes[key] = {**made.as_dict(), "digest": made.digest}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    services: Services
+    agents: ports.Agents
+    settings: Settings
+    templates: Mapping[str, str]
+    found: Found
+
+
+def _of_agent(common: _Common, binding: str, role: str) -> dict[str, Any]:
+    """The parts that an agent in a role brings: adapter, program, model, prompt template."""
+    who = common.agents.get(binding)
+    program, argv = _program(common, who)
+    silent = who.name in {"steps", "human"}  # nobody reads a prompt there
+    return {
+        "adapter": who.name,
+        "adapter_version": who.version,
+        "program": program,
+        "model": None if silent else _model(common.settings.bindings.get(binding), argv),
+        "prompt": NOTHING if silent else common.found.keep(common.templates.get(role, "")),
+    }
+
+
+def _program(common: _Common, who: ports.Agent) -> tuple[str | None, Sequence[str]]:
+    """A hash of the argument list and of the files that are started: the program, and the script it is given."""
+    try:
+        argv = who.describe()
+    except AdapterError:
+        return None, ()
+    if not argv:
+        return NOTHING, ()
+    named = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
+    common.found.programs += named
+    digests = common.services.files.digests(named)
+    text = common.services.surroundings.shown(_readable({"argv": list(argv), "files": dict(digests)}))
+    return common.found.keep(text), argv
+
+
+def _model(binding: Binding | None, argv: Sequence[str]) -> str | None:
+    """The model where the configuration names one: an option of the adapter, or `--model` of its program."""
+    if binding is not None and isinstance(binding.options.get("model"), str):
+        return str(binding.options["model"])
+    for i, word in enumerate(argv):
+        if word.startswith("--model="):
+            return word.partition("=")[2] or None
+        if word == "--model" and i + 1 < len(argv):
+            return argv[i + 1]
+    return None
+
+
+def _of_validator(common: _Common, name: str | None) -> str:
+    if name is None:
+        return NOTHING
+    parts = _of_agent(common, name, agent.VALIDATOR) if name != "human" else {"adapter": "human"}
+    return common.found.keep(_readable({"binding": name, **parts}))
+
+
+def _policy(services: Services, found: Found) -> str:
+    policy = services.policy
+    if not policy.sources:
+        return NOTHING
+    allowed = None if policy.tools is None else sorted(policy.tools)
+    return found.keep(_readable({"tools": allowed, "sources": [list(source) for source in policy.sources]}))
+
+
+def _readable(value: Any) -> str:
+    return json.dumps(value, indent=1, sort_keys=True)
+
+
+def changed_since(services: Services, state: RunState, known: Contract) -> tuple[Change, ...]:
+    """Parts that are not what they were when the run was locked in; empty where it never was.
+
+    The contract is not among them: who goes on with a run looks at its plans first.
+    """
+    if not state.envelopes:
+        return ()
+    return envelope.changes(state.envelopes, present(services, services.adapters, known).envelopes)
+
+
+def lock_in(bench: Bench) -> None:
+    """Record what the run's attempts run under, with its checks and its confidence, unless that is recorded already.
+
+    Whoever goes on with a run in spite of a change has been asked before; the change is recorded.
+    """
+    state, services = bench.journal.state, bench.services
+    found = present(services, bench.agents, bench.contract)
+    bench.watched["programs"] = found.programs
+    bench.watched["mark"] = _mark(bench)
+    if state.lock_in is None or state.lock_in["contract_hash"] != bench.contract.hash:
+        bench.journal.write(bench.journal.event("run.locked", **_locked(bench, found)))
+        return
+    changes = envelope.changes(state.envelopes, found.envelopes)
+    if changes or set(found.envelopes) - set(state.envelopes):
+        _tell(bench, changes, found, found.envelopes, during=False)
+
+
+def _locked(bench: Bench, found: Found) -> dict[str, Any]:
+    services, known = bench.services, bench.contract
+    rules = levels.rules(services.settings)
+    findings = registry.findings(known, services.settings, services.policy)
+    used = _named(known, services.settings)
+    judged = confidence.of(known, findings, [name for name in used if _starts(bench, name)], used)
+    return {
+        "contract_hash": known.hash,
+        "checks": {"errors": 0, "warnings": len(findings)},
+        "levels": [rule.as_dict() for rule in rules],
+        "confidence": judged.score,
+        "parts": [part.as_dict() for part in judged.parts],
+        "envelopes": found.envelopes,
+        "sources": found.sources,
+    }
+
+
+def _named(known: Contract, settings: Settings) -> tuple[str, ...]:
+    """Every agent that blocks execution: builders, and validators of level 1 and above."""
+    blocking = levels.rule(settings, "validator").level > levels.INFORMATIONAL
+    pairs = _pairs(known, settings).values()
+    names = [name for pair in pairs for name in (pair[0], pair[1] if blocking else None)]
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _starts(bench: Bench, name: str) -> bool:
+    try:
+        bench.agents.get(name).describe()
+    except AdapterError:
+        return False
+    return True
+
+
+def require(bench: Bench, attempt: Attempt) -> None:
+    """Before each attempt: nothing that it runs under changed since the run was locked in.
+
+    Strict mode refuses at once; guided mode tells, records it and goes on. Costs a look at a few files.
+    """
+    mark = _mark(bench)
+    if mark is not None and mark == bench.watched.get("mark"):
+        return
+    bench.watched["mark"] = mark
+    found = _present_now(bench)
+    changes = envelope.changes(bench.journal.state.envelopes, found.envelopes)
+    told = bench.watched.setdefault("told", set())
+    new = tuple(c for c in changes if canonical.digest(c.as_dict()) not in told)
+    if not new:
+        return
+    if STRICT in (attempt.plan.mode, bench.journal.state.mode):
+        raise refusal(bench.journal.state, new)
+    told.update(canonical.digest(c.as_dict()) for c in new)
+    locked = bench.journal.state.envelopes
+    taken = {
+        key: envelope.sealed(locked[key], **{part: made[part] for part in _LIVE})
+        for key, made in found.envelopes.items()
+        if key in locked
+    }
+    _tell(bench, new, found, taken, during=True)
+
+
+def _mark(bench: Bench) -> str | None:
+    places = (*bench.services.surroundings.places(), *bench.watched.get("programs", ()))
+    return bench.services.files.signature(places)
+
+
+def _present_now(bench: Bench) -> Found:
+    """With the configuration as its file is now. One that cannot be read any more has no known hash."""
+    services = bench.services
+    try:
+        return present(services, bench.agents, bench.contract, services.present_settings())
+    except InputError:
+        found = present(services, bench.agents, bench.contract)
+        for key, made in found.envelopes.items():
+            found.envelopes[key] = envelope.sealed(made, configuration=None)
+        return found
+
+
+def _tell(
+    bench: Bench, changes: Sequence[Change], found: Found, taken: Mapping[str, dict[str, Any]], *, during: bool
+) -> None:
+    """One note and one event; `taken` are the envelopes under which attempts run from here on."""
+    kept = {digest: found.sources[digest] for digest in _hashes(taken) if digest in found.sources}
+    bench.journal.write(
+        bench.journal.event(
+            "envelope.changed", changes=[c.as_dict() for c in changes], envelopes=dict(taken), sources=kept
+        )
+    )
+    for part in envelope.names(changes):
+        late = "; what it is now is for the next command" if during and part not in _LIVE else ""
+        bench.services.reporter.note(f"{words(part)} changed since this run was locked in{late}")
+
+
+def _hashes(envelopes: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    return (value for made in envelopes.values() for value in made.values() if isinstance(value, str))
+
+
+_WORDS = {
+    "idumb": "idumb's own version",
+    "adapter": "the agent's adapter",
+    "adapter_version": "the version of the agent's adapter",
+    "program": "the agent's program",
+    "model": "the model",
+    "prompt": "the prompt template",
+    "validator": "the validator",
+    "rules": "the rules of gates and roles",
+    "tools": "a tool's version",
+    "policy": "the policy of tools",
+    "configuration": "the configuration",
+}
+
+
+def words(part: str) -> str:
+    return _WORDS.get(part, part)
+
+
+def refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
+    """What stops a strict run; who goes on, goes back or starts anew is for a person to say."""
+    parts = envelope.names(changes)
+    return Refusal(
+        "envelope.changed",
+        f"{', '.join(words(part) for part in parts)} changed since run {state.number} of phase {state.phase} was"
+        " locked in.",
+        hint=f"Put it back, then idumb resume {state.phase}; idumb resume {state.phase} alone names the other ways",
+        details={"parts": list(parts), "changes": [c.as_dict() for c in changes]},
+    )
+
+
+def of_attempt(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:
+    """The payload of `attempt.started` that tells of it: `envelope`, `request`, and `context` where there is any."""
+    validator = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    key = key_of(builder, validator)
+    known = bench.journal.state.envelopes.get(key)
+    if known is None:
+        known = present(bench.services, bench.agents, bench.contract).envelopes[key]
+    request = request_digest(bench, attempt, str(known["adapter"]))
+    wanted = envelope.context_paths(attempt.task)
+    entries = {path: bench.work.entry(attempt.base, path) for path in wanted}
+    # A word in the references that names nothing is no file; a folder of a condition is one that nobody can hash.
+    needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
+    context = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
+    if not context:
+        return {"envelope": dict(known), "request": request}
+    return {
+        "envelope": envelope.sealed(known, context=envelope.of_context(context)),
+        "request": request,
+        "context": context,
+    }
+
+
+def request_digest(bench: Bench, attempt: Attempt, adapter: str) -> str:
+    """A hash of what tells one attempt's request from another's under the same envelope.
+
+    Plans and template are in the envelope. Steps are made whatever the attempt before was told.
+    """
+    task = bench.journal.state.tasks[attempt.task.id].digest
+    told = [] if adapter == "steps" or not attempt.feedback else [attempt.feedback, attempt.number]
+    return canonical.digest([task, *told])

@@ -1,0 +1,83 @@
+"""How much a plan deserves to be believed before it runs: one number, from parts that each say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import contract as contracts
+from idumb.domain.contract import Contract
+from idumb.domain.finding import WARNING, Finding
+from idumb.domain.plan import CHECK, IRREVERSIBLE, VERIFY, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`value` is between 0 and 1, or None where there is nothing to judge; `weight` is how much it counts."""
+
+    name: str
+    value: float | None
+    weight: int
+    why: str
+
+    def as_dict(self) -> dict[str, Any]:
+        value = None if self.value is None else round(self.value, 3)
+        return {"name": self.name, "value": value, "weight": self.weight, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """`score` is the mean of the parts that could be judged, by their weights, with two decimals."""
+
+    score: float
+    parts: tuple[Part, ...]
+
+
+def of(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], named: Sequence[str]) -> Confidence:
+    """`findings` of the checks of the plan; `named` are the agents it needs, `ready` those that can be started."""
+    tasks = [contract.tasks[task] for task in contract.order]
+    built = [task for task in tasks if not task.is_human]
+    parts = (
+        _checks(findings, len(tasks)),
+        _proofs(built),
+        _coverage(contract),
+        _share("files", 1, [t for t in built if t.files is not None], built, "tasks declare their files"),
+        _share(
+            "reversible", 1, [t for t in tasks if t.rollback.kind != IRREVERSIBLE], tasks, "tasks can be taken back"
+        ),
+        _share("agents", 2, ready, named, "agents of level 1 and above can be started"),
+    )
+    judged = [part for part in parts if part.value is not None]
+    total = sum(part.weight for part in judged)
+    score = sum((part.value or 0.0) * part.weight for part in judged) / total if total else 0.0
+    return Confidence(round(score, 2), parts)
+
+
+def _checks(findings: Iterable[Finding], tasks: int) -> Part:
+    """Each warning takes away a task's share."""
+    doubts = sum(1 for finding in findings if finding.severity == WARNING)
+    value = max(0.0, 1.0 - doubts / max(tasks, 1))
+    return Part("checks", value, 2, f"{doubts} warnings for {tasks} tasks")
+
+
+def _proofs(tasks: Sequence[Task]) -> Part:
+    """Commands prove; opinions, people and what nothing proves do not count, and neither does the attempt's word."""
+    proofs = [proof for task in tasks for proof in contracts.proofs(task).values()]
+    proven = sum(1 for proof in proofs if proof in (CHECK, VERIFY))
+    tested = sum(len(task.tests) for task in tasks)
+    return _counted("proofs", 4, proven + tested, len(proofs) + tested, "criteria and tests are proven by commands")
+
+
+def _coverage(contract: Contract) -> Part:
+    declared = {r for plan in contract.plans for r in plan.requirements}
+    served = {r for task in contract.tasks.values() for r in task.requirements} & declared
+    return _counted("coverage", 2, len(served), len(declared), "requirements have a task")
+
+
+def _share(name: str, weight: int, some: Sequence[object], every: Sequence[object], words: str) -> Part:
+    return _counted(name, weight, len(some), len(every), words)
+
+
+def _counted(name: str, weight: int, some: int, every: int, words: str) -> Part:
+    return Part(name, some / every if every else None, weight, f"{some} of {every} {words}")

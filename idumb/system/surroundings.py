@@ -1,0 +1,41 @@
+"""What a run works with and does not bring itself: prompt templates and the programs of the machine."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Callable, Mapping
+
+from idumb.system import shipped
+
+ROLES = ("builder", "validator")
+
+
+class LocalSurroundings:
+    """Implements the port `Surroundings`, for one repository.
+
+    `configuration` is the path of its file, `git_version` asks the git program, `redact` takes known secrets out.
+    """
+
+    def __init__(self, configuration: str, git_version: Callable[[], str], redact: Callable[[str], str]) -> None:
+        self._configuration = configuration
+        self._git_version = git_version
+        self._redact = redact
+
+    def places(self) -> tuple[str, ...]:
+        templates = (shipped.place(_template(role)) for role in ROLES)
+        found = (self._configuration, shutil.which("git"), *templates)
+        return tuple(path for path in found if path is not None)
+
+    def templates(self) -> Mapping[str, str]:
+        return {role: shipped.template(_template(role)) for role in ROLES if shipped.place(_template(role))}
+
+    def tools(self) -> Mapping[str, str]:
+        return {"python": platform.python_version(), "git": self._git_version()}
+
+    def shown(self, text: str) -> str:
+        return self._redact(text)
+
+
+def _template(role: str) -> str:
+    return f"prompts/{role}.md"
