@@ -71,14 +71,13 @@ class Wired:
     @cached_property
     def surroundings(self) -> ports.Surroundings:
         from idumb.git import program
-        from idumb.markdown import configuration
         from idumb.system.surroundings import LocalSurroundings
 
         def git_version() -> str:
             found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return found[2] if len(found) > 2 else "unknown"
 
-        return LocalSurroundings(os.path.join(self.root, configuration.PATH), git_version, self.redactor.text)
+        return LocalSurroundings(git_version, self.redactor.text)
 
     @cached_property
     def clock(self) -> ports.Clock:

@@ -14,7 +14,7 @@ from idumb.app.services import Services
 from idumb.domain import agent, canonical, confidence, contract, envelope, levels
 from idumb.domain.contract import Contract
 from idumb.domain.envelope import NOTHING, Change, Envelope, of_text
-from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.intake import registry
 from idumb.domain.plan import STRICT
 from idumb.domain.run import RunState
@@ -54,9 +54,9 @@ def _pairs(known: Contract, settings: Settings) -> dict[str, tuple[str, str | No
     return {key_of(b, v): (b, v) for b, v in dict.fromkeys(found) if b is not None}
 
 
-def present(services: Services, agents: ports.Agents, known: Contract, settings: Settings | None = None) -> Found:
-    """What attempts of this contract would run under now. `settings` are those of the command, unless given."""
-    settings = settings or services.settings
+def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
+    """What attempts of this contract would run under now."""
+    settings = services.settings
     around = services.surroundings
     found = Found()
     common = _Common(services, agents, settings, around.templates(), found)
@@ -209,13 +209,14 @@ def _starts(bench: Bench, name: str) -> bool:
 def require(bench: Bench, attempt: Attempt) -> None:
     """Before each attempt: nothing that it runs under changed since the run was locked in.
 
-    Strict mode refuses at once; guided mode tells, records it and goes on. Costs a look at a few files.
+    Strict mode refuses at once; guided mode tells, records it and goes on. Costs a look at a few files. Plans,
+    configuration and policy have a lock of their own (`idumb.app.lock`).
     """
     mark = _mark(bench)
     if mark is not None and mark == bench.watched.get("mark"):
         return
     bench.watched["mark"] = mark
-    found = _present_now(bench)
+    found = present(bench.services, bench.agents, bench.contract)
     changes = envelope.changes(bench.journal.state.envelopes, found.envelopes)
     told = bench.watched.setdefault("told", set())
     new = tuple(c for c in changes if canonical.digest(c.as_dict()) not in told)
@@ -236,18 +237,6 @@ def require(bench: Bench, attempt: Attempt) -> None:
 def _mark(bench: Bench) -> str | None:
     places = (*bench.services.surroundings.places(), *bench.watched.get("programs", ()))
     return bench.services.files.signature(places)
-
-
-def _present_now(bench: Bench) -> Found:
-    """With the configuration as its file is now. One that cannot be read any more has no known hash."""
-    services = bench.services
-    try:
-        return present(services, bench.agents, bench.contract, services.present_settings())
-    except InputError:
-        found = present(services, bench.agents, bench.contract)
-        for key, made in found.envelopes.items():
-            found.envelopes[key] = envelope.sealed(made, configuration=None)
-        return found
 
 
 def _tell(

@@ -12,19 +12,15 @@ ROLES = ("builder", "validator")
 
 
 class LocalSurroundings:
-    """Implements the port `Surroundings`, for one repository.
+    """Implements the port `Surroundings`. `git_version` asks the git program, `redact` takes known secrets out."""
 
-    `configuration` is the path of its file, `git_version` asks the git program, `redact` takes known secrets out.
-    """
-
-    def __init__(self, configuration: str, git_version: Callable[[], str], redact: Callable[[str], str]) -> None:
-        self._configuration = configuration
+    def __init__(self, git_version: Callable[[], str], redact: Callable[[str], str]) -> None:
         self._git_version = git_version
         self._redact = redact
 
     def places(self) -> tuple[str, ...]:
         templates = (shipped.place(_template(role)) for role in ROLES)
-        found = (self._configuration, shutil.which("git"), *templates)
+        found = (shutil.which("git"), *templates)
         return tuple(path for path in found if path is not None)
 
     def templates(self) -> Mapping[str, str]:
