@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ def replan(phase: str) -> Choice:
         "replan",
         "change the plan first",
         "edit its tasks, look at the difference, and let the run take it over; done, unchanged tasks are kept",
-        f"idumb plan-diff {phase}; idumb amend {phase}",
+        f"idumb plan-diff {phase}; idumb amend {phase} --from-file",
     )
 
 
@@ -40,6 +41,37 @@ def start_fresh(phase: str) -> Choice:
 
 def of_paused(phase: str) -> tuple[Choice, ...]:
     return (replan(phase), go_on(phase), start_fresh(phase))
+
+
+def of_changed_contract(state: RunState, changed: Sequence[str], ref: str) -> tuple[Choice, ...]:
+    """Plans (paths in `changed`; none: the configuration) are not as the run locked them, whose bytes `ref` keeps."""
+    phase = state.phase
+    locked = {path for path, _ in state.plans}
+    back = "; ".join(f"git show {_kept(ref, path)} > {shlex.quote(path)}" for path in changed if path in locked)
+    put_back = Choice("put-back", "put it back", "the run goes on as it was agreed; the change is gone", back or None)
+    fresh = Choice(
+        "start-fresh",
+        "start a run of what is there now",
+        "done, unchanged tasks are kept; it needs your consent anew",
+        f"idumb execute-phase {phase}",
+    )
+    if not changed:
+        return (put_back, fresh)
+    return (
+        Choice("look", "see what changed", "nothing is written or run", f"idumb plan-diff {phase}"),
+        Choice(
+            "amend",
+            "take the change as an amendment",
+            "the difference is shown, all is checked again, and the run goes on under the next version",
+            f"idumb amend {phase} --from-file",
+        ),
+        put_back,
+        fresh,
+    )
+
+
+def _kept(ref: str, path: str) -> str:
+    return shlex.quote(f"{ref}:{path.rsplit('/', 1)[-1]}")
 
 
 def said_by(by: str, why: str) -> str:

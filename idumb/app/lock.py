@@ -92,7 +92,7 @@ def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
         "amend",
         "take the change as an amendment",
         "the difference is shown, what is not done is checked again, and the run goes on under the next version",
-        f"idumb plan-diff {phase}; idumb amend {phase}",
+        f"idumb plan-diff {phase}; idumb amend {phase} --from-file",
     )
     fresh = Choice(
         "start-fresh",
@@ -106,7 +106,7 @@ def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
         f"lock.{what}-changed",
         f"{words}; it runs only as it was locked, so it stopped before the next task.",
         hint=f"Put it back and idumb resume {phase}, or see the change with idumb plan-diff {phase}"
-        f" and take it with idumb amend {phase}"
+        f" and take it with idumb amend {phase} --from-file"
         if what == "plan"
         else f"Put it back and idumb resume {phase}, or idumb execute-phase {phase} starts a run of what is there now",
         details={

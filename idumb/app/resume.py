@@ -25,7 +25,7 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
     loaded = loading.of(services, request.phase)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
-    session.same_contract(contract, state)
+    session.same_contract(services, contract, state)
     place.require_guarded(services, state, request.accept_git)
     place.require_repository(services)
     mode = STRICT if state.mode == STRICT else request.mode
@@ -138,7 +138,7 @@ def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     if task_id not in contract.tasks:
         raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")
     state = session.require_run(services, contract.phase)
-    session.same_contract(contract, state)
+    session.same_contract(services, contract, state)
     return contract, state, task_id
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app import going_on, killed, ports, publish, relock, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
-from idumb.app.services import Services
+from idumb.app.services import Services, plans_ref
 from idumb.domain import outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
@@ -104,8 +104,8 @@ def require_run(services: Services, phase: str) -> RunState:
     return state
 
 
-def same_contract(contract: Contract, state: RunState, kept: str = "") -> None:
-    """Refusal `run.contract-changed` with every way on. `kept` is the ref under which the locked plans are kept."""
+def same_contract(services: Services, contract: Contract, state: RunState) -> None:
+    """Refusal `run.contract-changed`, with every way on as a command."""
     if contract.hash == state.contract_hash or relock.adopts(state, contract.hash):
         return
     was = dict(state.plans)
@@ -113,11 +113,11 @@ def same_contract(contract: Contract, state: RunState, kept: str = "") -> None:
     changed += [path for path in was if path not in {p.path for p in contract.plans}]
     what = ", ".join(changed) if changed else "the configuration"
     why = f"{what} changed since run {state.number} of phase {state.phase} was locked"
-    choices = going_on.of_changed_contract(state, changed, kept)
+    choices = going_on.of_changed_contract(state, changed, plans_ref(services, state.id, state.version))
     raise Refusal(
         "run.contract-changed",
         f"{why}; it goes on only as it was agreed.",
-        hint=f"idumb plan-diff {state.phase} shows what; idumb amend {state.phase} --from-file lets the run take it over"
+        hint=f"idumb plan-diff {state.phase} shows what; idumb amend {state.phase} --from-file takes it over"
         if changed
         else f"Put it back, or start a run of what is there now: idumb execute-phase {state.phase}",
         details={

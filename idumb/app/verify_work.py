@@ -26,7 +26,7 @@ def verify(services: Services, phase: str) -> Result:
     loaded = loading.of(services, phase)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
-    session.same_contract(contract, state)
+    session.same_contract(services, contract, state)
     place.require_settled(state)
     place.require_repository(services)
     if not approvals.given(services, contract.phase, contract.hash):

@@ -187,10 +187,17 @@ def _words(change: FieldChange) -> Iterable[str]:
 
 def _parts(value: Any) -> list[str] | None:
     if isinstance(value, list):
-        return [_short(one) for one in value]
+        return [_entry(one) for one in value]
     if isinstance(value, Mapping):
         return [f"{key}: {_short(one)}" for key, one in value.items()]
     return [] if value is None else None
+
+
+def _entry(value: Any) -> str:
+    """An entry of a list; an object by its values alone: `create a.py`, `AC-1 it is there check test -e a.py`."""
+    if not isinstance(value, Mapping):
+        return _short(value)
+    return " ".join(_short(one) for one in value.values() if one not in (None, [], {}, "", False))
 
 
 def _short(value: Any) -> str:

@@ -1,0 +1,221 @@
+"""Amend a locked plan: the difference is shown first, all of it is checked anew, and the run goes on under it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from idumb.app import approvals, consent, going_on, loading, place, publish, relock, rollback, session
+from idumb.app.plan_diff import Since, since
+from idumb.app.relock import Next
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import amendment, ledger, plan_diff
+from idumb.domain.amendment import Amendment
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plan import STRICT, FileClaim, Plan
+from idumb.domain.run import RunState
+
+_VERBS = {ledger.CREATED: "create", ledger.MODIFIED: "modify", ledger.DELETED: "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `amend`. `deviations` are (task, path); `plan` is the id of the plan for what names no task.
+
+    `agreed` is the contract hash that a person agrees to without being asked, `yes` their word for whatever comes out.
+    `command` is what was typed, without those two.
+    """
+
+    phase: str
+    amendments: tuple[Amendment, ...] = ()
+    deviations: tuple[tuple[str, str], ...] = ()
+    from_file: bool = False
+    plan: str | None = None
+    why: str = ""
+    yes: bool = False
+    agreed: str | None = None
+    command: str = "idumb amend"
+
+
+def amend(services: Services, request: Request, who: str) -> Result:
+    """`idumb amend N`: nothing is written where anything of the outcome is not as it must be."""
+    place.require_initialised(services)
+    now, state = _present(services, request)
+    wanted, found = _wanted(services, request, state, now)
+    wanted = replace(wanted, by=who, why=request.why)
+    _confirm(services, request, found, wanted)
+    with session.owned(services, "amend") as owned:
+        journal = owned.journal(state)
+        if amendment.running(found.diff, state):
+            rollback.finish_killed(services, journal, found.contract)
+        relock.lock(services, journal, wanted)
+        publish.ending(services, wanted.contract, journal.state)
+    data = {
+        "phase": state.phase,
+        "run": state.id,
+        "version": state.version,
+        "contract_hash": wanted.contract.hash,
+        "from": found.contract.hash,
+        "what": list(wanted.what),
+        "reset": list(wanted.reset),
+        "path": wanted.path,
+        **plan_diff.as_dict(found.diff),
+        "next": [f"idumb resume {state.phase}"],
+    }
+    return Result(data)
+
+
+def _present(services: Services, request: Request) -> tuple[Contract, RunState]:
+    """The plans as they are, checked in full, and the run; Refusal where a hand changed them and nobody said so."""
+    loaded = loading.of(services, request.phase)
+    contract = loading.runnable(loaded, services.settings)
+    state = session.require_run(services, contract.phase)
+    place.require_settled(state)
+    if not request.from_file:
+        session.same_contract(services, contract, state)
+    elif contract.hash == state.contract_hash:
+        raise Refusal(
+            "amend.nothing", f"The plans of phase {contract.phase} are as they were locked.", hint="idumb amend --help"
+        )
+    return contract, state
+
+
+def _wanted(services: Services, request: Request, state: RunState, now: Contract) -> tuple[Next, Since]:
+    """The contract that would follow, and how it differs from the one that the run goes by."""
+    sources = services.plans.plans(now.folder)
+    path: str | None = None
+    before = b""
+    if not request.from_file:
+        changes = (*request.amendments, *(_deviation(services, state, *one) for one in request.deviations))
+        path = _one_plan(now, request, changes)
+        before = dict(sources)[path]
+        made = services.plans.amended(before, path, changes)
+        sources = tuple((p, made if p == path else data) for p, data in sources)
+        loaded = loading.of_sources(services, state.phase, now.folder, sources)
+        now = loading.runnable(loaded, services.settings)
+    found = since(services, state, now)
+    refused = amendment.forbidden(found.diff, found.contract, now, state)
+    if refused is not None:
+        raise Refusal(
+            refused.code,
+            f"{refused.words}.",
+            hint=f"idumb plan-diff {state.phase}; idumb rollback {state.phase} --to TASK takes work back first",
+            details={"tasks": list(refused.tasks), "lines": list(plan_diff.lines(found.diff))},
+        )
+    said = [f"decision: {' '.join(one.text.split())}" for one in request.amendments if one.kind == amendment.DECIDE]
+    texts = () if said and found.diff.texts == (path,) and not found.diff.changes_tasks else plan_diff.lines(found.diff)
+    what = (*texts, *said)
+    made_next = Next(now, sources, what, "", path=path, before=before, changes_tasks=found.diff.changes_tasks)
+    return replace(made_next, reset=amendment.to_reset(found.diff, state)), found
+
+
+def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]) -> str:
+    """The path of the plan that all changes are of; one at a time, so that a crash leaves no half of an amendment."""
+    named = [_plan_of(contract, request, change) for change in changes]
+    if not named:
+        raise InputError("amend.nothing", "No amendment is named.", hint="idumb amend --help")
+    if len({plan.path for plan in named}) > 1:
+        raise Refusal(
+            "amend.several-plans",
+            f"One amendment changes one plan; these are of {', '.join(dict.fromkeys(p.path for p in named))}.",
+            hint="Say them one after the other, or change the files and idumb amend --from-file",
+        )
+    return named[0].path
+
+
+def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
+    if change.kind in (amendment.WIDEN, amendment.DROP):
+        task = change.task or ""
+        if task not in contract.tasks:
+            raise InputError(
+                "task.unknown",
+                f"Phase {contract.phase} has no task {change.task}.",
+                hint=f"idumb graph {request.phase}",
+            )
+        return contract.plan_of(task)
+    found = [p for p in contract.plans if request.plan in (None, p.plan)]
+    if not found:
+        known = ", ".join(p.plan for p in contract.plans)
+        raise InputError("plan.unknown", f"Phase {contract.phase} has no plan {request.plan}.", hint=f"It has {known}")
+    return found[-1]
+
+
+def _deviation(services: Services, state: RunState, task: str, path: str) -> Amendment:
+    """A file that the task changed without having declared it, as a claim of what it did."""
+    attempts = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
+    for event in attempts:
+        for line in event.payload["ledger"]:
+            if line.get("path") == path and line["status"] in (ledger.UNDECLARED, ledger.PROTECTED):
+                return Amendment(amendment.WIDEN, task, claim=FileClaim(_VERBS[line["actual"]], path))
+    raise InputError(
+        "amend.no-deviation",
+        f"The last attempt at {task} changed no undeclared {path}.",
+        hint=f"idumb show {task} lists what it changed",
+    )
+
+
+def _confirm(services: Services, request: Request, found: Since, wanted: Next) -> None:
+    """A person's word for just this outcome: by hash, by --yes, or at the terminal after the difference was shown."""
+    new = wanted.contract
+    if STRICT in (found.state.mode, new.mode):
+        _require_approval(services, request, new)
+    if request.agreed is not None and request.agreed != new.hash:
+        raise Refusal(
+            "amend.other-contract",
+            f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
+            hint=f"{request.command} shows what changes",
+            details={"expected": new.hash, "lines": list(wanted.what)},
+        )
+    if request.yes or request.agreed is not None:
+        return
+    question = _question(services, request, found, wanted)
+    answer = services.asker.ask(question)
+    if answer is None or answer.choice != "amend":
+        raise Refusal(
+            "amend.not-confirmed",
+            f"Nothing was written: the amendment of phase {request.phase} needs your word.",
+            hint=f"{request.command} --hash {new.hash}",
+            details={
+                "contract_hash": new.hash,
+                "lines": list(wanted.what),
+                "evidence": list(question.evidence),
+                "choices": going_on.rows(question.choices),
+            },
+        )
+
+
+def _require_approval(services: Services, request: Request, contract: Contract) -> None:
+    """What is strict runs as it was approved, and only a plan that is there can be looked at and approved."""
+    if not request.from_file:
+        raise Refusal(
+            "amend.strict",
+            f"Phase {request.phase} is strict: it runs only what was approved as a whole, as it stands in the file.",
+            hint=f"Change the plan, then idumb approve {request.phase} and idumb amend {request.phase} --from-file",
+        )
+    approvals.require(services, contract)
+
+
+def _question(services: Services, request: Request, found: Since, wanted: Next) -> Decision:
+    """Everything that is new, then everything that would newly be run or written."""
+    known = set(consent.lines(services, found.contract))
+    runs = [line for line in consent.lines(services, wanted.contract) if line not in known]
+    resets = [f"{task} may be tried again" for task in wanted.reset]
+    return Decision(
+        id=f"amend.{wanted.contract.hash[:12]}",
+        kind="consent",
+        what=f"Amend phase {request.phase} to version {found.state.version + 1} of its contract",
+        why="The run goes on under what you agree to now. What is done stays as it is; nothing is run at this moment.",
+        evidence=(*wanted.what, *(f"new: {line.strip()}" for line in runs), *resets),
+        choices=(
+            Choice(
+                "amend",
+                "write it and lock it",
+                f"the plan is written, consent is recorded for contract {wanted.contract.hash[:16]}",
+                f"{request.command} --hash {wanted.contract.hash}",
+            ),
+            Choice("no", "leave the plan as it is", "nothing happens"),
+        ),
+    )
