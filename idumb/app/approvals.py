@@ -277,7 +277,7 @@ def refusal(contract: Contract, kind: str, words: str, *, evidence: Sequence[str
     details = {
         "what": f"Run phase {phase}, contract {contract.hash}",
         "why": words,
-        "evidence": list(evidence),
+        "evidence": list(evidence) or [f"plan {p.path}, sha256 {p.sha256}" for p in contract.plans],
         "choices": going_on.rows(choices),
         "contract_hash": contract.hash,
         **more,
