@@ -59,7 +59,13 @@ def running(function: F) -> F:
 
 
 def request(
-    command: str, phase: str, flags: Mapping[str, Any], *, force: bool = False, branch: str | None = None
+    command: str,
+    phase: str,
+    flags: Mapping[str, Any],
+    *,
+    force: bool = False,
+    branch: str | None = None,
+    rehearsal: bool = False,
 ) -> Request:
     """What a command that runs tasks asks of its use case."""
     from idumb.app.execute_phase import Request
@@ -80,6 +86,7 @@ def request(
         accept_git=tuple(flags["accept_git"]),
         deterministic=flags["deterministic"],
         command=command,
+        rehearsal=rehearsal,
     )
 
 

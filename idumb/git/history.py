@@ -20,6 +20,7 @@ from idumb.git import (
     opened,
     program,
     refs,
+    rehearsal,
     tree_objects,
     uncommitted,
     user_refs,
@@ -132,7 +133,7 @@ class GitHistory:
         refs.delete(self.repository, self._place, ref, expected)
 
     def clear_debris(self, since: str | None) -> tuple[str, ...]:
-        return debris.clear(self._place, self.head().branch, since)
+        return (*debris.clear(self._place, self.head().branch, since), *rehearsal.clear(self._place))
 
     def _branch_ref(self) -> str | None:
         head = self.repository.lookup_reference("HEAD")

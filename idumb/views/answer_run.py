@@ -8,7 +8,11 @@ from idumb.views import advice, amount, markup, phrases
 
 
 def ended(data: phrases.Data) -> str:
-    """The outcome of execute-phase and resume: complete, waiting, paused, partial or failed."""
+    """The outcome of execute-phase and resume: complete, waiting, paused, partial or failed; or of a dry run."""
+    if "dry_run" in data:
+        from idumb.views import answer_dry_run
+
+        return answer_dry_run.rehearsed(data)
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]

@@ -1,0 +1,178 @@
+"""A throw-away repository with the work tree as it is: what runs in it reaches nothing of the user's.
+
+It lies below idumb's own folder in the git folder. Its objects are its own, on top of the user's, so that not even an
+object is added there. A lock that ends with its process tells a copy in use from one that a killed process left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+
+import pygit2
+
+from idumb.app.ports import Head
+from idumb.git import clone, discover, opened, program
+from idumb.git.discover import Repository
+from idumb.git.trees import GitTrees
+from idumb.system import folders
+
+WORKTREE = "rehearsal"
+_LOCK = ".lock"
+_FILES = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
+# What decides how git sees files, and who commits; never what it runs by itself or where it sends something.
+_SETTINGS = frozenset(
+    {
+        "user.name", "user.email",
+        "core.autocrlf", "core.eol", "core.safecrlf", "core.filemode", "core.ignorecase", "core.symlinks",
+        "core.precomposeunicode", "core.excludesfile", "core.attributesfile",
+    }
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
+    """A copy with this HEAD and all files that are not ignored; `also` are ignored ones that are wanted too."""
+    clear(user)
+    top = _top(user)
+    folders.make_private(top)
+    lock = _locked(top)
+    folder = lock.path.removesuffix(_LOCK)
+    try:
+        yield _copied(user, head, folder, also)
+    finally:
+        _remove(folder, lock.path)
+        lock.close()
+        _remove_empty(top)
+
+
+def clear(user: Repository) -> tuple[str, ...]:
+    """Remove the copies that processes which were killed have left; their folders."""
+    top = _top(user)
+    try:
+        names = sorted(os.listdir(top))
+    except OSError:
+        return ()
+    held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
+    removed = []
+    for name in sorted(held | set(names) - {name + _LOCK for name in held}):
+        lock = _taken(os.path.join(top, name + _LOCK), create=False) if name in held else None
+        if name in held and lock is None:
+            continue
+        folder = os.path.join(top, name)
+        user.guard()
+        _remove(folder, folder + _LOCK)
+        removed.append(folder)
+        if lock is not None:
+            lock.close()
+    _remove_empty(top)
+    return tuple(removed)
+
+
+class _Lock:
+    """An open file with an advisory lock on it."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _top(user: Repository) -> str:
+    return os.path.join(user.common_dir, "idumb", "rehearsals")
+
+
+def _locked(top: str) -> _Lock:
+    """The lock of a name that nobody has: the lock comes before the folder and goes after it."""
+    number = 1
+    while True:
+        lock = _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)
+        if lock is not None:
+            return lock
+        number += 1
+
+
+def _taken(path: str, *, create: bool) -> _Lock | None:
+    """None where another process has it, or removed it at this moment."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
+            return _Lock(path, descriptor)
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder, 0o700)
+    _git(folder, "init", "--quiet", "--template=", "--initial-branch=idumb", ".")
+    git_dir = os.path.join(folder, ".git")
+    os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
+    for name in _FILES:
+        if os.path.isfile(os.path.join(user.common_dir, name)):
+            shutil.copyfile(os.path.join(user.common_dir, name), os.path.join(git_dir, name))
+    with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as stream:
+        stream.write(os.fsencode(os.path.join(user.common_dir, "objects")) + b"\n")
+    _copy_settings(user, git_dir)
+    copy = discover.at(os.path.realpath(folder))
+    copy.worktree_id = WORKTREE
+    seen = Repository(user.root, user.git_dir, copy.common_dir, WORKTREE)  # what a scan leaves lying goes to the copy
+    tree = GitTrees(seen, copy).scan(also)
+    clone.write_out(opened.repository(copy), bytes.fromhex(tree), copy.root)
+    _put_head(copy, head)
+    return copy
+
+
+def _copy_settings(user: Repository, git_dir: str) -> None:
+    source = pygit2.Config(os.path.join(user.common_dir, "config"))
+    target = pygit2.Config(os.path.join(git_dir, "config"))
+    for entry in source:
+        if entry.name in _SETTINGS or entry.name.startswith("filter."):
+            target[entry.name] = entry.value or ""
+
+
+def _put_head(copy: Repository, head: Head) -> None:
+    """The same commit on a branch of the same name; nothing is staged."""
+    if head.branch is not None:
+        _git(copy.root, "symbolic-ref", "HEAD", f"refs/heads/{head.branch}")
+    if head.commit is not None:
+        detached = ["--no-deref"] if head.branch is None else []
+        _git(copy.root, "update-ref", *detached, "HEAD", head.commit)
+        _git(copy.root, "read-tree", head.commit)
+
+
+def _git(folder: str, *arguments: str) -> None:
+    result = program.write(folder, arguments)
+    if result.status != 0:
+        raise program.failure(arguments, result)
+
+
+def _remove(folder: str, lock: str) -> None:
+    """A task may have taken rights away from folders of its own; those are given back first."""
+    for at, below, _ in os.walk(folder):
+        for name in below:
+            path = os.path.join(at, name)
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(lock)
+
+
+def _remove_empty(top: str) -> None:
+    for folder in (top, os.path.dirname(top)):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
