@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from idumb.app import loading, schedule, session
@@ -13,30 +14,70 @@ from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import errors, graph
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.finding import Finding
 from idumb.domain.finding import errors as only_errors
+from idumb.domain.intake import registry, self_check
 from idumb.domain.run import RunState
 
 
-def check(services: Services, phase: str) -> Result:
-    """All findings of format, graph and readiness; `contract_hash` is what `--approve` takes."""
+def check(services: Services, phase: str, *, expected: str | None = None, mode: str | None = None) -> Result:
+    """All findings of format, graph and intake; `contract_hash` is what `--approve` takes.
+
+    `expected` is a hash that the phase, its contract or its only plan must have; Refusal `plan.other-hash` otherwise.
+    `mode` strict judges a guided phase as if it were strict.
+    """
     loaded = loading.of(services, phase)
-    findings = list(loaded.findings)
+    hashes = {path: hashlib.sha256(data).hexdigest() for path, data in loaded.sources}
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
-    contract = loaded.contract
-    if contract is not None:
-        findings += contracts.readiness(contract, services.settings)
-        data |= {
-            "phase": contract.phase,
-            "mode": contract.mode,
-            "tasks": len(contract.tasks),
-            "contract_hash": contract.hash,
-            "plan_hashes": {p.path: p.sha256 for p in contract.plans},
-            "next_free_id": next_free_id(contract),
-            "consent": services.consent.given(contract.hash),
-            "settings_hash": services.settings.digest(),
-        }
+    data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
+    _require(expected, phase, data, loaded.contract)
+    findings = list(loaded.findings)
+    if loaded.contract is not None:
+        case = registry.case(loaded.contract, services.settings, services.policy, mode)
+        found = _without(loaded.findings, registry.findings_of(case))
+        findings += found
+        data |= _of_contract(services, loaded.contract)
+        data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
     findings.sort(key=lambda f: (f.path, f.line, f.column))
+    return _result(phase, data, findings)
+
+
+def _require(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:
+    """Refuse where the phase is not the one that is expected."""
+    known = {"phase": data["phase_hash"]} | ({"contract": contract.hash} if contract else {})
+    if len(data["plan_hashes"]) == 1:
+        known |= {"plan": next(iter(data["plan_hashes"].values()))}
+    if expected is None or expected.lower() in known.values():
+        return
+    raise Refusal(
+        "plan.other-hash",
+        f"Phase {phase} has not the hash {expected[:16]}: its plans or the configuration are others.",
+        hint=f"idumb check-plan {phase} shows the present hashes",
+        details={"expected": expected, "found": known},
+    )
+
+
+def _without(known: Sequence[Finding], more: Sequence[Finding]) -> list[Finding]:
+    """Only what the parser did not say of the same plan already, with the place of each criterion."""
+    said = {(f.path, f.code) for f in known}
+    return [f for f in more if (f.path, f.code) not in said]
+
+
+def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
+    return {
+        "phase": contract.phase,
+        "mode": contract.mode,
+        "tasks": len(contract.tasks),
+        "contract_hash": contract.hash,
+        "next_free_id": next_free_id(contract),
+        "consent": services.consent.given(contract.hash),
+        "settings_hash": services.settings.digest(),
+        "policy_hash": services.policy.digest,
+    }
+
+
+def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:
     wrong = only_errors(findings)
     data |= {
         "findings": [dataclasses.asdict(f) for f in findings],

@@ -9,10 +9,14 @@ from idumb.cli import options, output
 
 @click.command("check-plan")
 @click.argument("phase")
+@click.option("--hash", "expected", metavar="HASH", help="Refuse unless phase, contract or its one plan has this hash.")
+@click.option(
+    "--mode", type=click.Choice(["guided", "strict"]), help="Judge as in this mode; a strict plan stays strict."
+)
 @options.as_json
 @options.debug
-def command(phase: str, as_json: bool) -> int:
-    """Check the plans of a phase; print every finding.
+def command(phase: str, expected: str | None, mode: str | None, as_json: bool) -> int:
+    """Check the plans of a phase; print every finding, and the answers of the self-check.
 
     Runs nothing and writes nothing. With --json, data.contract_hash is what --approve takes.
     """
@@ -22,5 +26,5 @@ def command(phase: str, as_json: bool) -> int:
     from idumb.app import check_plan
 
     with options.services(as_json=as_json) as services:
-        result = check_plan.check(services, phase)
+        result = check_plan.check(services, phase, expected=expected, mode=mode)
     return output.finish("check-plan", result, as_json=as_json)

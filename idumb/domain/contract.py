@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from idumb.domain import canonical, graph, ledger, paths
-from idumb.domain.finding import ERROR, WARNING, Finding, nearest
+from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plan import STRICT, UNPROVEN, VERIFY, Plan, Task
 from idumb.domain.settings import Settings
 
@@ -46,7 +46,12 @@ def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str 
 
 def phase_hash(plans: Iterable[Plan]) -> str:
     """SHA-256 over the lines that `sha256sum` prints for the plans: `sha256sum FOLDER/*-PLAN.md | sha256sum`."""
-    lines = "".join(f"{p.sha256}  {p.path}\n" for p in plans)
+    return hash_of_sums((p.path, p.sha256) for p in plans)
+
+
+def hash_of_sums(sums: Iterable[tuple[str, str]]) -> str:
+    """The same from (path, SHA-256) of each plan, which are known of plans with errors too."""
+    lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sums)
     return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -188,17 +193,6 @@ def _cycle(plans: Sequence[Plan], cycle: Sequence[str]) -> Finding:
     )
 
 
-def readiness(contract: Contract, settings: Settings) -> tuple[Finding, ...]:
-    """What stops a legal plan from being executed here: no builder, no proof, paths that may never be written."""
-    findings: list[Finding] = []
-    for plan in contract.plans:
-        for task in plan.tasks:
-            findings.extend(_builder_findings(plan, task, settings))
-            findings.extend(_proof_findings(plan, task, settings))
-            findings.extend(_path_findings(plan, task, settings))
-    return tuple(findings)
-
-
 def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:
     """The name of the binding that builds a task: its own, `steps` where it has steps, the plan's, the default."""
     if task.is_human:
@@ -210,90 +204,6 @@ def validator_of(plan: Plan, task: Task, settings: Settings) -> str | None:
     return task.validator or plan.validator or settings.validator
 
 
-def _builder_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Finding]:
-    name = builder_of(plan, task, settings)
-    builtin = {"steps", "human"}
-    if name is None:
-        yield _at(
-            plan,
-            task,
-            "builder",
-            "task.no-builder",
-            "no steps and no builder",
-            "steps, or a builder",
-            f"Nothing can build {task.id}: it has no steps, and neither task, plan nor configuration names a builder.",
-            "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml.",
-        )
-    elif name == "steps" and not task.steps:
-        yield _at(
-            plan,
-            task,
-            "builder",
-            "task.no-builder",
-            "builder steps without steps",
-            "a `yaml steps` fence",
-            f"{task.id} is built by its steps but has none.",
-            "Add a `yaml steps` fence.",
-        )
-    elif name not in builtin and name not in settings.bindings:
-        near = nearest(name, [*settings.bindings, *builtin])
-        yield _at(
-            plan,
-            task,
-            "builder",
-            "task.unknown-builder",
-            name,
-            near or "a binding of .idumb/config.yaml",
-            f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
-            f"Did you mean {near}?" if near else "Define it under `bindings`.",
-        )
-    validator = validator_of(plan, task, settings)
-    if validator is not None and validator not in {"human", *settings.bindings}:
-        yield _at(
-            plan,
-            task,
-            "validator",
-            "task.unknown-validator",
-            validator,
-            "a binding of .idumb/config.yaml",
-            f"{task.id} names the validator {validator}, which .idumb/config.yaml does not define.",
-            "Define it under `bindings`.",
-        )
-
-
-def _proof_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Finding]:
-    strict = plan.mode == STRICT
-    if task.is_human:
-        return
-    proven = proofs(task)
-    has_validator = validator_of(plan, task, settings) is not None
-    if not has_validator and not task.tests and all(p in (UNPROVEN, "opinion") for p in proven.values()):
-        yield _at(
-            plan,
-            task,
-            "acceptance",
-            "task.no-proof",
-            "no criterion with a proof",
-            "check, verify or human",
-            f"Nothing proves {task.id}: no criterion has a check, no Verify command covers it, no validator is bound.",
-            "Write `— check: \\`command\\`` behind a criterion, or a Verify field.",
-            severity=ERROR,
-        )
-    elif any(p == UNPROVEN for p in proven.values()):
-        names = ", ".join(c for c, p in proven.items() if p == UNPROVEN)
-        yield _at(
-            plan,
-            task,
-            "acceptance",
-            "criterion.unproven",
-            names,
-            "check, verify, human or opinion",
-            f"{task.id}: nothing proves {names}.",
-            "Write a proof behind the criterion.",
-            severity=ERROR if strict else WARNING,
-        )
-
-
 def proofs(task: Task) -> dict[str, str]:
     """Criterion id to its effective proof. Verify covers marked criteria and, where none has any mark, all."""
     marked = any(c.proof != UNPROVEN for c in task.acceptance)
@@ -302,65 +212,6 @@ def proofs(task: Task) -> dict[str, str]:
         c.id: VERIFY if covered and not marked else (UNPROVEN if c.proof == VERIFY and not covered else c.proof)
         for c in task.acceptance
     }
-
-
-def _path_findings(plan: Plan, task: Task, settings: Settings) -> Iterable[Finding]:
-    literal = {claim.path for claim in task.files or () if not paths.has_wildcard(claim.path)}
-    literal |= {claim.target for claim in task.files or () if claim.target}
-    protected = (*plan.scope.protected, *settings.protected)
-    for path in ledger.written_paths(task.files):
-        yield from _one_path(plan, task, "files", path, protected, literal)
-    for step in task.steps:
-        for name in ("path", "from", "to"):
-            value = step.arguments.get(name)
-            if isinstance(value, str) and step.tool != "run":
-                yield from _one_path(plan, task, "steps", value, protected, literal, step.line)
-
-
-def _one_path(
-    plan: Plan, task: Task, field: str, path: str, protected: Sequence[str], literal: Iterable[str], line: int = 0
-) -> Iterable[Finding]:
-    why = paths.problem(path)
-    if why is not None:
-        yield _at(
-            plan,
-            task,
-            field,
-            "path.outside-workspace",
-            path,
-            "a path inside the workspace",
-            f"{task.id}: the path {path!r} {why}.",
-            "Write it relative to the workspace root.",
-            line=line,
-        )
-        return
-    root = (plan.scope.root or "").removeprefix("./").strip("/")
-    if root and path != root and not path.startswith(root + "/"):
-        yield _at(
-            plan,
-            task,
-            field,
-            "path.outside-scope",
-            path,
-            f"a path below {root}",
-            f"{task.id} would write {path}, which is outside the plan's scope ({root}).",
-            "Take the path out of the task, or widen `scope.root`.",
-            line=line,
-        )
-        return
-    rule = paths.protecting_rule(path, protected, literal)
-    if rule is not None:
-        yield _at(
-            plan,
-            task,
-            field,
-            "path.protected",
-            path,
-            "a path that is not protected",
-            f"{task.id} would write {path}, which is protected by {rule}.",
-            "Take the path out of the task; idumb never writes it.",
-            line=line,
-        )
 
 
 def consent_paths(contract: Contract) -> tuple[str, ...]:

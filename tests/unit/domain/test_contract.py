@@ -8,6 +8,7 @@ import pytest
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR, Finding
+from idumb.domain.intake import registry
 from idumb.domain.plan import Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.domain.settings import Binding, GitSettings, Settings
 
@@ -36,7 +37,7 @@ def codes(*plans: Plan) -> list[str]:
 def ready(one: Plan, settings: Settings = AGENT) -> list[Finding]:
     made, _ = contract.assemble("1", "folder", [one], settings)
     assert made is not None
-    return list(contract.readiness(made, settings))
+    return list(registry.findings(made, settings))
 
 
 def test_tasks_of_all_plans_are_put_in_one_order() -> None:

@@ -1,0 +1,96 @@
+"""Whether there is somebody to build and to judge each task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from idumb.domain.contract import builder_of, validator_of
+from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.plan import Plan, Task
+
+_BUILT_IN = ("steps", "human")
+
+
+def builders(case: Case) -> Iterator[Finding]:
+    """A task with neither steps nor builder, and a builder that nobody defined."""
+    known = case.settings.bindings
+    for plan, task in case.pairs:
+        name = builder_of(plan, task, case.settings)
+        if name is None or (name == "steps" and not task.steps):
+            yield _nobody(case, plan, task, name)
+        elif name not in known and name not in _BUILT_IN:
+            near = nearest(name, [*known, *_BUILT_IN])
+            yield case.at(
+                "task.unknown-builder",
+                plan,
+                task,
+                "builder",
+                found=name,
+                accepted=near or "a binding of .idumb/config.yaml",
+                message=f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
+                mend=f"Did you mean {near}?" if near else "Define it under `bindings`.",
+            )
+
+
+def _nobody(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
+    if name is None:
+        found, accepted = "no steps and no builder", "steps, or a builder"
+        why = f"Nothing can build {task.id}: it has no steps, and neither task, plan nor configuration names a builder."
+        mend = "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml."
+    else:
+        found, accepted = "builder steps without steps", "a `yaml steps` fence"
+        why, mend = f"{task.id} is built by its steps but has none.", "Add a `yaml steps` fence."
+    return case.at("task.no-builder", plan, task, "builder", found=found, accepted=accepted, message=why, mend=mend)
+
+
+def validators(case: Case) -> Iterator[Finding]:
+    known = {"human", *case.settings.bindings}
+    for plan, task in case.pairs:
+        name = validator_of(plan, task, case.settings)
+        if name is not None and name not in known:
+            near = nearest(name, known)
+            yield case.at(
+                "task.unknown-validator",
+                plan,
+                task,
+                "validator",
+                found=name,
+                accepted=near or "a binding of .idumb/config.yaml",
+                message=f"{task.id} names the validator {name}, which .idumb/config.yaml does not define.",
+                mend=f"Did you mean {near}?" if near else "Define it under `bindings`.",
+            )
+
+
+_TASK = (
+    "### T1-01: Greet\n\n- **Files:** create `hello.txt`\n{field}- **Acceptance:**\n"
+    "  - [ ] It is there — check: `test -s hello.txt`\n"
+)
+_CONFIG = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
+
+RULES = (
+    Rule(
+        "task.no-builder",
+        ERROR,
+        ERROR,
+        builders,
+        "Nothing can build the task: it has no steps and no builder, and neither plan nor configuration names one.",
+        Example(_TASK.format(field="")),
+    ),
+    Rule(
+        "task.unknown-builder",
+        ERROR,
+        ERROR,
+        builders,
+        "The builder of a task is not defined under `bindings`.",
+        Example(_TASK.format(field="- **Builder:** agnet\n"), config=_CONFIG),
+    ),
+    Rule(
+        "task.unknown-validator",
+        ERROR,
+        ERROR,
+        validators,
+        "The validator of a task is not defined under `bindings`.",
+        Example(_TASK.format(field="- **Validator:** reviewer\n"), config=_CONFIG),
+    ),
+)

@@ -1,0 +1,199 @@
+"""Whether the plan is whole: every requirement has a task, every task a reason, and what may not happen is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration
+from idumb.domain.ledger import written_claims
+from idumb.domain.plan import IRREVERSIBLE
+
+SPECIFIED = ("inputs", "outputs", "errors", "side effects")
+"""What every public name must say of itself, as the plan format spells it."""
+
+
+def requirements(case: Case) -> Iterator[Finding]:
+    """A requirement that no task of the phase serves."""
+    served = {id for _, task in case.pairs for id in task.requirements}
+    for plan in case.contract.plans:
+        for id, text in plan.requirements.items():
+            if id not in served:
+                yield case.at(
+                    "requirement.no-task",
+                    plan,
+                    None,
+                    "requirements",
+                    found=f"{id}: {text}" if text else id,
+                    accepted="a task with this requirement",
+                    message=f"No task serves the requirement {id}.",
+                    mend=f"Add a task with `- **Requirements:** {id}`, or take the requirement out.",
+                )
+
+
+def reasons(case: Case) -> Iterator[Finding]:
+    """A task that serves no requirement of a plan that declares some."""
+    for plan, task in case.pairs:
+        if plan.requirements and not task.requirements:
+            known = ", ".join(list(plan.requirements)[:8])
+            yield case.at(
+                "task.no-requirement",
+                plan,
+                task,
+                "requirements",
+                found="no requirement",
+                accepted=known,
+                message=f"{task.id} serves no requirement of the plan.",
+                mend=f"Add `- **Requirements:**` with one of {known}, or take the task out.",
+            )
+
+
+def non_goals(case: Case) -> Iterator[Finding]:
+    """A plan that says nothing of what it must not do; an empty list says that there is nothing."""
+    for plan in case.contract.plans:
+        if is_declaration(plan) and "non_goals" not in plan.spans:
+            yield case.at(
+                "plan.no-non-goals",
+                plan,
+                None,
+                "non_goals",
+                found="no non_goals",
+                accepted="non_goals: [{id, text, paths}]",
+                message="The plan does not say what it must not do.",
+                mend="Add `non_goals` to the frontmatter; `non_goals: []` says that there are none.",
+            )
+
+
+def invariants(case: Case) -> Iterator[Finding]:
+    """A plan that changes public interfaces and names nothing that must stay true."""
+    for plan in case.contract.plans:
+        task = next((task for task in plan.tasks if task.interfaces), None)
+        if task is not None and "invariants" not in plan.spans:
+            yield case.at(
+                "plan.no-invariants",
+                plan,
+                task,
+                "interfaces",
+                found=f"interfaces in {task.id}, no invariants",
+                accepted="invariants: [{id, text, check}]",
+                message="The plan declares public interfaces and no invariant that protects them.",
+                mend="Add `invariants` to the frontmatter, each with a command that checks it.",
+            )
+
+
+def changes(case: Case) -> Iterator[Finding]:
+    """A task that writes files and does not say what kind of change that is."""
+    for plan, task in case.pairs:
+        if task.change is None and not task.is_human and is_declaration(plan) and written_claims(task.files or ()):
+            yield case.at(
+                "task.no-change-class",
+                plan,
+                task,
+                "change",
+                found="no change class",
+                accepted="preserving, extending, modifying, breaking",
+                message=f"{task.id} does not say whether it preserves, extends, modifies or breaks behaviour.",
+                mend="Add `- **Change:** extending`, or whichever holds.",
+            )
+
+
+def interfaces(case: Case) -> Iterator[Finding]:
+    """A public name that leaves open what goes in, what comes out, how it fails or what else it does."""
+    for plan, task in case.pairs:
+        for interface in task.interfaces:
+            missing = [name for name in SPECIFIED if name not in interface.properties]
+            if missing:
+                yield case.at(
+                    "interface.incomplete",
+                    plan,
+                    task,
+                    "interfaces",
+                    found=f"{interface.name} without {', '.join(missing)}",
+                    accepted=", ".join(SPECIFIED),
+                    message=f"{task.id}: {interface.name} does not say its {', '.join(missing)}.",
+                    mend="Add them below the name; `none` is an answer.",
+                )
+
+
+def irreversible(case: Case) -> Iterator[Finding]:
+    """A task whose effect nothing takes back is told, whatever is accepted later."""
+    for plan, task in case.pairs:
+        if task.rollback.kind == IRREVERSIBLE:
+            yield case.at(
+                "task.irreversible",
+                plan,
+                task,
+                "rollback",
+                found=task.rollback.reason,
+                accepted="reversible, or compensatable with commands",
+                message=f"{task.id} cannot be taken back: {task.rollback.reason}",
+                mend="Make it compensatable with commands, or accept this very task when you approve.",
+            )
+
+
+_TASK = (
+    "### T1-01: Greet\n\n{fields}- **Files:** create `hello.txt`\n- **Acceptance:**\n"
+    "  - [ ] It is there — check: `test -s hello.txt`\n"
+)
+_NEEDED = "requirements: {REQ-1: It greets, REQ-2: It says goodbye}\n"
+_INTERFACE = "- **Interfaces:**\n  - `greet`\n    - inputs: a name\n    - outputs: a text\n"
+_WHOLE = _INTERFACE + "    - errors: none\n    - side effects: none\n"
+
+RULES = (
+    Rule(
+        "requirement.no-task",
+        WARNING,
+        ERROR,
+        requirements,
+        "No task of the phase serves a requirement that a plan declares.",
+        Example(_TASK.format(fields="- **Requirements:** REQ-1\n"), head=_NEEDED),
+    ),
+    Rule(
+        "task.no-requirement",
+        WARNING,
+        ERROR,
+        reasons,
+        "The plan declares requirements and the task serves none of them.",
+        Example(_TASK.format(fields=""), head=_NEEDED),
+    ),
+    Rule(
+        "plan.no-non-goals",
+        SILENT,
+        ERROR,
+        non_goals,
+        "The plan does not say what it must not do. `non_goals: []` says that there is nothing.",
+        Example(_TASK.format(fields="")),
+    ),
+    Rule(
+        "plan.no-invariants",
+        SILENT,
+        ERROR,
+        invariants,
+        "A task declares public interfaces and the plan names nothing that must stay true.",
+        Example(_TASK.format(fields=_WHOLE)),
+    ),
+    Rule(
+        "task.no-change-class",
+        SILENT,
+        ERROR,
+        changes,
+        "The task writes files and does not say what kind of change that is (field Change).",
+        Example(_TASK.format(fields="")),
+    ),
+    Rule(
+        "interface.incomplete",
+        SILENT,
+        ERROR,
+        interfaces,
+        "A public name does not say its inputs, outputs, errors and side effects.",
+        Example(_TASK.format(fields=_INTERFACE)),
+    ),
+    Rule(
+        "task.irreversible",
+        WARNING,
+        WARNING,
+        irreversible,
+        "The effect of the task cannot be taken back. It runs only where a person accepted that very task.",
+        Example(_TASK.format(fields="- **Rollback:** irreversible: it mails everybody\n")),
+    ),
+)

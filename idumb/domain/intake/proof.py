@@ -1,0 +1,152 @@
+"""Whether each task leaves something behind, and whether what it claims can be proven."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from idumb.domain.contract import proofs, validator_of
+from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.ledger import written_claims
+from idumb.domain.plan import CHECK, OPINION, UNPROVEN, VERIFY, Criterion, Plan, Task
+
+# fmt: off
+_SAYS_NOTHING = frozenset({
+    "above", "acceptance", "all", "as", "complete", "completed", "correctly", "criterion", "described", "description",
+    "do", "done", "everything", "expected", "feature", "fine", "finished", "good", "is", "it", "n", "na", "none", "ok",
+    "okay", "pass", "passed", "passes", "properly", "see", "success", "successful", "task", "tbd", "the", "this", "to",
+    "todo", "true", "works", "x", "yes",
+})
+# fmt: on
+_WORD = re.compile(r"\w+")
+
+
+def unproven_tasks(case: Case) -> Iterator[Finding]:
+    """A task of which nothing is proven, and single criteria that nothing proves."""
+    for plan, task in case.pairs:
+        if task.is_human or (all(c.proof == CHECK for c in task.acceptance) and task.acceptance):
+            continue
+        proven = proofs(task)
+        loose = [id for id, proof in proven.items() if proof == UNPROVEN]
+        if _opinion_at_best(proven) and not task.tests and validator_of(plan, task, case.settings) is None:
+            yield case.at(
+                "task.no-proof",
+                plan,
+                task,
+                "acceptance",
+                found="no criterion with a proof",
+                accepted="check, verify or human",
+                message=f"Nothing proves {task.id}: no criterion has a check, no Verify command covers it, no validator"
+                " is bound.",
+                mend="Write `— check: \\`command\\`` behind a criterion, or a Verify field.",
+            )
+        elif loose:
+            names = ", ".join(loose)
+            yield case.at(
+                "criterion.unproven",
+                plan,
+                task,
+                "acceptance",
+                found=names,
+                accepted="check, verify, human or opinion",
+                message=f"{task.id}: nothing proves {names}.",
+                mend="Write a proof behind the criterion.",
+            )
+
+
+def _opinion_at_best(proven: dict[str, str]) -> bool:
+    return all(proof in (UNPROVEN, OPINION) for proof in proven.values())
+
+
+def empty_criteria(case: Case) -> Iterator[Finding]:
+    """A criterion that a person or a model shall judge and that does not say what is to be seen."""
+    for plan, task in case.pairs:
+        for criterion in task.acceptance:
+            if _is_empty(criterion):
+                yield _empty(case, plan, task, criterion)
+    for plan in case.contract.plans:
+        for criterion in plan.success_criteria:
+            if _is_empty(criterion):
+                yield _empty(case, plan, None, criterion)
+
+
+def _is_empty(criterion: Criterion) -> bool:
+    if len(criterion.text) > 40 or criterion.proof in (CHECK, VERIFY) or criterion.instructions:
+        return False
+    return _SAYS_NOTHING.issuperset(_WORD.findall(criterion.text.casefold()))
+
+
+def _empty(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> Finding:
+    whose = task.id if task else "the plan"
+    return case.at(
+        "criterion.empty",
+        plan,
+        task,
+        "acceptance" if task else "success_criteria",
+        found=criterion.text,
+        accepted="what is to be seen when it holds",
+        message=f"{criterion.id} of {whose} does not say what is to be seen.",
+        mend="Say what is there or what happens, or write a check behind it.",
+        line=criterion.span.line if criterion.span else 0,
+    )
+
+
+def without_artifact(case: Case) -> Iterator[Finding]:
+    """A task that writes no file and that no command checks."""
+    for plan, task in case.pairs:
+        if task.is_human or task.verify or task.tests or task.symbols or task.postconditions:
+            continue
+        if any(c.proof in (CHECK, VERIFY) for c in task.acceptance) or written_claims(task.files or ()):
+            continue
+        if _opinion_at_best(proofs(task)) and validator_of(plan, task, case.settings) is None:
+            continue  # that nothing proves it is said already
+        yield case.at(
+            "task.no-artifact",
+            plan,
+            task,
+            "files",
+            found="no file is written and no command checks it",
+            accepted="files, or a check",
+            message=f"{task.id} leaves nothing that could be looked at.",
+            mend="Name the files that it writes, or a command that checks its result.",
+        )
+
+
+_TWO = "### T1-01: Greet\n\n- **Files:** create `hello.txt`\n- **Acceptance:**\n{criteria}"
+_CHECKED = "  - [ ] It is there — check: `test -s hello.txt`\n"
+
+RULES = (
+    Rule(
+        "task.no-proof",
+        ERROR,
+        ERROR,
+        unproven_tasks,
+        "No criterion of the task has a proof that counts: no check, no Verify, no tests, no person, no validator.",
+        Example(_TWO.format(criteria="  - [ ] It is friendly\n")),
+    ),
+    Rule(
+        "criterion.unproven",
+        WARNING,
+        ERROR,
+        unproven_tasks,
+        "Nothing proves a criterion. Where Verify is to prove it beside marked criteria, write `— verify`.",
+        Example(_TWO.format(criteria=_CHECKED + "  - [ ] It is friendly\n")),
+    ),
+    Rule(
+        "criterion.empty",
+        WARNING,
+        ERROR,
+        empty_criteria,
+        "A criterion that a person or a model judges does not say what is to be seen.",
+        Example(_TWO.format(criteria=_CHECKED + "  - [ ] Works as expected — human\n")),
+    ),
+    Rule(
+        "task.no-artifact",
+        WARNING,
+        ERROR,
+        without_artifact,
+        "The task writes no file and no command checks its result, so nothing could show that it was done.",
+        Example("### T1-01: Think\n\n- **Acceptance:**\n  - [ ] The idea is good — human\n"),
+    ),
+)

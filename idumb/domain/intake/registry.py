@@ -1,0 +1,46 @@
+"""All checks of intake. A new one is a function beside its like and a row in that file's `RULES`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from idumb.domain import policy as policies
+from idumb.domain.contract import Contract
+from idumb.domain.finding import Finding
+from idumb.domain.intake import agents, ambiguity, coverage, proof, scope, steps
+from idumb.domain.intake.rule import SILENT, Case, Check, Rule
+from idumb.domain.plan import STRICT
+from idumb.domain.policy import Policy
+from idumb.domain.settings import Settings
+
+RULES: tuple[Rule, ...] = (
+    *agents.RULES,
+    *proof.RULES,
+    *scope.RULES,
+    *steps.RULES,
+    *coverage.RULES,
+    *ambiguity.RULES,
+)
+
+
+def case(contract: Contract, settings: Settings, policy: Policy = policies.NONE, mode: str | None = None) -> Case:
+    """What the checks look at; `mode` strict judges a guided contract as if it were strict."""
+    judged = STRICT if STRICT in (contract.mode, mode) else contract.mode
+    return Case(contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES})
+
+
+def findings(
+    contract: Contract, settings: Settings, policy: Policy = policies.NONE, mode: str | None = None
+) -> tuple[Finding, ...]:
+    """What stops a legal plan from being executed here, and what is doubtful in it."""
+    return findings_of(case(contract, settings, policy, mode))
+
+
+def findings_of(looked: Case) -> tuple[Finding, ...]:
+    return tuple(found for check in _loud(looked) for found in check(looked) if found.severity != SILENT)
+
+
+def _loud(looked: Case) -> Iterator[Check]:
+    """The checks that can say something in this mode, each once."""
+    severities = looked.severities or {}
+    return iter(dict.fromkeys(rule.check for rule in RULES if severities[rule.code] != SILENT))

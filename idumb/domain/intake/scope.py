@@ -1,0 +1,188 @@
+"""Where a plan writes: inside the workspace, inside its scope, inside what its tasks declare, and nothing protected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from idumb.domain import ledger, paths
+from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.plan import Plan, Step, Task
+
+# Paths of which one look says that they stay inside: no empty part, and none that begins with a dot or a tilde.
+_PLAIN = re.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-][\w.@+-]*)*", re.ASCII)
+_PATCHED = re.compile(r"^(?:\+\+\+ b/|--- a/|rename (?:from|to) |copy to )(.+?)[\t\r]*$", re.MULTILINE)
+_NAMED = ("path", "from", "to")
+
+
+def written_paths(case: Case) -> Iterator[Finding]:
+    """Every path that a task or a step would write, against workspace, scope and protected paths."""
+    for plan in case.contract.plans:
+        rules = (*plan.scope.protected, *case.settings.protected)
+        doubtful = _doubtful(plan, rules)
+        for task in plan.tasks:
+            for path in ledger.written_paths(task.files):
+                if doubtful(path):
+                    yield from _one(case, plan, task, "files", path, rules)
+            for step in task.steps:
+                for path in (*step_paths(step), *step.scope):
+                    if doubtful(path):
+                        yield from _one(case, plan, task, "steps", path, rules, step.line)
+
+
+def step_paths(step: Step) -> tuple[str, ...]:
+    """The paths that a step names; what a `run` step writes is not known before it ran."""
+    if step.tool == "run":
+        return ()
+    if step.tool == "apply_patch":
+        return tuple(dict.fromkeys(_PATCHED.findall(str(step.arguments.get("patch", "")))))
+    return tuple(value for name in _NAMED if isinstance(value := step.arguments.get(name), str))
+
+
+def _doubtful(plan: Plan, rules: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a path must be looked at rule by rule; the many that no rule can be about are passed at once."""
+    every = [rule.lower() for rule in (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *rules)]
+    firsts = {rule.partition("/")[0] for rule in every}
+    wide = [rule for rule in every if paths.has_wildcard(rule.partition("/")[0])]
+    root = _root(plan) or not all(rule.isascii() for rule in every)
+
+    def doubtful(path: str) -> bool:
+        if root or _PLAIN.fullmatch(path) is None:
+            return True
+        folded = path.lower()
+        return folded.partition("/")[0] in firsts or (bool(wide) and paths.matches_any(folded, wide))
+
+    return doubtful
+
+
+def _root(plan: Plan) -> str:
+    root = plan.scope.root or ""
+    return "" if root == "." else root.removeprefix("./").strip("/")
+
+
+def _one(
+    case: Case, plan: Plan, task: Task, field: str, path: str, rules: Sequence[str], line: int = 0
+) -> Iterator[Finding]:
+    def told(code: str, accepted: str, message: str, mend: str) -> Finding:
+        return case.at(code, plan, task, field, found=path, accepted=accepted, message=message, mend=mend, line=line)
+
+    why, root = paths.problem(path), _root(plan)
+    if why is not None:
+        message = f"{task.id}: the path {path!r} {why}."
+        mend = "Write it relative to the workspace root."
+        yield told("path.outside-workspace", "a path inside the workspace", message, mend)
+        return
+    if root and path != root and not path.startswith(root + "/"):
+        message = f"{task.id} would write {path}, which is outside the plan's scope ({root})."
+        mend = "Take the path out of the task, or widen `scope.root`."
+        yield told("path.outside-scope", f"a path below {root}", message, mend)
+        return
+    rule = paths.protecting_rule(path, rules, _literal(task))
+    if rule is not None:
+        message = f"{task.id} would write {path}, which is protected by {rule}."
+        mend = "Take the path out of the task; idumb never writes it."
+        yield told("path.protected", "a path that is not protected", message, mend)
+
+
+def _literal(task: Task) -> set[str]:
+    """What the task declares by name, without wildcards."""
+    declared = {claim.path for claim in task.files or () if not paths.has_wildcard(claim.path)}
+    return declared | {claim.target for claim in task.files or () if claim.target}
+
+
+def roots(case: Case) -> Iterator[Finding]:
+    """`scope.root` must be a folder that can be in this repository, or no path is inside it."""
+    for plan in case.contract.plans:
+        root = plan.scope.root
+        why = None if root is None or not _root(plan) else _root_problem(root)
+        if why is not None:
+            yield case.at(
+                "plan.bad-scope",
+                plan,
+                None,
+                "scope",
+                found=str(root),
+                accepted="a folder of the repository, such as src",
+                message=f"scope.root {root!r} {why}, so it cannot be a folder of this repository.",
+                mend="Write the folder relative to the root of the repository, or leave `root` out.",
+            )
+
+
+def _root_problem(root: str) -> str | None:
+    return paths.problem(root.removeprefix("./").rstrip("/"))
+
+
+def undeclared(case: Case) -> Iterator[Finding]:
+    """A step writes a path that its task does not declare: the run would stop there."""
+    for plan, task in case.pairs:
+        if not task.steps:
+            continue
+        covered = paths.cover(ledger.written_paths(task.files))
+        for step in task.steps:
+            if step.tool == "make_directory":
+                continue  # a folder alone is no change that git knows
+            for path in step_paths(step):
+                if not covered(path):
+                    yield case.at(
+                        "step.undeclared-path",
+                        plan,
+                        task,
+                        "steps",
+                        found=path,
+                        accepted="a path under Files",
+                        message=f"{task.id}: a step writes {path}, which the task does not declare.",
+                        mend=f"Add {path} to Files, with create, modify, delete or move.",
+                        line=step.line,
+                    )
+
+
+_STEP = (
+    "### T1-01: Greet\n\n- **Files:** create `{path}`\n- **Acceptance:**\n"
+    "  - [ ] It is there — check: `test -s {path}`\n\n"
+    "```yaml steps\n- tool: write_file\n  intent: write the greeting\n"
+    "  arguments: {{path: {step}, content: hello}}\n```\n"
+)
+
+RULES = (
+    Rule(
+        "path.outside-workspace",
+        ERROR,
+        ERROR,
+        written_paths,
+        "A task or step would write outside the workspace, or at a path that cannot be one.",
+        Example(_STEP.format(path="../hello.txt", step="../hello.txt")),
+    ),
+    Rule(
+        "path.outside-scope",
+        ERROR,
+        ERROR,
+        written_paths,
+        "A task or step would write outside the folder that the plan names as `scope.root`.",
+        Example(_STEP.format(path="hello.txt", step="hello.txt"), head="scope: {root: src}\n"),
+    ),
+    Rule(
+        "path.protected",
+        ERROR,
+        ERROR,
+        written_paths,
+        "A task or step would write a path that idumb, the plan or the configuration protects.",
+        Example(_STEP.format(path="LICENSE", step="LICENSE"), head="scope: {protected: [LICENSE]}\n"),
+    ),
+    Rule(
+        "plan.bad-scope",
+        ERROR,
+        ERROR,
+        roots,
+        "`scope.root` cannot be a folder of the repository: it is absolute or leads out of it.",
+        Example(_STEP.format(path="hello.txt", step="hello.txt"), head="scope: {root: /srv/app}\n"),
+    ),
+    Rule(
+        "step.undeclared-path",
+        WARNING,
+        ERROR,
+        undeclared,
+        "A step writes a path that its task does not declare under Files, so the run would stop after it.",
+        Example(_STEP.format(path="hello.txt", step="greeting.txt")),
+    ),
+)

@@ -1,0 +1,171 @@
+"""Ten questions that a plan must be able to answer before it runs, each answered from what the checks found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from idumb.domain.contract import builder_of, validator_of
+from idumb.domain.finding import Finding
+from idumb.domain.intake import registry
+from idumb.domain.intake.rule import SILENT, Case
+from idumb.domain.plan import COMPENSATABLE, IRREVERSIBLE
+
+YES, NO, NOT_JUDGED = "yes", "no", "not judged"
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`evidence` are ids of tasks and requirements, or words; of many only the first are named."""
+
+    id: str
+    question: str
+    answer: str
+    evidence: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "evidence": list(self.evidence)}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`codes` are the findings that make the answer no. `basis` gives the evidence of a yes; None is not judged."""
+
+    id: str
+    question: str
+    codes: tuple[str, ...]
+    basis: Callable[[Case], tuple[str, ...] | None]
+
+
+def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
+    """One answer to each question; `found` is what the checks found in this case.
+
+    A no comes from findings, and in strict mode each of these is an error: there a no refuses the plan.
+    """
+    by_code: dict[str, list[Finding]] = {}
+    for one in (*found, *_silent(case)):
+        by_code.setdefault(one.code, []).append(one)
+    return tuple(_answer(question, case, by_code) for question in QUESTIONS)
+
+
+def _silent(case: Case) -> Iterator[Finding]:
+    """The first findings of checks that say nothing in this mode."""
+    severities = case.severities or {}
+    quiet = dict.fromkeys(rule.check for rule in registry.RULES if severities[rule.code] == SILENT)
+    for check in quiet:
+        yield from islice((found for found in check(case) if found.severity == SILENT), SHOWN)
+
+
+def _answer(question: Question, case: Case, by_code: dict[str, list[Finding]]) -> Answer:
+    against = [found for code in question.codes for found in by_code.get(code, ())]
+    if against:
+        words = dict.fromkeys(f"{found.place} {found.code}" for found in against)
+        return Answer(question.id, question.question, NO, tuple(islice(words, SHOWN)))
+    basis = question.basis(case)
+    if basis is None:
+        return Answer(question.id, question.question, NOT_JUDGED)
+    return Answer(question.id, question.question, YES, basis[:SHOWN])
+
+
+def _every_task(case: Case) -> tuple[str, ...]:
+    return case.contract.order[:SHOWN]
+
+
+def _requirements(case: Case) -> tuple[str, ...] | None:
+    return tuple(id for plan in case.contract.plans for id in plan.requirements) or None
+
+
+def _stepped(case: Case) -> tuple[str, ...] | None:
+    """What agents change is seen when they have changed it; what steps change is written down."""
+    return tuple(task.id for _, task in case.pairs if task.steps) or None
+
+
+def _rollback(case: Case) -> tuple[str, ...]:
+    """By snapshot unless a task says otherwise."""
+    kinds = {COMPENSATABLE: "by its own commands", IRREVERSIBLE: "only where a person accepted it"}
+    special = (f"{t.id} {kinds[t.rollback.kind]}" for _, t in case.pairs if t.rollback.kind in kinds)
+    return (*islice(special, SHOWN), "every other task by snapshot")
+
+
+def _interfaces(case: Case) -> tuple[str, ...] | None:
+    return tuple(i.name for _, task in case.pairs for i in task.interfaces) or None
+
+
+def _non_goals(case: Case) -> tuple[str, ...] | None:
+    if not any("non_goals" in plan.spans for plan in case.contract.plans):
+        return None
+    return tuple(goal.id for plan in case.contract.plans for goal in plan.non_goals) or ("declared: none",)
+
+
+def _invariants(case: Case) -> tuple[str, ...] | None:
+    if not any(task.interfaces for _, task in case.pairs):
+        return None
+    return tuple(i.id for plan in case.contract.plans for i in plan.invariants) or ("declared: none",)
+
+
+def _changes(case: Case) -> tuple[str, ...] | None:
+    return tuple(f"{task.id} {task.change}" for _, task in case.pairs if task.change) or None
+
+
+def _agents(case: Case) -> tuple[str, ...] | None:
+    """Who builds and who judges: agents fit together where every name leads to one."""
+    used: dict[str, None] = {}
+    for plan, task in case.pairs:
+        for name in (builder_of(plan, task, case.settings), validator_of(plan, task, case.settings)):
+            if name is not None:
+                used[name] = None
+    return tuple(used) or None
+
+
+def _never(_: Case) -> None:
+    """Nothing that reads a plan can judge the design of what is not built yet."""
+
+
+QUESTIONS = (
+    Question(
+        "executable",
+        "Is every step of the plan executable?",
+        (
+            "task.no-builder",
+            "task.unknown-builder",
+            "task.no-proof",
+            "criterion.unproven",
+            "criterion.empty",
+            "step.tool-not-allowed",
+            "step.vague-intent",
+            "step.not-deterministic",
+            "text.placeholder",
+            "text.vague",
+            "text.conditional",
+        ),
+        _every_task,
+    ),
+    Question(
+        "requirements",
+        "Does every requirement have a task, every task a requirement, and an artifact or a check?",
+        ("requirement.no-task", "task.no-requirement", "task.no-artifact"),
+        _requirements,
+    ),
+    Question(
+        "scope",
+        "Do all steps stay inside what is declared?",
+        (
+            "step.undeclared-path",
+            "path.outside-workspace",
+            "path.outside-scope",
+            "path.protected",
+            "plan.bad-scope",
+        ),
+        _stepped,
+    ),
+    Question("rollback", "Is it said for every task how it is taken back?", (), _rollback),
+    Question("interfaces", "Is every public name fully specified?", ("interface.incomplete",), _interfaces),
+    Question("non-goals", "Is it said what the plan must not do?", ("plan.no-non-goals",), _non_goals),
+    Question("invariants", "Do invariants protect the public interfaces?", ("plan.no-invariants",), _invariants),
+    Question("change-classes", "Does every change of behaviour have its class?", ("task.no-change-class",), _changes),
+    Question("agents", "Do all agents fit together?", ("task.unknown-builder", "task.unknown-validator"), _agents),
+    Question("design", "Is the quality of the design acceptable?", (), _never),
+)
