@@ -105,7 +105,7 @@ def test_a_task_without_steps_and_builder_is_not_ready_but_its_contract_stands()
 
 
 def test_a_task_that_nothing_proves_is_not_ready() -> None:
-    bare = (Criterion("AC-1", "somehow better", "unproven"),)
+    bare = (Criterion("AC-1", "it is better", "unproven"),)
     assert [f.code for f in ready(plan("01", task("T1-01", acceptance=bare)))] == ["task.no-proof"]
     opinion = (Criterion("AC-1", "reads well", "opinion"),)
     assert [f.code for f in ready(plan("01", task("T1-01", acceptance=opinion)))] == ["task.no-proof"]
