@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -44,6 +45,8 @@ def _dropped(environment: Mapping[str, str]) -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Leave the real home before anything is collected: libgit2 remembers the home it was first loaded in."""
+    # In the background of a shell without job control Ctrl-C is ignored, and so it would be in all that is started.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     home = Path(tempfile.mkdtemp(prefix="idumb-tests-home-"))
     (home / "gitconfig").touch()
     for name in _dropped(os.environ):
