@@ -77,7 +77,7 @@ class Wired:
             found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return found[2] if len(found) > 2 else "unknown"
 
-        return LocalSurroundings(git_version, self.redactor.text)
+        return LocalSurroundings(program.path, git_version, self.redactor.text)
 
     @cached_property
     def clock(self) -> ports.Clock:
@@ -168,6 +168,12 @@ class Wired:
         from idumb.markdown import configuration
 
         return configuration.load(self.root)
+
+    @cached_property
+    def memory(self) -> ports.Memory:
+        from idumb.store.remembered import FileMemory
+
+        return FileMemory(self.place.common_dir)
 
     @cached_property
     def plans(self) -> ports.PlanFiles:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import shutil
 from collections.abc import Callable, Mapping
 
 from idumb.system import shipped
@@ -12,15 +11,19 @@ ROLES = ("builder", "validator")
 
 
 class LocalSurroundings:
-    """Implements the port `Surroundings`. `git_version` asks the git program, `redact` takes known secrets out."""
+    """Implements the port `Surroundings`.
 
-    def __init__(self, git_version: Callable[[], str], redact: Callable[[str], str]) -> None:
+    `git` finds the git program, `git_version` asks it, `redact` takes known secrets out of a text.
+    """
+
+    def __init__(self, git: Callable[[], str], git_version: Callable[[], str], redact: Callable[[str], str]) -> None:
+        self._git = git
         self._git_version = git_version
         self._redact = redact
 
     def places(self) -> tuple[str, ...]:
         templates = (shipped.place(_template(role)) for role in ROLES)
-        found = (shutil.which("git"), *templates)
+        found = (self._git(), *templates)
         return tuple(path for path in found if path is not None)
 
     def templates(self) -> Mapping[str, str]:

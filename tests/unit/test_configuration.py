@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import InputError
-from idumb.domain.settings import DEFAULT_ENVIRONMENT, Binding, GitSettings, Limits, RunSettings, Settings
+from idumb.domain.settings import DEFAULT_ENVIRONMENT, Binding, GateSettings, GitSettings, Limits, RunSettings, Settings
 from idumb.markdown import configuration
 
 FULL = """\
@@ -38,6 +38,10 @@ run:
   idle_timeout: 20m
   check_idle_timeout: 90
 limits: {memory: 512M, cpu: 10m, processes: 500, file_size: 1000000, open_files: 64}
+gates:
+  limits: {level: 0}
+  validator: {level: 2, timeout: 20s}
+levels: {1: 3m, 2: 15s}
 protected: ["migrations/**", docs/]
 environment: [CI, PATH]
 """
@@ -80,6 +84,8 @@ def test_every_setting_can_be_given() -> None:
         protected=("migrations/**", "docs/"),
         environment=(*DEFAULT_ENVIRONMENT, "CI"),
         limits=Limits(512 << 20, 600, 500, 1_000_000, 64),
+        gates={"limits": GateSettings(level=0), "validator": GateSettings(level=2, timeout=20)},
+        levels={"1": 180, "2": 15},
     )
     assert settings.digest() != Settings().digest()
 
@@ -135,6 +141,14 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ("limits: {ram: 4G}\n", "limits.ram is no key"),
         ("bindings: {a: {adapter: x, limits: {cpu: soon}}}\n", "a time such as 90s"),
         ("run: {idle_timeout: none}\n", "a time such as 90s"),
+        ("gates: {limit: {level: 1}}\n", "Did you mean limits?"),
+        ("gates: {validator: {level: 3}}\n", "a level: 0, 1 or 2"),
+        ("gates: {validator: {timeout: 10m}}\n", "between 30s and 300s, as level 1 has it"),
+        ("gates: {validator: {level: 2, timeout: 2m}}\n", "between 10s and 60s, as level 2 has it"),
+        ("gates: {validator: {level: 0, timeout: 2m}}\n", "level 0 has no timeout"),
+        ("gates: {limits: {timeout: 40s}}\n", "for a gate, which waits for nothing"),
+        ("levels: {1: 10s}\n", "between 30s and 300s"),
+        ("levels: {0: 10s}\n", "levels.0 is no key"),
         ("builder: &a x\nvalidator: *a\n", "anchors"),
         ("builder: x\nbuilder: y\n", "second time"),
         ("builder: [\n", "not readable YAML"),

@@ -1,0 +1,82 @@
+"""Envelopes as data: what is compared, and what nobody can compare (R-ENV-1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from idumb.domain import envelope
+from idumb.domain.envelope import NOTHING, Change, Envelope
+from idumb.domain.plan import Condition, Task
+
+
+def made(**parts: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "idumb": "1", "adapter": "command", "adapter_version": "1", "binding": "coder", "configuration": "c",
+        "contract": "k", "prompt": "p", "context": NOTHING, "rules": "r", "program": "f", "validator": NOTHING,
+        "policy": NOTHING, "tools": {"git": "2"}, **parts,
+    }  # fmt: skip
+    whole = Envelope(**known)
+    return {**whole.as_dict(), "digest": whole.digest}
+
+
+def test_every_field_is_a_part_that_is_shown() -> None:
+    assert set(made()) == {*envelope.PARTS, "digest"}
+
+
+@pytest.mark.parametrize("part", [p for p in envelope.PARTS if p not in {"contract", "binding", "context"}])
+def test_each_part_that_differs_is_a_change(part: str) -> None:
+    """R-ENV-1, R-LOG-7."""
+    now: Any = {"git": "3"} if part == "tools" else "other"
+    before = made()
+    after = envelope.sealed(before, **{part: now})
+    assert before["digest"] != after["digest"]
+    assert envelope.changes({"coder": before}, {"coder": after}) == (Change("coder", part, before[part], now),)
+
+
+@pytest.mark.parametrize("part", ["contract", "binding", "context"])
+def test_what_the_plan_decides_is_no_change(part: str) -> None:
+    assert envelope.changes({"coder": made()}, {"coder": made(**{part: "other"})}) == ()
+
+
+def test_a_binding_that_only_one_side_has_tells_nothing() -> None:
+    assert envelope.changes({"coder": made()}, {"other": made(idumb="2")}) == ()
+
+
+def test_sealing_again_without_a_change_keeps_the_digest() -> None:
+    assert envelope.sealed(made()) == made()
+
+
+def test_what_is_unknown_is_neither_same_nor_different() -> None:
+    differ, unknown = envelope.compared(made(model="a"), made(model=None, prompt="q"))
+    assert differ == ("prompt",)
+    assert unknown == ("model",)
+    assert envelope.compared(made(), made()) == ((), ("model",))
+
+
+def test_an_envelope_of_an_older_log_lacks_parts_that_are_unknown_then() -> None:
+    older = {name: value for name, value in made().items() if name not in {"program", "policy"}}
+    assert envelope.compared(older, made())[1] == ("program", "model", "policy")
+    assert envelope.changes({"coder": older}, {"coder": made(idumb="2")}) == (Change("coder", "idumb", "1", "2"),)
+
+
+def test_context_is_what_conditions_and_references_name() -> None:
+    task = Task(
+        "T1-01",
+        "A task",
+        preconditions=(Condition("context", "docs/"), Condition("file-exists", "no.md")),
+        references="See `src/a.py`, [the guide](docs/guide.md), @notes.md and `make test`; not [that](../out.md).",
+    )
+    assert envelope.context_paths(task) == ("docs", "src/a.py", "docs/guide.md", "notes.md")
+
+
+def test_a_context_with_an_unknown_file_is_unknown_and_an_empty_one_is_known() -> None:
+    assert envelope.of_context({}) == NOTHING
+    assert envelope.of_context({"a": None, "b": "1"}) is None
+    assert envelope.of_context({"a": "1"}) != envelope.of_context({"a": "2"})
+
+
+def test_parts_are_named_once_and_in_their_order() -> None:
+    found = [Change("a", "tools", 1, 2), Change("a", "program", 1, 2), Change("b", "program", 1, 2)]
+    assert envelope.names(found) == ("program", "tools")

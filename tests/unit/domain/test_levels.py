@@ -1,0 +1,68 @@
+"""Levels of gates and roles, with their timeouts (R-GATE-6)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from idumb.domain import levels
+from idumb.domain.settings import GateSettings, RunSettings, Settings
+
+
+def configured(level: int | None = None, timeout: int | None = None, **of_levels: int) -> Settings:
+    times = {name.removeprefix("level_"): seconds for name, seconds in of_levels.items()}
+    return Settings(gates={"validator": GateSettings(level, timeout)}, levels=times)
+
+
+def test_a_validator_is_advisory_and_a_gate_has_no_timeout() -> None:
+    assert [rule.as_dict() for rule in levels.rules(Settings())] == [
+        {"name": "limits", "kind": "gate", "level": 1, "timeout": None},
+        {"name": "validator", "kind": "role", "level": 1, "timeout": 120.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "timeout"),
+    [
+        (configured(0), None),
+        (configured(0, level_1=100), None),
+        (configured(1), 120.0),
+        (configured(1, level_1=100), 100.0),
+        (configured(1, 50, level_1=100), 50.0),
+        (configured(2), 60.0),
+        (configured(2, level_2=20, level_1=100), 20.0),
+        (configured(2, 15, level_2=20), 15.0),
+        (configured(timeout=45), 45.0),
+        (Settings(run=RunSettings(validator_timeout=900)), 900.0),
+    ],
+)
+def test_the_nearest_setting_decides_about_the_timeout(settings: Settings, timeout: float | None) -> None:
+    """R-GATE-6: none for level 0, 30 s to 5 min for level 1, 10 s to 1 min for level 2."""
+    assert levels.rule(settings, "validator").timeout == timeout
+
+
+def test_the_older_setting_of_validators_does_not_widen_the_strict_time_of_level_2() -> None:
+    settings = dataclasses.replace(configured(2), run=RunSettings(validator_timeout=900))
+    assert levels.rule(settings, "validator").timeout == 60.0
+
+
+@pytest.mark.parametrize(("level", "ends"), [(1, (30, 300)), (2, (10, 60))])
+def test_a_timeout_must_lie_in_the_range_of_its_level(level: int, ends: tuple[int, int]) -> None:
+    shortest, longest = ends
+    assert levels.problem(level, shortest) is None
+    assert levels.problem(level, longest) is None
+    for outside in (shortest - 1, longest + 1):
+        assert f"between {shortest}s and {longest}s" in str(levels.problem(level, outside))
+    assert "no timeout" in str(levels.problem(0, 30))
+
+
+def test_a_gate_of_a_third_party_is_advisory_unless_configured() -> None:
+    assert levels.rule(Settings(), "theirs") == levels.Rule("theirs", "gate", 1)
+    assert levels.rule(Settings(gates={"theirs": GateSettings(level=0)}), "theirs").level == 0
+
+
+def test_configurations_that_say_nothing_of_levels_have_the_hash_they_had_before_there_were_any() -> None:
+    assert Settings().digest() == "6aadc535f0bbbf8bf492a95b0611a47c3b64b00a95954c43915c77929f92c122"
+    assert configured(0).digest() != Settings().digest()
+    assert configured(0).digest() != configured(1).digest()
