@@ -19,7 +19,7 @@ _NAMED = ("path", "from", "to")
 def written_paths(case: Case) -> Iterator[Finding]:
     """Every path that a task or a step would write, against workspace, scope and protected paths."""
     for plan in case.contract.plans:
-        rules = (*plan.scope.protected, *case.settings.protected)
+        rules = _rules(case, plan)
         doubtful = _doubtful(plan, rules)
         for task in plan.tasks:
             for path in ledger.written_paths(task.files):
@@ -29,6 +29,10 @@ def written_paths(case: Case) -> Iterator[Finding]:
                 for path in (*step_paths(step), *step.scope):
                     if doubtful(path):
                         yield from _one(case, plan, task, "steps", path, rules, step.line)
+
+
+def _rules(case: Case, plan: Plan) -> tuple[str, ...]:
+    return (*plan.scope.protected, *case.settings.protected)
 
 
 def step_paths(step: Step) -> tuple[str, ...]:
@@ -123,7 +127,7 @@ def undeclared(case: Case) -> Iterator[Finding]:
             if step.tool == "make_directory":
                 continue  # a folder alone is no change that git knows
             for path in step_paths(step):
-                if not covered(path):
+                if not covered(path) and not any(_one(case, plan, task, "steps", path, _rules(case, plan))):
                     yield case.at(
                         "step.undeclared-path",
                         plan,
