@@ -9,7 +9,7 @@ from idumb.domain.contract import proofs, validator_of
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.ledger import written_claims
-from idumb.domain.plan import CHECK, OPINION, UNPROVEN, VERIFY, Criterion, Plan, Task
+from idumb.domain.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 
 # fmt: off
 _SAYS_NOTHING = frozenset({
@@ -97,7 +97,7 @@ def without_artifact(case: Case) -> Iterator[Finding]:
     for plan, task in case.pairs:
         if task.is_human or task.verify or task.tests or task.symbols or task.postconditions:
             continue
-        if any(c.proof in (CHECK, VERIFY) for c in task.acceptance) or written_claims(task.files or ()):
+        if any(c.proof in (CHECK, VERIFY, STEPS) for c in task.acceptance) or written_claims(task.files or ()):
             continue
         if _opinion_at_best(proofs(task)) and validator_of(plan, task, case.settings) is None:
             continue  # that nothing proves it is said already
