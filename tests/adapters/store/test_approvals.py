@@ -1,0 +1,267 @@
+"""Approvals in the state directory, and signatures over them by the user's own keys (R-LOCK-3)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.domain import approval
+from idumb.domain.approval import Approval, Kept
+from idumb.domain.errors import InputError, Refusal
+from idumb.store.consent import FileConsentStore
+from idumb.store.signing import SshSignatures
+from idumb.system import config_dir, state_dir
+
+HASH = "a" * 64
+
+
+def _approval(**more: Any) -> Approval:
+    known: dict[str, Any] = {
+        "phase": "1",
+        "plan_hash": "b" * 64,
+        "contract_hash": HASH,
+        "validated_at": "2026-01-02T03:04:05.000000Z",
+        "validator": "idumb 0",
+        "scope": ".",
+        "by": "pat",
+        "mode": "strict",
+        "nonce": "0" * 32,
+        "bound": {"plans": approval.part({"p": "1"})},
+        **more,
+    }
+    return Approval(**known)
+
+
+@pytest.fixture
+def common_dir(tmp_path: Path) -> Path:
+    place = tmp_path / "repo" / ".git"
+    place.mkdir(parents=True)
+    return place
+
+
+@pytest.fixture
+def store(common_dir: Path) -> FileConsentStore:
+    return FileConsentStore(str(common_dir))
+
+
+def _file() -> Path:
+    (place,) = Path(state_dir.path()).rglob("*.json")
+    return place
+
+
+def test_an_approval_is_there_again_for_its_phase_only(store: FileConsentStore, common_dir: Path) -> None:
+    kept = Kept(_approval(), "signed", None)
+    store.approve(kept)
+    assert FileConsentStore(str(common_dir)).approvals("1") == (kept,)
+    assert store.approvals("2") == ()
+    assert not store.given(HASH)  # an approval is no consent by itself: what it is bound to must be looked at
+
+
+def test_before_the_first_approval_there_is_none_and_nothing_is_made(store: FileConsentStore, home: Path) -> None:
+    assert store.approvals("1") == ()
+    assert store.mark() == ""
+    assert not (home / "state").exists()
+
+
+def test_the_newest_approval_comes_first_and_a_revoked_one_replaces_itself(store: FileConsentStore) -> None:
+    old = Kept(_approval())
+    new = Kept(_approval(nonce="1" * 32, validated_at="2026-02-02T03:04:05.000000Z"))
+    for kept in (new, old):
+        store.approve(kept)
+    assert [k.approval.nonce for k in store.approvals("1")] == ["1" * 32, "0" * 32]
+    before = store.mark()
+    store.approve(dataclasses.replace(new, revoked={"by": "pat", "at": "then"}))
+    assert [k.revoked for k in store.approvals("1")] == [{"by": "pat", "at": "then"}, None]
+    assert store.mark() != before
+
+
+def test_each_nonce_is_new(store: FileConsentStore) -> None:
+    assert len({store.nonce() for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize("nonce", ["", "x", "../" + "0" * 32])
+def test_only_a_nonce_becomes_the_name_of_a_file(store: FileConsentStore, nonce: str) -> None:
+    with pytest.raises(ValueError, match="no nonce"):
+        store.approve(Kept(_approval(nonce=nonce)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"repository": "x"},
+        {"approval": None},
+        {"approval": {**_approval(contract_hash="c" * 64).as_dict()}},
+        {"approval": {**_approval().as_dict(), "bound": {"plans": {"digest": "0" * 64, "value": {}}}}},
+    ],
+)
+def test_a_record_that_was_changed_or_moved_is_no_approval(store: FileConsentStore, change: dict[str, Any]) -> None:
+    """S1, S2: neither another repository's nor a record whose name and content disagree."""
+    store.approve(Kept(_approval()))
+    place = _file()
+    text = json.dumps({**json.loads(place.read_text()), **change}, default=dataclasses.asdict)
+    place.write_text(text)
+    assert store.approvals("1") == ()
+
+
+def test_a_revocation_that_cannot_be_read_is_one_all_the_same(store: FileConsentStore) -> None:
+    store.approve(Kept(_approval()))
+    place = _file()
+    place.write_text(json.dumps({**json.loads(place.read_text()), "revoked": "yes", "signature": 1}))
+    (kept,) = store.approvals("1")
+    assert kept.revoked == {}
+    assert kept.signature is None
+
+
+def test_an_approval_that_others_could_have_written_is_refused(store: FileConsentStore) -> None:
+    store.approve(Kept(_approval()))
+    _file().chmod(0o666)
+    with pytest.raises(Refusal, match="can be written by other users"):
+        store.approvals("1")
+
+
+def test_a_copy_of_the_repository_has_no_approval(store: FileConsentStore, common_dir: Path) -> None:
+    store.approve(Kept(_approval()))
+    copy = shutil.copytree(common_dir, common_dir.with_name("copy"))
+    assert FileConsentStore(str(copy)).approvals("1") == ()
+
+
+def test_a_file_carries_an_approval_and_its_signature(store: FileConsentStore, tmp_path: Path) -> None:
+    path = store.export(Kept(_approval(), "signed", {"by": "x"}), str(tmp_path / "a.json"))
+    assert store.read_file(path) == Kept(_approval(), "signed")
+    with pytest.raises(Refusal) as caught:
+        store.export(Kept(_approval(), "signed"), path)
+    assert caught.value.code == "approval.file-exists"
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"approval": {}, "signature": "x"}', "[" * 100_000])
+def test_a_file_that_is_no_signed_approval_is_named(store: FileConsentStore, tmp_path: Path, text: str | None) -> None:
+    place = tmp_path / "a.json"
+    if text is not None:
+        place.write_text(text)
+    with pytest.raises(InputError) as caught:
+        store.read_file(str(place))
+    assert caught.value.code == "approval.unreadable"
+    assert str(place) in caught.value.message
+
+
+def test_an_approval_without_a_signature_does_not_count_in_a_file(store: FileConsentStore, tmp_path: Path) -> None:
+    path = store.export(Kept(_approval()), str(tmp_path / "a.json"))
+    with pytest.raises(InputError):
+        store.read_file(path)
+
+
+# Signatures
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("there is no ssh-keygen")
+    return make_key(tmp_path / "key")
+
+
+def make_key(place: Path, passphrase: str = "") -> Path:
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "", "-f", str(place)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    return place
+
+
+def allow(key: Path, name: str = "pat@example.invalid") -> Path:
+    place = Path(config_dir.path()) / "allowed_signers"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"{name} {key.with_suffix('.pub').read_text()}")
+    return place
+
+
+@pytest.fixture
+def signatures(tmp_path: Path) -> SshSignatures:
+    (tmp_path / "repo").mkdir(exist_ok=True)
+    return SshSignatures(str(tmp_path / "repo"))
+
+
+def test_a_signature_names_its_signer(signatures: SshSignatures, key: Path) -> None:
+    assert not signatures.has_list()
+    allow(key)
+    assert signatures.has_list()
+    made = signatures.sign(b"words", str(key), interactive=False)
+    assert signatures.signer(b"words", made) == "pat@example.invalid"
+    assert signatures.intact(b"words", made)
+
+
+def test_a_signature_over_other_bytes_or_by_another_key_names_nobody(
+    signatures: SshSignatures, key: Path, tmp_path: Path
+) -> None:
+    allow(make_key(tmp_path / "other"))
+    made = signatures.sign(b"words", str(key), interactive=False)
+    assert signatures.signer(b"words", made) is None
+    allow(key)
+    assert signatures.signer(b"word", made) is None
+    assert not signatures.intact(b"word", made)
+    assert signatures.signer(b"words", made.replace("A", "B")) is None
+    assert signatures.signer(b"words", "no signature") is None
+
+
+def test_a_signature_for_another_purpose_does_not_count(signatures: SshSignatures, key: Path) -> None:
+    allow(key)
+    command = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", "git"]
+    made = subprocess.run(command, input=b"words", capture_output=True, check=True).stdout.decode()
+    assert signatures.signer(b"words", made) is None
+    assert not signatures.intact(b"words", made)
+
+
+@pytest.mark.parametrize("what", ["no key", "a passphrase"])
+def test_a_key_that_does_not_sign_is_refused_and_never_asks(
+    signatures: SshSignatures, tmp_path: Path, key: Path, what: str
+) -> None:
+    name = tmp_path / "none" if what == "no key" else make_key(tmp_path / "locked", "secret words")
+    with pytest.raises(Refusal) as caught:
+        signatures.sign(b"words", str(name), interactive=False)
+    assert caught.value.code == "approval.not-signed"
+    assert str(name) in caught.value.message
+
+
+def test_without_a_list_of_signers_nobody_has_signed(signatures: SshSignatures, key: Path) -> None:
+    made = signatures.sign(b"words", str(key), interactive=False)
+    with pytest.raises(Refusal, match="There is no list of allowed signers") as caught:
+        signatures.signer(b"words", made)
+    assert caught.value.code == "approval.no-signers"
+
+
+def test_a_list_that_others_may_write_is_refused(signatures: SshSignatures, key: Path) -> None:
+    allow(key).chmod(0o666)
+    with pytest.raises(Refusal, match="cannot be trusted"):
+        signatures.signer(b"words", signatures.sign(b"words", str(key), interactive=False))
+
+
+def test_a_list_inside_the_repository_is_refused_also_behind_a_link(
+    signatures: SshSignatures, key: Path, tmp_path: Path
+) -> None:
+    """S1: a repository cannot grant itself trust."""
+    place = allow(key)
+    planted = place.rename(tmp_path / "repo" / "allowed_signers")
+    place.symlink_to(planted)
+    with pytest.raises(Refusal, match="lies in the repository"):
+        signatures.signer(b"words", signatures.sign(b"words", str(key), interactive=False))
+
+
+def test_a_program_of_the_repository_does_not_sign(
+    signatures: SshSignatures, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S4."""
+    shim = tmp_path / "repo" / "bin" / "ssh-keygen"
+    shim.parent.mkdir()
+    shim.write_text("#!/bin/sh\nexit 0\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(shim.parent), prepend=":")
+    allow(key)
+    assert signatures.signer(b"words", "no signature") is None
+    monkeypatch.setenv("PATH", str(shim.parent))
+    with pytest.raises(Refusal) as caught:
+        signatures.intact(b"words", "x")
+    assert caught.value.code == "approval.no-ssh-keygen"

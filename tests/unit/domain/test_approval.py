@@ -1,0 +1,207 @@
+"""What an approval is bound to, and when it no longer holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from idumb.domain import approval, canonical
+from idumb.domain.approval import Approval, Kept, Part
+from idumb.domain.contract import Contract
+from idumb.domain.plan import Limits, Plan, Scope
+from idumb.domain.settings import Binding, RunSettings, Settings
+
+NOW = "2026-01-02T03:04:05.000000Z"
+LATER = "2026-01-09T03:04:05.000000Z"
+
+
+def _contract(**plan: Any) -> Contract:
+    known = Plan(
+        **{"path": "1/01-PLAN.md", "sha256": "a" * 64, "phase": "1", "plan": "01", "title": "", "goal": "", **plan}
+    )
+    return Contract("1", "1", (known,), {}, (), {}, "c" * 64)
+
+
+def _bound(contract: Contract | None = None, settings: Settings | None = None, **more: Any) -> dict[str, Part]:
+    given: dict[str, Any] = {
+        "commands": ["make"],
+        "adapters": {"a": ["/bin/a", "x"]},
+        "files": {"t.sh": "f" * 64},
+        **more,
+    }
+    return approval.bound(contract or _contract(), settings or Settings(), **given)
+
+
+def _approval(**more: Any) -> Approval:
+    known: dict[str, Any] = {
+        "phase": "1",
+        "plan_hash": "a" * 64,
+        "contract_hash": "c" * 64,
+        "validated_at": NOW,
+        "validator": "idumb 0",
+        "scope": ".",
+        "by": "pat",
+        "mode": "strict",
+        "nonce": "0" * 32,
+        "bound": _bound(),
+        **more,
+    }
+    return Approval(**known)
+
+
+CHANGED: dict[str, tuple[dict[str, Part], set[str], str]] = {
+    "a plan": (_bound(_contract(sha256="b" * 64)), {"plans"}, "plans (1/01-PLAN.md)"),
+    "another plan": (_bound(_contract(path="1/02-PLAN.md")), {"plans", "protected", "scope"}, "1/02-PLAN.md"),
+    "a command": (_bound(commands=["make "]), {"commands"}, "commands"),
+    "an argument": (_bound(adapters={"a": ["/bin/a", "y"]}), {"adapters"}, "adapters (a)"),
+    "a program": (_bound(adapters={"a": ["/bin/b", "x"]}), {"adapters"}, "adapters (a)"),
+    "a file": (_bound(files={"t.sh": "e" * 64}), {"files"}, "files (t.sh)"),
+    "a file more": (_bound(files={"t.sh": "f" * 64, "u.sh": "f" * 64}), {"files"}, "files (u.sh)"),
+    "the policy": (_bound(policy={"tools": []}), {"policy"}, "policy"),
+    "a plan's protected paths": (_bound(_contract(scope=Scope(None, ("x",)))), {"protected"}, "plans.1/01-PLAN.md"),
+    "the scope": (_bound(_contract(scope=Scope("src"))), {"scope"}, "scope (1/01-PLAN.md)"),
+    "a plan's limits": (_bound(_contract(limits=Limits(files=1))), {"limits"}, "limits (plans.1/01-PLAN.md)"),
+    "a setting of runs": (
+        _bound(settings=Settings(run=RunSettings(max_attempts=4))),
+        {"limits", "configuration"},
+        "run.max_attempts",
+    ),
+    "protected by configuration": (
+        _bound(settings=Settings(protected=("x",))),
+        {"protected", "configuration"},
+        "protected (configuration)",
+    ),
+    "a binding": (_bound(settings=Settings(bindings={"a": Binding("a", "command")})), {"configuration"}, "bindings.a"),
+    "a base": (_bound(base="d" * 40), {"base"}, "base"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_each_part_that_changed_is_named(what: str) -> None:
+    """R-LOCK-4."""
+    now, parts, words = CHANGED[what]
+    found = approval.changes(_bound(), now)
+    assert {change.part for change in found} == parts
+    assert words in "; ".join(change.words for change in found)
+
+
+def test_nothing_changed_means_no_change_whatever_the_order_of_keys() -> None:
+    assert approval.changes(_bound(files={"a": "1", "b": "2"}), _bound(files={"b": "2", "a": "1"})) == ()
+
+
+def test_a_part_of_a_later_version_that_is_not_there_now_is_a_change() -> None:
+    was = {**_bound(), "sandbox": approval.part("none")}
+    assert [change.part for change in approval.changes(was, _bound())] == ["sandbox"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "present", "standing"),
+    [
+        (Kept(_approval()), _bound(), approval.LIVE),
+        (Kept(_approval(expires=LATER)), _bound(), approval.LIVE),
+        (Kept(_approval(expires=NOW)), _bound(), approval.EXPIRED),
+        (Kept(_approval(), revoked={}), _bound(), approval.REVOKED),
+        (Kept(_approval(expires=NOW), revoked={"by": "pat"}), _bound(), approval.REVOKED),
+        (Kept(_approval()), _bound(commands=[]), approval.VOID),
+    ],
+)
+def test_where_an_approval_stands(kept: Kept, present: dict[str, Part], standing: str) -> None:
+    """R-LOCK-3, R-LOCK-4."""
+    assert approval.standing(kept, NOW, lambda: present) == standing
+
+
+def test_parts_of_an_approval_that_ended_are_not_looked_at() -> None:
+    def never() -> dict[str, Part]:
+        raise AssertionError
+
+    assert approval.standing(Kept(_approval(expires=NOW)), LATER, never) == approval.EXPIRED
+
+
+def test_an_approval_reads_back_as_it_was_written() -> None:
+    """R-LOCK-3: status, plan hash, when, by which validator, for which scope, by whom."""
+    made = _approval(accepted=("T1-01",), expires=LATER, base_commit="d" * 40)
+    written = json.loads(canonical.encode(made.as_dict()))
+    assert {"status", "plan_hash", "validated_at", "validator", "scope", "by"} <= set(written)
+    found = approval.from_dict(written)
+    assert found is not None
+    assert found == dataclasses.replace(made, bound=found.bound)
+    assert found.canonical() == made.canonical()
+
+
+def _whole(**change: Any) -> dict[str, Any]:
+    return {**json.loads(canonical.encode(_approval().as_dict())), **change}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        {k: v for k, v in _whole().items() if k != "nonce"},
+        _whole(more=1),
+        _whole(phase=1),
+        _whole(schema=2),
+        _whole(status="rejected"),
+        _whole(expires=1),
+        _whole(bound=[]),
+        _whole(bound={"plans": []}),
+        _whole(bound={"plans": {"digest": "x"}}),
+        _whole(bound={"plans": {"digest": "0" * 64, "value": {}}}),
+        _whole(accepted="T1-01"),
+        _whole(accepted=[1]),
+    ],
+)
+def test_what_is_no_approval_is_none(value: object) -> None:
+    assert approval.from_dict(value) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("90m", "2026-01-02T04:34:05.000000Z"),
+        ("12h", "2026-01-02T15:04:05.000000Z"),
+        ("7d", LATER),
+        ("1w", LATER),
+        ("1w1d1h1m", "2026-01-10T04:05:05.000000Z"),
+        ("2026-02-01", "2026-02-01T00:00:00.000000Z"),
+        ("2026-02-01T10:00", "2026-02-01T10:00:00.000000Z"),
+        ("2026-02-01T10:00:00+02:00", "2026-02-01T08:00:00.000000Z"),
+    ],
+)
+def test_an_end_is_a_duration_or_a_date(text: str, ends: str) -> None:
+    assert approval.expires_at(text, NOW) == ends
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "0m", "-1d", "2026-01-02", "2020-01-01", "2026-13-01", "9999w9999w", "1d 1h"]
+)
+def test_an_end_that_is_none_or_not_ahead_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no duration|not in the future"):
+        approval.expires_at(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("sh tests/check.sh", "tests/check.sh"),
+        ("./tests/check.sh && true", "tests/check.sh"),
+        ("sh -c 'cd . ; tests/check.sh;true'", "tests/check.sh"),
+        ("pytest tests/test_a.py::test_one", "tests/test_a.py"),
+        ("tool --config=conf/x.ini", "conf/x.ini"),
+        ("cat <data.txt|wc", "data.txt"),
+        ("python3 -m unittest tests.test_a", "tests/test_a.py"),
+        ("/usr/bin/make test", "Makefile"),
+        ("npm test", "package.json"),
+    ],
+)
+def test_commands_name_files(command: str, path: str) -> None:
+    assert path in approval.named_files([command], [])
+
+
+def test_files_outside_and_files_that_the_plan_itself_writes_are_not_bound() -> None:
+    named = approval.named_files(["cat /etc/x ../y ~/z a/b.sh a/c.sh d_sh e_sh"], ["a/**", "d_sh"])
+    assert named == ("cat", "e_sh")
