@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable
 
 from idumb.app import (
+    answers,
     asking,
     determinism,
     enveloping,
@@ -139,7 +140,7 @@ def build(bench: Bench, attempt: Attempt) -> Attempt:
     request = asking.request(bench, attempt, agent.BUILDER, builder)
     if builder.name == "human":
         question = proofs.work_question(attempt.task)
-        request = dataclasses.replace(request, question=question, answer=_known_answer(bench, question))
+        request = dataclasses.replace(request, question=question, answer=_given_answer(bench, attempt, question))
         attempt = dataclasses.replace(attempt, questions=(question,))
     with bench.services.interrupts.armed():
         result = builder.run(request)
@@ -309,6 +310,11 @@ def _questions(bench: Bench, attempt: Attempt) -> tuple[Decision, ...]:
 def _known_answer(bench: Bench, question: Decision) -> Answer | None:
     known = bench.journal.state.answers.get(question.id)
     return Answer(question.id, known["choice"], known["by"], known.get("guidance", "")) if known else None
+
+
+def _given_answer(bench: Bench, attempt: Attempt, question: Decision) -> Answer | None:
+    """What was said to this question, or what a person asked to be said to it each time."""
+    return _known_answer(bench, question) or answers.remembered_answer(bench.services, question, attempt.task)
 
 
 def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.app import (
+    answers,
     approvals,
     branches,
+    carrying,
     consent,
     enveloping,
     failure,
@@ -55,6 +57,7 @@ class Request:
     accept_git: tuple[str, ...] = ()
     approval: str | None = None
     deterministic: bool = False
+    accept_changed: tuple[str, ...] = ()
     command: str = "execute-phase"
     rehearsal: bool = False
 
@@ -73,6 +76,7 @@ def execute(services: Services, request: Request) -> Result:
             start(services, journal, contract, request)
         else:
             place.require_branch(services, state)
+            enveloping.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
             restoring.settle(services, journal, contract)
             journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
         return carry_out(services, journal, contract, request)
@@ -90,7 +94,14 @@ def prepare(services: Services, request: Request) -> Contract:
         )
     place.require_guarded(services, session.latest_run(services, contract.phase), request.accept_git)
     place.require_repository(services)
-    consent.ensure(services, contract, approve=request.approve, mode=request.mode, approval=request.approval)
+    consent.ensure(
+        services,
+        contract,
+        approve=request.approve,
+        mode=request.mode,
+        approval=request.approval,
+        rehearsal=request.rehearsal,
+    )
     return contract
 
 
@@ -131,7 +142,7 @@ def _on_top(services: Services, contract: Contract, tasks: Sequence[str]) -> str
 
 def _require_room(services: Services, contract: Contract, state: RunState) -> None:
     """A new run would hide from a rollback what the one before created, so it does not begin where it must fail."""
-    kept = () if state.verified else carried(contract, state)
+    kept = () if state.verified else carrying.carried(contract, state)
     done = [t for t in contract.order if t not in kept and t in state.tasks and state.tasks[t].status in outcome.DONE]
     made = _there_already(services, contract, done)
     if made is not None:
@@ -154,7 +165,7 @@ def _there_already(services: Services, contract: Contract, tasks: Sequence[str])
 
 def _refuse_changed_work(services: Services, contract: Contract, state: RunState) -> None:
     """Work that is done and would be made again on top of itself is taken back first, or forced."""
-    kept = carried(contract, state)
+    kept = carrying.carried(contract, state)
     again = [
         task
         for task in state.attempted
@@ -219,57 +230,12 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     if request.force and before is not None and before.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
     elif before is not None:
-        events += [_for_run(e, run) for e in carried_events(journal, contract, before)]
+        events += [_for_run(e, run) for e in carrying.events(journal, contract, before)]
     journal.write(*events)
 
 
 def _for_run(event: NewEvent, run: str) -> NewEvent:
     return dataclasses.replace(event, run=run)
-
-
-def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
-    """Tasks done by the run before whose text is the same, and all whose dependencies are carried too."""
-    found: dict[str, None] = {}
-    for task in contract.order:
-        known = before.tasks.get(task)
-        if known is None or known.status not in outcome.DONE or known.checkpoint is None:
-            continue
-        same = known.digest == contracts.task_digest(contract.tasks[task])
-        if same and all(d in found for d in contract.dependencies[task]):
-            found[task] = None
-    return tuple(found)
-
-
-def carried_events(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
-    events: list[NewEvent] = []
-    for task in carried(contract, before):
-        known = before.tasks[task]
-        c = known.checkpoint
-        assert c is not None  # noqa: S101 - `carried` looked
-        events.append(
-            journal.event(
-                "task.carried",
-                task,
-                from_run=before.id,
-                status=known.status,
-                reason=known.reason,
-                effect=known.effect,
-                checkpoint={
-                    "status": c.status,
-                    "git_hash": c.git_hash,
-                    "snapshot": c.snapshot,
-                    "tree": c.tree,
-                    "files": list(c.files),
-                    "attempt": c.attempt,
-                    "seconds": c.seconds,
-                    "at": c.at,
-                    "seq": c.seq,
-                    "error": c.error,
-                    "commit": c.commit,
-                },
-            )
-        )
-    return events
 
 
 def carry_out(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
@@ -316,6 +282,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
 def conclude(
     services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending
 ) -> Result:
+    contract = answers.append(services, journal, contract)
     shown = schedule.statuses(contract, journal.state)
     done = schedule.settled(shown)
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
@@ -324,6 +291,7 @@ def conclude(
     verification = None
     if done and request.verify:
         verification = verify_work.judge(services, journal, contract)
+        contract = answers.append(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
     warnings = (*publish.record_reports(services, journal, reports), *verify_work.unmet(verification))

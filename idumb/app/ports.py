@@ -22,6 +22,7 @@ from idumb.domain.finding import Finding
 from idumb.domain.ledger import Change, Entry
 from idumb.domain.legacy import OldFile
 from idumb.domain.plan import Condition, Plan, Task
+from idumb.domain.remembered import Remembered
 from idumb.domain.run import RunState
 
 
@@ -249,16 +250,6 @@ class Workspace(Protocol):
     def close(self) -> None: ...
 
 
-class Rehearsals(Protocol):
-    """Throw-away copies of the work tree, for runs that must change nothing."""
-
-    def open(self, also: Iterable[str]) -> AbstractContextManager[Services]:
-        """The services of a copy with HEAD, branch and every file that is not ignored, removed at the end.
-
-        `also` are ignored files that are wanted too. What is consented to meanwhile is not kept.
-        """
-
-
 class EventLog(Protocol):
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
@@ -411,6 +402,19 @@ class ConsentStore(Protocol):
 
     def read_file(self, path: str) -> Kept:
         """A signed approval from a file; InputError `approval.unreadable`."""
+
+
+class Memory(Protocol):
+    """Answers that a person asked to be remembered: in the user's state directory, for this repository alone."""
+
+    def all(self) -> tuple[Remembered, ...]: ...
+
+    def get(self, question: str) -> Remembered | None: ...
+
+    def keep(self, answer: Remembered) -> None: ...
+
+    def forget(self, question: str) -> bool:
+        """Whether there was one."""
 
 
 class Signatures(Protocol):

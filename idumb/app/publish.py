@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from idumb.app import place, schedule
+from idumb.app import place, relock, schedule
 from idumb.app.bench import Attempt, Bench
 from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
@@ -197,14 +197,14 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit the Markdown reports where policy and settings say so, and record it; warnings.
+    """Commit the Markdown reports and amended plans where policy and settings say so, and record it; warnings.
 
     Ignored files stay out of it; a document that is gone is committed as gone.
     """
     state = journal.state
     if not services.settings.git.commit_reports or state.policy != "task":
         return ()
-    changed = services.history.uncommitted(reports)
+    changed = services.history.uncommitted([*reports, *relock.committable(services, state)])
     subject = f"Phase {state.phase}: reports of run {state.number}"
     made = place.commit(services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n")
     if made.commit is not None:

@@ -1,19 +1,16 @@
-"""Go on with a run, and a person's word about single tasks: accept, skip, an answer to a question."""
+"""Go on with a run, and a person's word about single tasks: accept and skip."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import consent, execute_phase, loading, place, publish, restoring, schedule, session
+from idumb.app import consent, enveloping, execute_phase, loading, place, publish, restoring, schedule, session
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services, attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
@@ -35,6 +32,7 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
             execute_phase.finish_reports(services, owned, contract, state)
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
     place.require_branch(services, state)
+    enveloping.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with session.owned(services, "resume") as owned:
         journal = owned.journal(state)
         place.accept_guarded(services, journal, request.accept_git)
@@ -140,45 +138,3 @@ def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
     return contract, state, task_id
-
-
-def decisions(services: Services) -> Result:
-    """Every question that waits for a person, in all phases of this work tree."""
-    rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
-    return Result({"decisions": rows})
-
-
-def _open(services: Services, phase: str) -> list[dict[str, Any]]:
-    state = session.latest_run(services, phase)
-    if state is None:
-        return []
-    return [{**d, "phase": phase} for d in session.pending(state)]
-
-
-def decide(services: Services, decision_id: str, choice: str, guidance: str, who: str) -> Result:
-    """Record a person's answer; the run takes it up with `resume`."""
-    for phase in services.runs.phases():
-        state = session.latest_run(services, phase)
-        if state is None or decision_id not in state.decisions:
-            continue
-        _check_choice(state.decisions[decision_id], choice)
-        if decision_id in state.answers:
-            raise Refusal("decision.answered", f"{decision_id} was answered already.", hint=f"idumb resume {phase}")
-        with session.owned(services, "decide") as owned:
-            journal = owned.journal(state)
-            answer = Answer(decision_id, choice, who, guidance)
-            task = state.decisions[decision_id].get("task")
-            journal.write(journal.event("decision.answered", task, **dataclasses.asdict(answer)))
-        after = f"idumb resume {phase}" if task else f"idumb verify-work {phase}"
-        return Result({"decision": decision_id, "choice": choice, "next": [after]})
-    raise InputError("decision.unknown", f"No question has the id {decision_id}.", hint="idumb decisions")
-
-
-def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
-    known = [c["id"] for c in decision["choices"]]
-    if choice not in known:
-        raise InputError(
-            "decision.bad-choice",
-            f"{choice!r} is no choice of {decision['id']}; it has {', '.join(known)}.",
-            hint=f"idumb decide {decision['id']} {known[0]}",
-        )

@@ -6,8 +6,20 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from idumb.app import (
+    answers,
+    consent,
+    effect,
+    failing,
+    going_on,
+    leftovers,
+    proofs,
+    publish,
+    recovery,
+    schedule,
+    session,
+)
 from idumb.app import attempt as attempts
-from idumb.app import consent, effect, failing, going_on, leftovers, proofs, publish, recovery, schedule, session
 from idumb.app.bench import Attempt, Bench
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -164,7 +176,9 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
     task, event = attempt.task, bench.journal.event
     question = proofs.failure_question(task, attempt.number, attempt.reason)
     asked = failing.asked(bench, task, attempt.number, question)
-    answer = bench.services.asker.ask(question)
+    again = attempt.number < bench.max_attempts  # a remembered `retry` does not try for ever
+    known = answers.remembered_answer(bench.services, question, task) if again else None
+    answer = known or bench.services.asker.ask(question)
     if answer is None:
         bench.journal.write(asked, failing.waiting(bench, task, attempt.number, question, attempt.reason))
         return Ending("waiting", f"{task.id} failed and asks what to do", task.id)

@@ -83,6 +83,7 @@ def _said_again(services: Services, journal: Journal, contract: Contract, event:
 def _undo_restore(services: Services, journal: Journal, contract: Contract, event: Event, *, yes: bool) -> Result:
     state, p = journal.state, event.payload
     what = event.kind.split(".")[0] + (f" to {p['to']}" if "to" in p else "")
+    _require_same_tasks(state, str(p.get("operation", event.operation)), what)
     target = Target(
         tuple(p["paths"]),
         p["before_tree"],
@@ -104,6 +105,19 @@ def _undo_restore(services: Services, journal: Journal, contract: Contract, even
     return Result(
         data, warnings=(*_not_made_again(p), *restoring.left_alone(done), *warnings, *restoring.broken(judged))
     )
+
+
+def _require_same_tasks(state: RunState, operation: str, what: str) -> None:
+    """What was done under a text that an amendment changed since is not done under the new one."""
+    known = state.operations.get(operation, {}).get("tasks", {})
+    changed = [t for t, was in known.items() if t not in state.tasks or state.tasks[t].digest != was.digest]
+    if changed:
+        raise Refusal(
+            "undo.amended",
+            f"{what} cannot be undone: an amendment changed {', '.join(changed[:5])} since.",
+            hint=f"idumb resume {state.phase} does it anew; idumb plan-diff {state.phase}",
+            details={"tasks": changed},
+        )
 
 
 def _not_made_again(undone: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,12 +8,13 @@ from idumb.cli import options, output
 
 
 @click.command("decisions")
+@click.option("--remembered", is_flag=True, help="List the answers that are given without asking.")
 @options.as_json
 @options.debug
-def command(as_json: bool) -> int:
+def command(remembered: bool, as_json: bool) -> int:
     """List the questions that wait for an answer."""
-    from idumb.app import resume
+    from idumb.app import decisions
 
     with options.services(as_json=as_json) as services:
-        result = resume.decisions(services)
+        result = decisions.known(services) if remembered else decisions.waiting(services)
     return output.finish("decisions", result, as_json=as_json)

@@ -150,13 +150,32 @@ def _decision(decision: phrases.Data) -> list[str]:
 
 
 def decisions(data: phrases.Data) -> str:
+    if "remembered" in data:
+        return _remembered(data)
     if not data["decisions"]:
         return "No question waits for an answer.\n"
     return "\n\n".join("\n".join(_decision(decision)) for decision in data["decisions"]) + "\n"
 
 
+def _remembered(data: phrases.Data) -> str:
+    """Answers that are given without asking, each with the command that takes it back."""
+    if not data["remembered"]:
+        return "No answer is remembered.\n"
+    lines = []
+    for one in data["remembered"]:
+        lines.append(f"{one['id']}  {one['kind']}: {markup.one_line(one['choice'])}, by {markup.one_line(one['by'])}")
+        lines.append(f"  first asked as: {markup.one_line(one['what'])}")
+        lines.append(f"  idumb decide --forget {one['id']}")
+    return "\n".join(lines) + "\n"
+
+
 def decided(data: phrases.Data) -> str:
-    return "\n".join([f"{data['decision']}: {data['choice']} is recorded.", *phrases.commands(data)]) + "\n"
+    forgotten, kept = data["choice"] == "forgotten", data.get("remembered")
+    said = "forgotten; you are asked again from now on" if forgotten else f"{data['choice']} is recorded"
+    lines = [f"{data['decision']}: {said}."]
+    lines += [f"- The plan tells of it, as version {data['version']} of the contract"] if data.get("version") else []
+    lines += [f"- Remembered: idumb decide --forget {kept} takes it back"] if kept else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
 def settled(data: phrases.Data) -> str:

@@ -1,0 +1,117 @@
+"""What people answered goes into the plan, as one more version of the contract; remembered answers are given here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app import approvals, loading, relock
+from idumb.app.journal import Journal
+from idumb.app.relock import Next
+from idumb.app.services import Services
+from idumb.domain import amendment, approval, plan_diff, remembered
+from idumb.domain import contract as contracts
+from idumb.domain.amendment import Amendment
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Answer, Decision
+from idumb.domain.errors import IdumbError, InputError, Refusal
+from idumb.domain.plan import STRICT, Plan, Task
+from idumb.domain.run import RunState
+
+
+def locked(services: Services, state: RunState) -> Contract | None:
+    """The contract of the run, where the plans are as it locked them; None where they are not."""
+    try:
+        contract = loading.of(services, state.phase).contract
+    except InputError:
+        return None
+    return contract if contract is not None and contract.hash == state.contract_hash else None
+
+
+def append(services: Services, journal: Journal, contract: Contract) -> Contract:
+    """Let the plans tell of every answer that they do not tell of yet; the contract that follows.
+
+    No task changes, so consent goes on: whoever answered knew the plan. What a plan leaves no place for stays in the
+    record alone, and a note says so.
+    """
+    state = journal.state
+    waiting = [i for i in state.answers if i in state.decisions and i not in state.appended]
+    for plan in contract.plans:
+        mine = tuple(i for i in waiting if _plan_of(contract, state.decisions[i]).path == plan.path)
+        if not mine:
+            continue
+        try:
+            contract = _append(services, journal, contract, plan.path, mine)
+        except (InputError, Refusal) as problem:
+            services.reporter.note(f"The plan does not tell of {', '.join(mine)}, the record does: {problem.message}")
+    return contract
+
+
+def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
+    task = str(question.get("task"))
+    return contract.plan_of(task) if task in contract.tasks else contract.plans[-1]
+
+
+def _append(services: Services, journal: Journal, contract: Contract, path: str, mine: tuple[str, ...]) -> Contract:
+    state = journal.state
+    before = services.plans.plans(contract.folder)
+    lines = [Amendment(amendment.DECIDE, i, _words(state.decisions[i], state.answers[i])) for i in mine]
+    made = services.plans.amended(dict(before)[path], path, lines)
+    sources = tuple((p, made if p == path else data) for p, data in before)
+    loaded = loading.of_sources(services, state.phase, contract.folder, sources)
+    if loaded.contract is None or plan_diff.compare(contract, loaded.contract).changes_tasks:
+        raise InputError("amend.cannot-write", f"{path} would not be the same plan with it")
+    by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in mine))
+    carried = _approval(services, state, contract, loaded.contract, by)
+    what = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in mine)
+    if carried is not None:
+        services.consent.approve(approval.Kept(carried))
+    relock.lock(
+        services,
+        journal,
+        Next(
+            loaded.contract, sources, what, by, path=path, before=dict(before)[path], changes_tasks=False, answers=mine
+        ),
+    )
+    return loaded.contract
+
+
+def _words(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    said = f"{answer['choice']}, says {answer['by']}, to: {question['what']}"
+    return f"{said} ({answer['guidance']})" if answer.get("guidance") else said
+
+
+def _approval(services: Services, state: RunState, old: Contract, new: Contract, by: str) -> approval.Approval | None:
+    """In strict mode the approval goes on for the plan with the answers in it; Refusal where it cannot.
+
+    Only the bytes of the plans differ, and only by answers of people. A signature is over the bytes and nobody else can
+    give it again.
+    """
+    if STRICT not in (state.mode, new.mode):
+        return None
+    kept = approvals.require(services, old)
+    if kept.signature is not None:
+        raise Refusal("approval.missing", "its approval is signed, and the signature is over the plan as it is")
+    return dataclasses.replace(
+        kept.approval,
+        plan_hash=contracts.phase_hash(new.plans),
+        contract_hash=new.hash,
+        validated_at=services.clock.now(),
+        validator=f"idumb {services.version}, answers of {by}",
+        nonce=services.consent.nonce(),
+        bound={**kept.approval.bound, "plans": approval.part({p.path: p.sha256 for p in new.plans})},
+    )
+
+
+def remembered_answer(services: Services, question: Decision, task: Task) -> Answer | None:
+    """What a person asked to be answered each time; None for what needs their word."""
+    name = remembered.id_of(question)
+    if name is None or not remembered.may_answer(task):
+        return None
+    try:
+        known = services.memory.get(name)
+    except (IdumbError, OSError) as problem:
+        services.reporter.note(f"Remembered answers are left aside: {problem}")
+        return None
+    return None if known is None else remembered.answer(known, question)

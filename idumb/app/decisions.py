@@ -1,0 +1,159 @@
+"""Questions to people: which wait, what was answered, what the plan tells of it, and what is remembered."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app import answers, session
+from idumb.app.journal import Journal
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import remembered
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.remembered import Remembered
+from idumb.domain.run import RunState
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `decide`. `remember` needs `yes` or a word at the terminal."""
+
+    decision: str
+    choice: str
+    who: str
+    guidance: str = ""
+    remember: bool = False
+    yes: bool = False
+
+
+def waiting(services: Services) -> Result:
+    """Every question that waits for a person, in all phases of this work tree."""
+    rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
+    return Result({"decisions": rows})
+
+
+def _open(services: Services, phase: str) -> list[dict[str, Any]]:
+    state = session.latest_run(services, phase)
+    if state is None:
+        return []
+    return [{**d, "phase": phase} for d in session.pending(state)]
+
+
+def decide(services: Services, request: Request) -> Result:
+    """Record a person's answer and let the plan tell of it; the run takes it up with `resume`."""
+    state = _asked_in(services, request.decision)
+    question, phase = state.decisions[request.decision], state.phase
+    _check_choice(question, request.choice)
+    given = state.answers.get(request.decision)
+    if given is not None and not (request.remember and given["choice"] == request.choice):
+        raise Refusal("decision.answered", f"{request.decision} was answered already.", hint=f"idumb resume {phase}")
+    memory = _memory(services, state, question, request) if request.remember else None
+    version = state.version
+    with session.owned(services, "decide") as owned:
+        journal = owned.journal(state)
+        if given is None:
+            answer = Answer(request.decision, request.choice, request.who, request.guidance)
+            journal.write(journal.event("decision.answered", question.get("task"), **dataclasses.asdict(answer)))
+            _tell_plan(services, journal)
+        if memory is not None:
+            services.memory.keep(memory)
+    after = f"idumb resume {phase}" if question.get("task") else f"idumb verify-work {phase}"
+    data: dict[str, Any] = {"decision": request.decision, "choice": request.choice, "next": [after]}
+    data["remembered"] = None if memory is None else memory.id
+    data["version"] = state.version if state.version != version else None
+    return Result(data)
+
+
+def _tell_plan(services: Services, journal: Journal) -> None:
+    """Only of a plan that is as it was locked; else the next command that runs it does."""
+    contract = answers.locked(services, journal.state)
+    if contract is not None:
+        answers.append(services, journal, contract)
+
+
+def _asked_in(services: Services, decision: str) -> RunState:
+    """The newest run that asked; InputError `decision.unknown`."""
+    for phase in services.runs.phases():
+        state = session.latest_run(services, phase)
+        if state is not None and decision in state.decisions:
+            return state
+    raise InputError("decision.unknown", f"No question has the id {decision}.", hint="idumb decisions")
+
+
+def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
+    known = [c["id"] for c in decision["choices"]]
+    if choice not in known:
+        raise InputError(
+            "decision.bad-choice",
+            f"{choice!r} is no choice of {decision['id']}; it has {', '.join(known)}.",
+            hint=f"idumb decide {decision['id']} {known[0]}",
+        )
+
+
+def _memory(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Remembered:
+    """What will be remembered, once a person confirmed just that."""
+    choices = tuple(c["id"] for c in question["choices"])
+    found = remembered.question_id(question["kind"], choices, question["what"])
+    contract = answers.locked(services, state)
+    task = contract.tasks.get(question.get("task") or "") if contract is not None else None
+    if found is None or (task is not None and not remembered.may_answer(task)):
+        raise Refusal(
+            "decision.not-remembered",
+            f"An answer to {request.decision} is not remembered: consent, a judgement of work and what cannot be taken"
+            " back need a person's word each time.",
+            hint=f"idumb decide {request.decision} {request.choice}",
+        )
+    kept = Remembered(
+        found,
+        question["kind"],
+        question["what"],
+        request.choice,
+        request.who,
+        services.clock.now(),
+        request.guidance,
+    )
+    _confirm(services, kept, request)
+    return kept
+
+
+def _confirm(services: Services, kept: Remembered, request: Request) -> None:
+    if request.yes:
+        return
+    command = f"idumb decide {request.decision} {request.choice} --remember --yes"
+    applies = "every failure that asks" if kept.kind == remembered.FAILURE else "this very question"
+    question = Decision(
+        id=f"remember.{kept.id}",
+        kind="remember",
+        what=f"Remember {kept.choice} for {applies}, in this repository and for you alone",
+        why="A remembered answer is given without asking you.",
+        evidence=(kept.what, f"idumb decide --forget {kept.id} takes it back"),
+        choices=(
+            Choice("remember", "remember it", "the same question is answered so from now on", command),
+            Choice("no", "do not", "nothing is recorded"),
+        ),
+    )
+    answer = services.asker.ask(question)
+    if answer is None or answer.choice != "remember":
+        raise Refusal(
+            "decision.not-confirmed",
+            f"Nothing was recorded: remembering {kept.choice} needs your confirmation.",
+            hint=f"{command}, or without --remember",
+            details={"choices": [dataclasses.asdict(choice) for choice in question.choices]},
+        )
+
+
+def known(services: Services) -> Result:
+    """`idumb decisions --remembered`."""
+    return Result({"decisions": [], "remembered": [dataclasses.asdict(one) for one in services.memory.all()]})
+
+
+def forget(services: Services, question: str) -> Result:
+    """`idumb decide --forget ID`."""
+    if not services.memory.forget(question):
+        raise InputError(
+            "decision.not-known", f"No remembered answer has the id {question}.", hint="idumb decisions --remembered"
+        )
+    return Result({"decision": question, "choice": "forgotten", "next": ["idumb decisions --remembered"]})
