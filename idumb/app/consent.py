@@ -20,11 +20,18 @@ __all__ = ["agents", "commands", "decision", "ensure", "lines"]
 
 
 def ensure(
-    services: Services, contract: Contract, *, approve: str | None, mode: str | None, approval: str | None = None
+    services: Services,
+    contract: Contract,
+    *,
+    approve: str | None,
+    mode: str | None,
+    approval: str | None = None,
+    rehearsal: bool = False,
 ) -> None:
     """Consent that was given before, by `--approve`, or at the terminal now; Refusal otherwise.
 
     A strict plan, and any plan in strict mode, needs an approval that holds; `approval` is a file with a signed one.
+    A `rehearsal` starts no irreversible task, so it needs no word about them.
     """
     if approval is not None:
         approvals.take_in(services, contract, approval)
@@ -32,7 +39,8 @@ def ensure(
         approvals.require(services, contract)
     else:
         _ensure_guided(services, contract, approve)
-    irreversible.require_all(services, contract, asks=STRICT not in (contract.mode, mode))
+    if not rehearsal:
+        irreversible.require_all(services, contract, asks=STRICT not in (contract.mode, mode))
 
 
 def _ensure_guided(services: Services, contract: Contract, approve: str | None) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import branches, execute_phase, leftovers, recording, schedule, session
+from idumb.app import branches, carrying, execute_phase, leftovers, recording, schedule, session
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -116,7 +116,7 @@ def _take_over(journal: Journal, contract: Contract, known: RunState | None) -> 
     """What the user's newest run has done or left out already; its tasks."""
     if known is None:
         return frozenset()
-    events = execute_phase.carried_events(journal, contract, known)
+    events = carrying.events(journal, contract, known)
     done = {e.task for e in events}
     skipped = [
         t

@@ -1,0 +1,234 @@
+"""`idumb execute-phase N --dry-run`: the run in a throw-away copy; nothing of the user's is changed (R-RUN-11)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox, work_tree
+from tests.support.project import Answer, Project, delete, edit, making, shell, task, write
+
+SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
+
+
+def everything(project: Project) -> dict[str, Any]:
+    """Every byte, mode and link of the work tree, of git's folder with its objects, and of the state directory."""
+    found: dict[str, Any] = {f"tree/{path}": entry for path, entry in work_tree(project.folder).items()}
+    found |= {f"git/{path}": entry for path, entry in work_tree(project.repo.common_dir).items()}
+    state = Path(os.environ["XDG_STATE_HOME"])
+    return found | {f"state/{path}": entry for path, entry in (work_tree(state) if state.exists() else {}).items()}
+
+
+def rehearse(project: Project, *flags: str, approve: bool = True) -> Answer:
+    consent = ("--approve", project.approval()) if approve else ()
+    before = everything(project)
+    answer = project.json("execute-phase", "1", "--dry-run", *consent, *flags)
+    after = everything(project)
+    assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == set()
+    if answer.data:
+        jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
+    return answer
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    files = {"README.md": "# A project\n", ".gitignore": "*.log\n", "old.txt": "old\n", "edited.txt": "one\ntwo\n"}
+    made = projects.create(sandbox, files=files)
+    made.plan(
+        [
+            making("T1-01", "a.txt"),
+            task(
+                "T1-02",
+                files="modify `edited.txt`, delete `old.txt`",
+                check="grep -q three edited.txt",
+                after="T1-01",
+                steps=[edit("edited.txt", "two", "three"), delete("old.txt"), shell("test -e a.txt")],
+            ),
+        ]
+    )
+    return made
+
+
+def statuses(answer: Answer) -> dict[str, str]:
+    return {row["id"]: row["status"] for row in answer.data["dry_run"]["tasks"]}
+
+
+def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(project: Project) -> None:
+    """R-RUN-11: work tree, git folder with objects, index, refs and log, and state directory are as before."""
+    project.repo.write("mine.txt", "not committed\n")
+    project.repo.write("noise.log", "ignored\n")
+    project.repo.write("README.md", "# Changed by hand\n")
+    project.repo.git("add", "README.md")
+    answer = rehearse(project)
+    told = answer.data["dry_run"]
+    assert (answer.code, answer.data["outcome"], answer.data["run"]) == (0, "complete", None)
+    assert [(f["path"], f["change"], f["added"], f["removed"]) for f in told["files"]] == [
+        ("a.txt", "created", 1, 0),
+        ("edited.txt", "modified", 1, 1),
+        ("old.txt", "deleted", 0, 1),
+    ]
+    assert "+three" in told["diff"]
+    assert "-old" in told["diff"]
+    assert "mine.txt" not in told["diff"]
+    assert [(c["task"], c["by"], c["result"]) for c in told["commands"]] == [
+        ("T1-01", "check", "passed"),
+        ("T1-02", "step", "passed"),
+        ("T1-02", "check", "passed"),
+    ]
+    assert [(c["task"], c["files"]) for c in told["would_commit"]] == [
+        ("T1-01", ["a.txt"]),
+        ("T1-02", ["edited.txt", "old.txt"]),
+    ]
+    assert project.json("status").data["phases"][0]["state"] == "ready"
+
+
+def test_the_prediction_is_what_the_run_then_does(project: Project) -> None:
+    """R-RUN-11: the diff of the dry run is the diff of the run."""
+    predicted = rehearse(project).data["dry_run"]["diff"]
+    base = project.repo.head()
+    assert project.execute().code == 0
+    names = ["a.txt", "edited.txt", "old.txt"]
+    assert predicted.strip() == project.repo.git("diff", "--full-index", "--no-renames", base, "HEAD", "--", *names)
+
+
+def test_a_dry_run_needs_consent_and_keeps_none(project: Project) -> None:
+    """R-RUN-11: it runs commands, so it asks as a run does; what was said counts for this once."""
+    refused = rehearse(project, approve=False)
+    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    assert rehearse(project).code == 0
+    assert rehearse(project, approve=False).error["code"] == "consent.missing"
+    assert project.json("execute-phase", "1").error["code"] == "consent.missing"
+
+
+def test_a_predicted_failure_is_told_and_leaves_nothing(sandbox: GitSandbox) -> None:
+    """R-RUN-11."""
+    project = projects.create(sandbox)
+    project.plan(
+        [
+            task("T1-01", files="create `a.txt`", check="test -e never.txt", steps=[write("a.txt", "x\n")]),
+            making("T1-02", "b.txt", after="T1-01"),
+        ]
+    )
+    answer = rehearse(project, "--max-attempts", "1")
+    assert (answer.code, answer.error["code"]) == (1, "dry-run.failed")
+    assert statuses(answer) == {"T1-01": "failed", "T1-02": "blocked"}
+    assert "resume" not in str(answer.error["hint"])
+
+
+def test_what_a_copy_cannot_hold_is_not_rehearsed(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """R-RUN-11, R-LOCK-9: tasks with effects outside the files, and those of a person, are listed and not begun."""
+    project = projects.create(sandbox)
+    mark = tmp_path / "deployed"
+    outside = f"- **Rollback:** compensatable\n  - `rm -f {mark}`\n"
+    told_all = "- **Rollback:** irreversible: it tells the world\n"
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            task("T1-02", files="create `b.txt`", steps=[shell(f"touch {mark} b.txt")], fields=outside),
+            making("T1-03", "c.txt", after="T1-02"),
+            making("T1-04", "d.txt"),
+            task("T1-05", files="create `e.txt`", steps=[shell(f"touch {mark} e.txt")], fields=told_all),
+        ]
+    )
+    answer = rehearse(project)
+    told = answer.data["dry_run"]
+    assert [row["task"] for row in told["not_rehearsed"]] == ["T1-02", "T1-05"]
+    assert not mark.exists()
+    rows = {row["id"]: row for row in told["tasks"]}
+    assert [task_id for task_id, row in rows.items() if row["rehearsed"]] == ["T1-01", "T1-04"]
+    assert rows["T1-03"]["why"] == "needs T1-02"
+
+
+def test_what_the_run_did_already_is_not_done_again(project: Project) -> None:
+    """R-RUN-11: a dry run of an unfinished run goes on where that run stands."""
+    project.repo.write("hold.txt", "x\n")
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            task("T1-02", files="create `b.txt`", check="test -e go.txt", steps=[write("b.txt", "b\n")], after="T1-01"),
+        ]
+    )
+    assert project.execute("--max-attempts", "1").code == 1
+    project.repo.write("go.txt", "go\n")
+    answer = rehearse(project, approve=False)
+    assert statuses(answer) == {"T1-01": "done already", "T1-02": "completed"}
+    assert [row["task"] for row in answer.data["dry_run"]["would_commit"]] == ["T1-02"]
+    assert project.resume("--retry-failed").code == 0
+    assert rehearse(project, approve=False).error["code"] == "phase.verified"
+
+
+@pytest.mark.parametrize("kind", ["here", "clone"])
+def test_other_places_are_rehearsed_too(project: Project, kind: str) -> None:
+    """R-RUN-11: a run in a clone, on a detached HEAD, and before the first commit."""
+    project.repo.git("checkout", "--quiet", "--detach")
+    assert statuses(rehearse(project, "--workspace", kind)) == {"T1-01": "completed", "T1-02": "completed"}
+
+
+def test_a_repository_without_commits_can_be_rehearsed(sandbox: GitSandbox) -> None:
+    """R-RUN-11, R-GIT-7."""
+    project = projects.create(sandbox, commit=False)
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    assert statuses(rehearse(project)) == {"T1-01": "completed"}
+
+
+@pytest.fixture
+def busy(sandbox: GitSandbox, tmp_path: Path) -> Iterator[tuple[Project, Any]]:
+    """A dry run whose task waits at a door."""
+    project = projects.create(sandbox)
+    os.mkfifo(tmp_path / "door")
+    step = shell(f"echo x > {tmp_path}/door; sleep 600")
+    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", steps=[step], after="T1-01")])
+    project.repo.git("commit", "--allow-empty", "--quiet", "-m", "more")
+    approval = project.approval()
+    before = everything(project)
+    with project.started("execute-phase", "1", "--dry-run", "--approve", approval) as process:
+        (tmp_path / "door").read_text()
+        yield project, (process, before)
+
+
+def test_an_interrupted_dry_run_leaves_nothing(busy: tuple[Project, Any]) -> None:
+    """R-RUN-11."""
+    project, (process, before) = busy
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "idumb resume" not in said
+    assert everything(project) == before
+
+
+def test_a_killed_dry_run_is_cleared_by_the_next_command(busy: tuple[Project, Any]) -> None:
+    """R-RUN-11: until then only its own folder is left; a live one is not taken away."""
+    project, (process, before) = busy
+    copies = project.repo.common_dir / "idumb/rehearsals"
+    assert rehearsals(copies) == ["1", "1.lock"]
+    process.kill()
+    process.wait(60)
+    left = {path for path, entry in everything(project).items() if before.get(path) != entry}
+    assert all(path.startswith("git/idumb") for path in left)
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    answer = project.execute()
+    assert answer.code == 0
+    assert any("rehearsals" in warning for warning in answer.object["warnings"])
+    assert not copies.exists()
+
+
+def rehearsals(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_two_dry_runs_at_once_do_not_disturb_each_other(busy: tuple[Project, Any]) -> None:
+    """R-RUN-11, R-LOG-5."""
+    project, (process, _) = busy
+    copies = project.repo.common_dir / "idumb/rehearsals"
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    assert project.json("execute-phase", "1", "--dry-run", "--approve", project.approval()).code == 0
+    assert rehearsals(copies) == ["1", "1.lock"]
+    assert process.poll() is None
