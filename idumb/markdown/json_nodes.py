@@ -12,7 +12,7 @@ from idumb.markdown.problems import Problems
 from idumb.markdown.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?(?![\w.+-])")
+_LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
 _SCAN: Callable[[str, int], tuple[str, int]] = vars(decoder)["scanstring"]  # not in the type stubs
 _CONSTANTS = {"true": True, "false": False, "null": None}
 

@@ -1,0 +1,379 @@
+"""`idumb execute FILE`: a step plan from approval to undo, with the program as a user has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, delete, edit, shell, write
+
+PLAN = "deploy/web.yaml"
+ID = "deploy+web.yaml"
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "# A project\n", "page.html": "<h1>Hi</h1>\n"})
+
+
+def put(project: Project, *steps: dict[str, Any], path: str = PLAN, commit: bool = True, **more: Any) -> None:
+    """Write a step plan; as YAML it has one step a line."""
+    place = project.folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
+    head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in more.items())
+    place.write_text(
+        json.dumps({"steps": steps, **more}) if path.endswith(".json") else f"{head}steps:\n{lines}", encoding="utf-8"
+    )
+    if commit:
+        project.repo.git("add", "--", path)
+        project.repo.git("commit", "--quiet", "-m", "a step plan", "--", path)
+
+
+def approve(project: Project, path: str = PLAN) -> None:
+    checked = project.quick("check-plan", path, "--json")
+    assert checked.code == 0, checked.out
+    done = project.quick("approve", path, "--hash", checked.data["contract_hash"], "--json")
+    assert done.code == 0, done.out
+
+
+def execute(project: Project, *flags: str, path: str = PLAN) -> Answer:
+    """Approve the plan as it is, and run it."""
+    approve(project, path)
+    return project.json("execute", path, *flags)
+
+
+def tolerant(command: str, *scope: str) -> dict[str, Any]:
+    return {**shell(command), "continue_on_error": True, **({"scope": list(scope)} if scope else {})}
+
+
+def test_a_step_plan_runs_only_once_it_is_approved(project: Project) -> None:
+    """R-PLAN-7, R-LOCK-4: it is strict by nature; guided consent is not enough."""
+    put(project, write("a.txt", "x\n"))
+    refused = project.quick("execute", PLAN, "--json")
+    assert (refused.code, refused.error["code"]) == (4, "approval.missing")
+    contract = project.quick("check-plan", PLAN, "--json").data["contract_hash"]
+    assert project.quick("execute", PLAN, "--approve", contract, "--json").code == 4
+    assert project.quick("execute", PLAN, "--mode", "guided", "--json").error["code"] == "mode.strict-plan"
+    assert not project.exists("a.txt")
+    assert project.quick("execute", PLAN).err.count("idumb approve") == 1
+
+
+def test_each_step_is_run_in_order_proven_and_committed(project: Project) -> None:
+    """R-PLAN-7: a commit, a snapshot and a checkpoint for each step; the workspace is verified at the end."""
+    put(project, write("a.txt", "one\n"), edit("page.html", "Hi", "Hello"), delete("README.md"))
+    done = execute(project)
+    assert done.code == 0, done.out
+    assert (done.object["command"], done.data["phase"], done.data["outcome"]) == ("execute", ID, "complete")
+    assert [(t["id"], t["status"], t["files"]) for t in done.data["tasks"]] == [
+        (f"{ID}-01", "completed", ["a.txt"]),
+        (f"{ID}-02", "completed", ["page.html"]),
+        (f"{ID}-03", "completed", ["README.md"]),
+    ]
+    assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
+    assert done.data["verification"]["status"] == "passed"
+    assert (project.read("a.txt"), project.exists("README.md")) == ("one\n", False)
+    jsonschema.Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(done.data)
+    found = project.events("--kind", "evidence.recorded")
+    assert [(e["payload"]["subject"], e["payload"]["result"]) for e in found] == [("AC-1", "passed")] * 3
+
+
+def test_reports_go_below_brain_and_the_plan_itself_is_never_written(project: Project) -> None:
+    """R-PLAN-7."""
+    put(project, write("a.txt", "x\n"))
+    before = (project.folder / PLAN).stat()
+    done = execute(project)
+    folder = f".idumb/brain/execution/{ID}"
+    assert done.data["summary"] == f"{folder}/{ID}-SUMMARY.md"
+    for name in (f"{ID}-SUMMARY.md", f"{ID}-VERIFICATION.md", f"checkpoint-{ID}-01.md", "progress.json"):
+        assert project.exists(f"{folder}/{name}"), name
+    assert (project.folder / PLAN).stat().st_mtime_ns == before.st_mtime_ns
+    assert sorted(p.name for p in (project.folder / "deploy").iterdir()) == ["web.yaml"]
+    assert project.repo.git("status", "--porcelain").strip() == ""
+
+
+def test_json_at_the_root_with_a_base64_file_and_a_patch(project: Project) -> None:
+    """R-PLAN-7."""
+    patch = "--- a/page.html\n+++ b/page.html\n@@ -1 +1 @@\n-<h1>Hi</h1>\n+<h1>Ho</h1>\n"
+    put(
+        project,
+        {"tool": "write_file", "intent": "i", "arguments": {"path": "i.bin", "content_base64": "AP8=", "mode": "755"}},
+        {"tool": "apply_patch", "intent": "a word", "arguments": {"patch": patch}},
+        {"tool": "move_file", "intent": "a name", "arguments": {"from": "README.md", "to": "docs/README.md"}},
+        {"tool": "make_directory", "intent": "a folder", "arguments": {"path": "empty/one"}},
+        path="plan.json",
+    )
+    done = execute(project, path="plan.json")
+    assert done.code == 0, done.out
+    assert (project.folder / "i.bin").read_bytes() == b"\x00\xff"
+    assert (project.folder / "i.bin").stat().st_mode & 0o111
+    assert project.read("page.html") == "<h1>Ho</h1>\n"
+    assert project.exists("docs/README.md")
+    assert (project.folder / "empty/one").is_dir()
+
+
+def test_a_failed_step_stops_the_plan_and_the_answer_is_structured(project: Project) -> None:
+    """R-RUN-7: status, step, tool, error, plan hash and audit trail, as the error's details; nothing is retried."""
+    put(project, write("a.txt", "x\n"), shell("echo no >&2; exit 3"), write("b.txt", "y\n"))
+    failed = execute(project)
+    assert failed.code == 1
+    details = failed.error["details"]
+    assert details == failed.data["failure"]
+    assert (details["status"], details["step_id"], details["tool"]) == ("failed", f"{ID}-02", "run")
+    assert "exit 3" in details["error"]
+    assert "no" in details["error"]
+    assert details["plan_hash"] == project.quick("check-plan", PLAN, "--json").data["plan_hashes"][PLAN]
+    calls = [e for e in details["audit_trail"] if e["kind"] == "step.finished"]
+    assert [(e["task"], e["index"], e["tool"], e["ok"]) for e in calls] == [
+        (f"{ID}-01", 0, "write_file", True),
+        (f"{ID}-02", 1, "run", False),
+    ]
+    assert all(e["plan_hash"] == details["plan_hash"] and e["at"] and e["call"] for e in calls)
+    assert not project.exists("b.txt")
+    assert {t["id"]: t["attempts"] for t in failed.data["tasks"]}[f"{ID}-02"] == 1
+    jsonschema.Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(failed.data)
+
+
+def test_a_failure_is_told_to_people_with_the_step_its_tool_and_the_plan(project: Project) -> None:
+    """R-RUN-7."""
+    put(project, shell("exit 3"))
+    approve(project)
+    failed = project.idumb("execute", PLAN)
+    assert failed.code == 1
+    for words in (f"Failed step: {ID}-01 (run)", "sha256 ", "idumb log --run ", "exit 3, expected 0"):
+        assert words in failed.out, failed.out
+
+
+def test_a_step_that_may_fail_does_not_stop_the_plan_and_is_never_called_passed(project: Project) -> None:
+    """R-PLAN-7: continue_on_error; what the step left within its scope is kept and committed."""
+    put(project, tolerant("echo half > out.txt; exit 3", "out.txt"), write("a.txt", "x\n"))
+    done = execute(project)
+    assert done.code == 0, done.out
+    assert [t["status"] for t in done.data["tasks"]] == ["completed", "completed"]
+    assert "exit 3, expected 0" in done.data["tasks"][0]["reason"]
+    assert [w for w in done.object["warnings"] if f"{ID}-01" in w and "exit 3" in w]
+    found = project.events("--kind", "evidence.recorded")
+    assert [e["payload"]["result"] for e in found] == ["tolerated", "passed"]
+    assert project.read("out.txt") == "half\n"
+    assert "tolerated" in project.read(done.data["summary"])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {**edit("page.html", "nowhere", "x"), "continue_on_error": True},
+        {**delete("nowhere.txt"), "continue_on_error": True},
+        {"tool": "run", "intent": "w", "arguments": {"argv": ["no-such-program"]}, "continue_on_error": True},
+        {**tolerant("sleep 60"), "timeout": 1},
+    ],
+)
+def test_every_kind_of_failure_is_gone_past_where_the_plan_says_so(project: Project, step: dict[str, Any]) -> None:
+    """R-PLAN-7: a wrong edit, a missing file, a missing program, a timeout of the step's own."""
+    put(project, step, write("a.txt", "x\n"))
+    done = execute(project)
+    assert done.code == 0, done.out
+    assert project.exists("a.txt")
+    assert done.object["warnings"]
+
+
+def test_a_step_that_may_fail_may_still_change_nothing_outside_its_scope(project: Project) -> None:
+    """R-PLAN-7, R-GIT-5: going on after an error is no licence."""
+    put(project, tolerant("echo x > stray.txt; exit 3", "out.txt"), write("a.txt", "x\n"))
+    failed = execute(project)
+    assert failed.code == 1
+    assert "stray.txt" in failed.error["details"]["error"]
+    assert not project.exists("a.txt")
+
+
+def test_a_run_step_may_change_only_what_its_scope_declares(project: Project) -> None:
+    """R-PLAN-7, R-LOCK-5."""
+    put(project, {**shell("mkdir out; echo x > out/a.txt"), "scope": ["out/**"]}, shell("echo y > b.txt"))
+    failed = execute(project)
+    assert failed.code == 1
+    assert failed.error["details"]["step_id"] == f"{ID}-02"
+    assert "b.txt" in failed.error["details"]["error"]
+    assert project.read("out/a.txt") == "x\n"
+
+
+def test_a_program_that_changes_a_written_file_behind_the_step_is_found_by_the_bytes(project: Project) -> None:
+    """R-PLAN-7: what a step did is proven from the frozen tree, not from its own word."""
+    put(project, write("a.txt", "x\n"), {**shell("true"), "scope": ["a.txt"]})
+    hook = project.folder / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho spoiled > a.txt\ngit add a.txt\n", encoding="utf-8")
+    hook.chmod(0o755)
+    project.configure("git: {hooks: true}\n")
+    failed = execute(project)
+    assert failed.code != 0
+
+
+@pytest.mark.parametrize("path", [".git/config", ".idumb/config.yaml", "../outside.txt", "/tmp/x", PLAN])
+def test_protected_paths_and_the_plan_itself_are_refused_before_anything_runs(project: Project, path: str) -> None:
+    """R-LOCK-5: a step never writes the plan that it stands in."""
+    put(project, write("a.txt", "x\n"), write(path, "steps: []\n"))
+    checked = project.quick("check-plan", PLAN, "--json")
+    assert checked.code == 3
+    wrong = [f for f in checked.data["findings"] if f["severity"] == "error"]
+    assert {f["code"] for f in wrong} <= {"path.protected", "path.outside-workspace"}
+    assert all(f["line"] == 3 for f in wrong)
+    assert project.quick("execute", PLAN, "--json").code == 3
+    assert not project.exists("a.txt")
+
+
+def test_a_path_outside_the_declared_scope_is_refused(project: Project) -> None:
+    """R-LOCK-5: the scope of a plan bounds its steps."""
+    put(project, write("src/a.txt", "x\n"), write("b.txt", "x\n"), scope={"root": "src"})
+    wrong = project.quick("check-plan", PLAN, "--json").data["findings"]
+    assert [(f["code"], f["line"]) for f in wrong if f["severity"] == "error"] == [("path.outside-scope", 4)]
+
+
+def test_every_mistake_of_a_file_is_printed_with_its_line(project: Project) -> None:
+    """R-PLAN-7, R-LOCK-7."""
+    put(project, {**write("a.txt", "x"), "retries": 3}, {**shell("true"), "intent": " "})
+    for command in (("check-plan",), ("execute",), ("approve",)):
+        said = project.quick(*command, PLAN)
+        assert said.code == 3
+        text = said.out + said.err
+        assert f"{PLAN}:2" in text
+        assert f"{PLAN}:3" in text
+        assert "retries" in text
+
+
+def test_a_changed_plan_is_not_what_was_approved(project: Project) -> None:
+    """R-LOCK-4: one byte voids the approval."""
+    put(project, write("a.txt", "x\n"))
+    approve(project)
+    put(project, write("a.txt", "y\n"))
+    refused = project.quick("execute", PLAN, "--json")
+    assert (refused.code, refused.error["code"].split(".")[0]) == (4, "approval")
+    assert not project.exists("a.txt")
+
+
+def test_a_plan_that_changes_while_it_runs_stops_the_run(project: Project) -> None:
+    """R-LOCK-4: the hash is looked at again before each step."""
+    put(project, write("a.txt", "x\n"), shell(f"echo '# more' >> {PLAN}"), write("b.txt", "y\n"))
+    failed = execute(project)
+    assert failed.code != 0
+    assert not project.exists("b.txt")
+
+
+def test_a_killed_run_goes_on_with_the_step_that_was_cut_short(project: Project, tmp_path: Path) -> None:
+    """R-PLAN-7: steps that are done are not run again, and the end is that of an undisturbed run."""
+    flag = tmp_path / "go"
+    once = {**shell("echo x >> a.txt"), "scope": ["a.txt"]}
+    cut = {**shell(f"echo half >> b.txt; test -e {flag} || sleep 60"), "scope": ["b.txt"]}
+    put(project, once, cut, write("c.txt", "c\n"))
+    approve(project)
+    with project.running("execute", PLAN) as command:
+        command.wait_for("attempt.started", f"{ID}-02")
+        os.kill(command.pid, signal.SIGKILL)
+        assert command.end() == -signal.SIGKILL
+    flag.touch()
+    done = project.json("resume", PLAN)
+    assert done.code == 0, done.out
+    assert (project.read("a.txt"), project.read("b.txt"), project.read("c.txt")) == ("x\n", "half\n", "c\n")
+    assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
+
+
+def test_rollback_goes_back_to_any_step_undo_brings_it_again_and_resume_repeats_it(project: Project) -> None:
+    """R-PLAN-7, R-GIT-3."""
+    put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"), write("b.txt", "y\n"))
+    assert execute(project).code == 0
+    back = project.json("rollback", PLAN, "--to", f"{ID}-01", "--yes")
+    assert back.code == 0, back.out
+    assert (project.read("page.html"), project.exists("b.txt"), project.exists("a.txt")) == (
+        "<h1>Hi</h1>\n",
+        False,
+        True,
+    )
+    assert project.json("undo", "--yes").code == 0
+    assert project.exists("b.txt")
+    assert project.json("rollback", PLAN, "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+    again = project.json("resume", PLAN)
+    assert again.code == 0, again.out
+    assert project.read("page.html") == "<h1>Hello</h1>\n"
+
+
+def test_the_other_commands_know_a_step_plan_by_path_and_by_id(project: Project) -> None:
+    """R-PLAN-7."""
+    put(project, write("a.txt", "x\n"), shell("exit 3"))
+    assert execute(project).code == 1
+    for name in (PLAN, f"./{PLAN}", ID):
+        assert project.quick("graph", name, "--json").data["order"] == [f"{ID}-01", f"{ID}-02"], name
+    assert (
+        project.quick("log", PLAN, "--json").data["events"] == project.quick("log", ID, "--json").data["events"] != []
+    )
+    shown = project.quick("show", f"{ID}-02", "--json").data
+    assert (shown["status"], shown["plan"], shown["line"]) == ("failed", PLAN, 3)
+    assert "+x" in project.quick("diff", f"{ID}-01").out
+    row = next(r for r in project.json("status").data["phases"] if r["phase"] == ID)
+    assert (row["state"], row["tasks"]["completed"]) == ("halted", 1)
+    assert project.json("skip", f"{ID}-02", "--why", "not needed").code == 0
+    assert project.json("resume", PLAN).code == 0
+
+
+def test_status_follows_a_step_plan_that_changes_or_goes_away(project: Project) -> None:
+    """R-PLAN-7: a finished plan whose file is gone bars nobody's way."""
+    put(project, write("a.txt", "x\n"))
+    assert execute(project).code == 0
+
+    def states() -> list[str]:
+        return [r["state"] for r in project.json("status").data["phases"] if r["phase"] == ID]
+
+    assert states() == ["verified"]
+    put(project, write("a.txt", "y\n"))
+    assert states() == ["changed"]
+    (project.folder / PLAN).unlink()
+    assert states() == []
+    gone = project.quick("check-plan", PLAN, "--json")
+    assert (gone.code, gone.error["code"]) == (3, "phase.no-plan")
+    assert f"> {PLAN}" in gone.error["hint"]
+
+
+def test_a_plan_is_found_from_a_folder_below_the_root(project: Project) -> None:
+    """R-PLAN-7: the path given to execute is one of the folder that it is started in."""
+    put(project, write("a.txt", "x\n"))
+    approve(project)
+    below = Project(project.repo, project.folder / "deploy")
+    done = below.json("execute", "web.yaml")
+    assert done.code == 0, done.out
+    assert done.data["phase"] == ID
+    assert project.exists("a.txt")
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        ("missing.yaml", "phase.no-plan"),
+        ("README.md", "plan.no-step-plan"),
+        ("../outside.yaml", "plan.outside-repository"),
+        ("a b.yaml", "plan.bad-name"),
+        ("1", "plan.no-step-plan"),
+    ],
+)
+def test_a_file_that_cannot_be_a_step_plan_is_refused_with_the_way_on(project: Project, file: str, code: str) -> None:
+    """R-PLAN-7."""
+    (project.folder.parent / "outside.yaml").write_text("steps: []\n", encoding="utf-8")
+    refused = project.quick("execute", file, "--json")
+    assert (refused.code, refused.error["code"]) == (3, code)
+    assert refused.error["hint"]
+
+
+def test_a_plan_below_planning_has_an_id_too(project: Project) -> None:
+    """R-PLAN-7."""
+    path = ".planning/steps/one.json"
+    put(project, write("a.txt", "x\n"), path=path)
+    done = execute(project, path=path)
+    assert done.code == 0, done.out
+    assert done.data["phase"] == "@planning+steps+one.json"
+    assert project.quick("show", "@planning+steps+one.json-01", "--json").data["status"] == "completed"

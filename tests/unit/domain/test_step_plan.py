@@ -1,0 +1,177 @@
+"""Ids of step plans, what a step may change, and what it must leave."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.domain import step_plan
+from idumb.domain.ledger import CREATED, DECLARED, DELETED, MODIFIED, UNDECLARED, Change, compare
+from idumb.domain.plan import FileClaim, Step
+from idumb.domain.step_proof import Expected, expected
+
+GIT = """\
+diff --git a/src/x.py b/src/x.py
+index 111..222 100644
+--- a/src/x.py
++++ b/src/x.py
+@@ -1,3 +1,3 @@
+ same
+--- a/not/a/header
++++ b/neither
+ same
+diff --git a/old name b/new
+similarity index 100%
+rename from old name
+rename to new
+diff --git a/run.sh b/run.sh
+old mode 100644
+new mode 100755
+diff --git "a/\\303\\251.txt" "b/\\303\\251.txt"
+deleted file mode 100644
+--- "a/\\303\\251.txt"
++++ /dev/null
+"""
+
+
+def step(tool: str, *, scope: tuple[str, ...] = (), **arguments: Any) -> Step:
+    return Step(0, tool, "do it", {name.rstrip("_"): value for name, value in arguments.items()}, scope)
+
+
+@pytest.mark.parametrize(
+    ("path", "phase"),
+    [
+        ("plan.yaml", "plan.yaml"),
+        ("deploy/web.yml", "deploy+web.yml"),
+        (".planning/steps/a.json", "@planning+steps+a.json"),
+        ("a/.b/c-d.e_f.yaml", "a+@b+c-d.e_f.yaml"),
+        ("größe.yaml", "größe.yaml"),
+    ],
+)
+def test_an_id_is_made_of_the_path_and_leads_back_to_it(path: str, phase: str) -> None:
+    """R-PLAN-7."""
+    assert step_plan.phase_of(path) == phase
+    assert step_plan.path_of(phase) == path
+    assert step_plan.path_in(step_plan.folder_of(phase)) == path
+    assert step_plan.phase_of_task(step_plan.task_id(phase, 7)) == phase
+    assert step_plan.task_id(phase, 7) == f"{phase}-07"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "plan.md",
+        "a b.yaml",
+        "a+b.yaml",
+        "@a.yaml",
+        "/a.yaml",
+        "a//b.yaml",
+        "../a.yaml",
+        "a..b.yaml",
+        "-a.yaml",
+        "./a.yaml",
+        ".yaml/",
+        "a\n.yaml",
+        "\u202ea.yaml",
+        "x" * 300 + ".yaml",
+    ],
+)
+def test_what_could_not_be_a_file_s_and_a_ref_s_name_is_no_step_plan(path: str) -> None:
+    """R-PLAN-7."""
+    assert step_plan.phase_of(path) is None
+
+
+@pytest.mark.parametrize("phase", ["1", "06.2", "a/b.yaml", "+a.yaml", "a.yaml+", "@@a.yaml", "01-name"])
+def test_a_phase_is_never_taken_for_a_step_plan(phase: str) -> None:
+    """R-PLAN-7."""
+    assert step_plan.path_of(phase) is None
+    assert step_plan.path_in(f".planning/phases/{phase}") is None
+
+
+@pytest.mark.parametrize("task", ["T1-01", "plan.yaml", "plan.yaml-1", "plan.yaml-x1", "a b.yaml-01"])
+def test_only_a_step_s_id_is_one(task: str) -> None:
+    """R-PLAN-7."""
+    assert step_plan.phase_of_task(task) is None
+
+
+@given(st.text(alphabet="ab.+@/-é ", max_size=12))
+def test_two_paths_never_have_one_id(text: str) -> None:
+    """R-PLAN-7."""
+    path = f"{text}.yaml"
+    phase = step_plan.phase_of(path)
+    assert phase is None or step_plan.path_of(phase) == path
+
+
+def test_the_paths_of_a_patch_come_from_its_headers_never_from_its_lines() -> None:
+    """R-PLAN-7."""
+    assert step_plan.patched(GIT) == ("src/x.py", "old name", "new", "run.sh", "é.txt")
+
+
+@pytest.mark.parametrize("patch", ["", "words", "@@ -1 +1 @@\n-a\n+b\n", "--- /dev/null\n+++ /dev/null\n"])
+def test_a_patch_without_a_name_has_no_paths(patch: str) -> None:
+    """R-PLAN-7."""
+    assert step_plan.patched(patch) is None
+    assert step_plan.claims(step("apply_patch", patch=patch)) is None
+
+
+@given(st.text(alphabet='-+ab/ @"\\0123\n', max_size=60))
+def test_no_patch_is_too_strange_to_be_read(patch: str) -> None:
+    """R-PLAN-7."""
+    found = step_plan.patched(patch)
+    assert found is None or all(found)
+
+
+@pytest.mark.parametrize(
+    ("made", "paths"),
+    [
+        (step("write_file", path="a", content=""), ["a"]),
+        (step("edit_file", path="a", find="x", replace="y"), ["a"]),
+        (step("delete_file", path="a"), ["a"]),
+        (step("move_file", from_="a", to="b"), ["a", "b"]),
+        (step("make_directory", path="a"), []),
+        (step("run", command="true"), []),
+        (step("run", command="true", scope=("out/**", "b.txt")), ["out/**", "b.txt"]),
+        (step("apply_patch", patch="--- a/x\n+++ b/x\n"), ["x"]),
+    ],
+)
+def test_a_step_may_change_its_own_paths_and_nothing_else(made: Step, paths: list[str]) -> None:
+    """R-PLAN-7."""
+    assert step_plan.claims(made) == tuple(FileClaim("change", path) for path in paths)
+
+
+def test_a_path_that_may_change_need_not() -> None:
+    """R-PLAN-7: the step's proof demands; its claim only allows."""
+    claims = (FileClaim("change", "a"), FileClaim("change", "out/**"))
+    assert compare(claims, []).holds
+    for kind in (CREATED, MODIFIED, DELETED):
+        found = compare(claims, [Change("a", kind, None, None), Change("out/x/y", kind, None, None)])
+        assert [line.status for line in found.lines] == [DECLARED, DECLARED]
+    assert compare(claims, [Change("b", CREATED, None, None)]).lines[0].status == UNDECLARED
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (step("write_file", path="a", content="é\n"), {"a": Expected("é\n".encode())}),
+        (step("write_file", path="a", content="", mode="755"), {"a": Expected(b"", executable=True)}),
+        (step("write_file", path="a", content="", mode="644"), {"a": Expected(b"", executable=False)}),
+        (
+            step("write_file", path="a", content_base64=base64.encodebytes(b"\x00" * 80).decode()),
+            {"a": Expected(b"\x00" * 80)},
+        ),
+        (step("edit_file", path="old", find="l", replace="r"), {"old": Expected(b"ord")}),
+        (step("edit_file", path="gone", find="l", replace="r"), {"gone": Expected(None)}),
+        (step("delete_file", path="old"), {"old": Expected(None)}),
+        (step("move_file", from_="old", to="b"), {"old": Expected(None), "b": Expected(b"old")}),
+        (step("move_file", from_="old", to="old"), {"old": Expected(b"old")}),
+        (step("run", command="true"), {}),
+        (step("make_directory", path="a"), {}),
+    ],
+)
+def test_what_a_step_must_leave_is_known_from_the_tree_before_it(made: Step, wanted: dict[str, Expected]) -> None:
+    """R-PLAN-7."""
+    assert expected(made, {"old": b"old"}.get) == wanted
