@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from idumb.app import loading, schedule, session
+from idumb.app import approvals, loading, schedule, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -74,7 +74,14 @@ def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
         "consent": services.consent.given(contract.hash),
         "settings_hash": services.settings.digest(),
         "policy_hash": services.policy.digest,
+        "approval": approvals.shown(services, contract),
+        "run_command": _run_command(contract),
     }
+
+
+def _run_command(contract: Contract) -> str:
+    path = step_plan.path_of(contract.phase)
+    return f"idumb execute-phase {contract.phase}" if path is None else f"idumb execute {path}"
 
 
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from idumb.views import amount, markup, phrases
 
 
@@ -43,18 +45,53 @@ def check_plan(data: phrases.Data) -> str:
     lines = [line for found in data["findings"] for line in phrases.finding(found)]
     lines += [""] if lines else []
     lines.append(f"Phase {markup.one_line(data['phase'])}: {_tasks(data)}{_summed(data)}.")
+    lines += _self_check(data.get("self_check", ()))
     if data["errors"] or "contract_hash" not in data:
         return "\n".join(lines) + "\n"
     lines += [f"  sha256 {sha}  {markup.one_line(path)}" for path, sha in data["plan_hashes"].items()]
+    lines += [f"  phase    {data['phase_hash']}  (sha256sum over these lines)"] if "phase_hash" in data else []
     lines.append(f"  contract {data['contract_hash']}")
     lines.append(f"  next free task id: {data['next_free_id']}")
-    command = f"idumb execute-phase {data['phase']}"
-    if data.get("consent"):
+    lines += _approval(data.get("approval"))
+    command = markup.one_line(data.get("run_command") or f"idumb execute-phase {data['phase']}")
+    approved = (data.get("approval") or {}).get("standing") == "live"
+    if approved:
+        lines.append(f"Next: {command} (this contract is approved)")
+    elif data["mode"] == "strict":
+        lines.append(f"Next: idumb approve {markup.one_line(data['phase'])} (it shows what will run, and asks)")
+        lines.append(f"  without a terminal: idumb approve {data['phase']} --hash {data['contract_hash']}")
+    elif data.get("consent"):
         lines.append(f"Next: {command} (you consented to this contract before)")
     else:
         lines.append(f"Next: {command} (it shows what will run, and asks)")
         lines.append(f"  without a terminal: {command} --approve {data['contract_hash']}")
     return "\n".join(lines) + "\n"
+
+
+def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
+    """How many questions have which answer, and each that is answered no."""
+    if not answers:
+        return []
+    counted = {word: sum(1 for one in answers if one["answer"] == word) for word in ("yes", "no", "not judged")}
+    lines = [f"  self-check: {phrases.counts(counted, ('yes', 'no', 'not judged'))}"]
+    for one in answers:
+        if one["answer"] == "no":
+            more = f" and {len(one['evidence']) - _SHOWN} more" if len(one["evidence"]) > _SHOWN else ""
+            evidence = ", ".join(map(markup.one_line, one["evidence"][:_SHOWN]))
+            lines.append(f"    no: {one['question']} {evidence}{more}")
+    return lines
+
+
+_SHOWN = 1
+
+
+def _approval(known: phrases.Data | None) -> list[str]:
+    if known is None:
+        return []
+    changed = f" ({', '.join(known['changed'])} changed)" if known["changed"] else ""
+    until = f", until {known['expires']}" if known["expires"] else ""
+    by = f"by {markup.one_line(known['by'])} at {known['validated_at']}{until}"
+    return [f"  approval: {known['standing']}{changed}, {by}"]
 
 
 def _tasks(data: phrases.Data) -> str:

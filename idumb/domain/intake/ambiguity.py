@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.intake.rule import Case, Example, Rule, is_declaration
 from idumb.domain.plan import Plan, Task
 
 LONGEST = 2 * 60 * 60
@@ -31,6 +31,7 @@ class Phrase:
 
 
 _OPEN = r"(?:^|[-–—:(\[]\s*)"
+_ELSEWHERE = r"\b(?:skip|proceed|otherwise|continue with|go to|fall back)\b"
 _END = r"\s*(?:[:)\].]|$)"
 PHRASES = (
     Phrase("text.placeholder", "tbd", r"(?<![\w./-])(?i:tbd)(?![\w/-])", (*_ALL, DESCRIPTION)),
@@ -41,7 +42,7 @@ PHRASES = (
     Phrase("text.vague", "and so ", r"(?i)\band so (?:on|forth)\b"),
     Phrase("text.vague", "or similar", r"(?i)\bor similar\b"),
     Phrase("text.vague", "or something", r"(?i)\bor something\b"),
-    Phrase("text.vague", "appropriate", r"(?i)\b(?:as )?appropriate(?:ly)?\b"),
+    Phrase("text.vague", "appropriate", r"(?i)(?<![\w-])appropriate(?:ly)?\b"),
     Phrase("text.vague", "somehow", r"(?i)\bsomehow\b"),
     Phrase("text.vague", "hopefully", r"(?i)\bhopefully\b"),
     Phrase("text.conditional", "needed", r"(?i)\b(?:as|if|when|where|wherever) needed\b"),
@@ -50,10 +51,12 @@ PHRASES = (
     Phrase("text.conditional", "if time ", r"(?i)\bif time (?:permits|allows)\b"),
     Phrase("text.conditional", "nice to have", r"(?i)\bnice to have\b"),
     Phrase("text.conditional", "nice-to-have", r"(?i)\bnice-to-have\b"),
-    Phrase("text.conditional", "optional", r"(?i)^optional(?:ly)?\b|\(optional\)\s*$", (TITLE, INTENT)),
+    Phrase(
+        "text.conditional", "optional", r"(?i)^optionally\b|^\(?optional(?:[:,]|\))|\(optional\)\s*$", (TITLE, INTENT)
+    ),
     Phrase("text.conditional", "depending on", r"(?i)\bdepending on\b", (INTENT,)),
-    Phrase("text.conditional", "if ", r"(?i)^if\b", (INTENT,)),
-    Phrase("text.conditional", "unless ", r"(?i)^unless\b", (INTENT,)),
+    Phrase("text.conditional", "if ", rf"(?i)^if\b.*{_ELSEWHERE}", (INTENT,)),
+    Phrase("text.conditional", "unless ", rf"(?i)^unless\b.*{_ELSEWHERE}", (INTENT,)),
     Phrase("text.conditional", "maybe", r"(?i)\bmaybe\b", (TITLE, INTENT)),
 )
 _WORDS = {
@@ -89,13 +92,18 @@ def _texts(case: Case) -> Iterator[Text]:
         for criterion in plan.success_criteria:
             yield plan, None, CRITERION, criterion.text, criterion.span.line if criterion.span else 0
         for task in plan.tasks:
-            yield plan, task, TITLE, task.title, 0
-            if task.description:
-                yield plan, task, DESCRIPTION, task.description, 0
-            for criterion in task.acceptance:
-                yield plan, task, CRITERION, criterion.text, criterion.span.line if criterion.span else 0
+            if is_declaration(plan):
+                yield from _declared(plan, task)
             for step in task.steps:
                 yield plan, task, INTENT, step.intent, step.line
+
+
+def _declared(plan: Plan, task: Task) -> Iterator[Text]:
+    yield plan, task, TITLE, task.title, 0
+    if task.description:
+        yield plan, task, DESCRIPTION, task.description, 0
+    for criterion in task.acceptance:
+        yield plan, task, CRITERION, criterion.text, criterion.span.line if criterion.span else 0
 
 
 @functools.cache

@@ -72,7 +72,7 @@ def empty_criteria(case: Case) -> Iterator[Finding]:
 
 
 def _is_empty(criterion: Criterion) -> bool:
-    if len(criterion.text) > 40 or criterion.proof in (CHECK, VERIFY) or criterion.instructions:
+    if len(criterion.text) > 40 or criterion.proof in (CHECK, VERIFY, STEPS) or criterion.instructions:
         return False
     return _SAYS_NOTHING.issuperset(_WORD.findall(criterion.text.casefold()))
 
@@ -93,11 +93,11 @@ def _empty(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> F
 
 
 def without_artifact(case: Case) -> Iterator[Finding]:
-    """A task that writes no file and that no command checks."""
+    """A task that writes no file and that neither a command nor a person checks."""
     for plan, task in case.pairs:
         if task.is_human or task.verify or task.tests or task.symbols or task.postconditions:
             continue
-        if any(c.proof in (CHECK, VERIFY, STEPS) for c in task.acceptance) or written_claims(task.files or ()):
+        if any(c.proof not in (OPINION, UNPROVEN) for c in task.acceptance) or written_claims(task.files or ()):
             continue
         if _opinion_at_best(proofs(task)) and validator_of(plan, task, case.settings) is None:
             continue  # that nothing proves it is said already
@@ -106,7 +106,7 @@ def without_artifact(case: Case) -> Iterator[Finding]:
             plan,
             task,
             "files",
-            found="no file is written and no command checks it",
+            found="no file is written, and neither a command nor a person checks it",
             accepted="files, or a check",
             message=f"{task.id} leaves nothing that could be looked at.",
             mend="Name the files that it writes, or a command that checks its result.",
@@ -146,7 +146,10 @@ RULES = (
         WARNING,
         ERROR,
         without_artifact,
-        "The task writes no file and no command checks its result, so nothing could show that it was done.",
-        Example("### T1-01: Think\n\n- **Acceptance:**\n  - [ ] The idea is good — human\n"),
+        "The task writes no file and only a model judges its result, so nothing could show that it was done.",
+        Example(
+            "### T1-01: Think\n\n- **Validator:** critic\n- **Acceptance:**\n  - [ ] The idea is good — opinion\n",
+            config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",
+        ),
     ),
 )
