@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from idumb.app import going_on
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, step_plan
@@ -34,6 +35,7 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
     builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
     steps = contract.tasks[task].steps
     return {
+        **_deviation(contract, state, task),
         "status": "failed",
         "step_id": f"{task}.{calls[-1].payload['index']}" if calls and not of_steps else task,
         "tool": calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
@@ -41,6 +43,19 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
         "plan_hash": plan.sha256,
         "run": state.id,
         "audit_trail": [_entry(e) for e in trail],
+    }
+
+
+def _deviation(contract: Contract, state: RunState, task: str) -> dict[str, Any]:
+    """Files outside of what the task declares are a question; the same fields as every question has."""
+    strays = state.tasks[task].deviations
+    if not strays:
+        return {}
+    return {
+        "what": f"{task} changed files it does not declare",
+        "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
+        "evidence": list(strays),
+        "choices": going_on.rows(going_on.of_deviation(contract.phase, task, strays)),
     }
 
 

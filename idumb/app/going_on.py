@@ -70,6 +70,54 @@ def of_changed_contract(state: RunState, changed: Sequence[str], ref: str) -> tu
     )
 
 
+def of_deviation(phase: str, task: str, paths: Sequence[str]) -> tuple[Choice, ...]:
+    """A task changed files that it does not declare, and the run halted with everything kept."""
+    flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in paths)
+    return (
+        Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}"),
+        Choice(
+            "amend",
+            "they belong to the task",
+            "its files in the plan are widened, the contract is locked anew, and the task is tried again",
+            f"idumb amend {phase} {flags}",
+        ),
+        Choice(
+            "accept",
+            "they belong to the task, this once",
+            "the task is tried again and they are committed with it; the plan does not tell of them",
+            f"idumb resume {phase} --on-deviation accept",
+        ),
+        Choice(
+            "retry",
+            "they are mine, or wrong",
+            "once you moved or committed them, the task is tried again under what it declares",
+            f"idumb resume {phase} --retry-failed",
+        ),
+    )
+
+
+def of_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:
+    """A phase that is verified is to be run once more; `on_top` where that can succeed without taking it back first."""
+    again = (
+        Choice(
+            "force",
+            "run it again on top of what is there",
+            "a new run of every task; the work of the last one stays below it",
+            f"idumb execute-phase {phase} --force",
+        ),
+    )
+    return (
+        Choice("leave", "leave it as it is", "nothing happens", "idumb next"),
+        Choice(
+            "roll-back",
+            "take its work back first",
+            "files are as before the run, in a new commit; idumb undo brings the work again",
+            f"idumb rollback {phase} --to start",
+        ),
+        *(again if on_top else ()),
+    )
+
+
 def _kept(ref: str, path: str) -> str:
     return shlex.quote(f"{ref}:{path.rsplit('/', 1)[-1]}")
 

@@ -48,7 +48,7 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) 
     for warning in warnings:
         _tell(f"warning: {escaped(warning)}\n")
     if result.failure is not None:
-        _complain(*result.failure)
+        _complain(*result.failure, details=result.details)
     return result.exit_code
 
 
@@ -72,7 +72,7 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
         return problem.exit_code
     for warning in _with_notes():
         _tell(f"warning: {escaped(warning)}\n")
-    _complain(problem.code, problem.message, problem.hint, findings)
+    _complain(problem.code, problem.message, problem.hint, findings, details)
     for kind in ("tasks", "paths"):
         if details.get(kind):
             _tell(f"  {kind}: {escaped(', '.join(list(details[kind])[:20]))}\n")
@@ -158,10 +158,16 @@ def _report(text: str) -> str | None:
     return path
 
 
-def _complain(code: str, message: str, hint: str | None, findings: Sequence[Mapping[str, Any]] = ()) -> None:
+def _complain(
+    code: str,
+    message: str,
+    hint: str | None,
+    findings: Sequence[Mapping[str, Any]] = (),
+    details: Mapping[str, Any] | None = None,
+) -> None:
     from idumb.views import answer
 
-    _tell(answer.failure(code, message, hint, findings))
+    _tell(answer.failure(code, message, hint, findings, details))
 
 
 def _plain(finding: Any) -> dict[str, Any]:

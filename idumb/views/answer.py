@@ -69,10 +69,16 @@ def whole(
     }
 
 
-def failure(code: str, message: str, hint: str | None, findings: Sequence[Data] = ()) -> str:
-    """What goes to standard error: every finding, what went wrong, and the next command."""
+def failure(
+    code: str, message: str, hint: str | None, findings: Sequence[Data] = (), details: Data | None = None
+) -> str:
+    """What goes to standard error: every finding, what went wrong, the evidence, the next command and all choices."""
     from idumb.views import markup, phrases
 
     found = [line for one in findings for line in phrases.finding(one)]
     said = [f"idumb: {markup.one_line(message)} [{code}]"]
-    return "\n".join([*found, *said, *([f"  next: {markup.one_line(hint)}"] if hint else [])]) + "\n"
+    ways = phrases.choices((details or {}).get("choices", ()))
+    evidence = [f"  - {markup.one_line(str(one))}" for one in (details or {}).get("evidence", ())] if ways else []
+    hidden = len(evidence) - phrases.MOST_EVIDENCE
+    shown = [*evidence[: phrases.MOST_EVIDENCE], *([f"  - and {hidden} more"] if hidden > 0 else [])]
+    return "\n".join([*found, *said, *shown, *([f"  next: {markup.one_line(hint)}"] if hint else []), *ways]) + "\n"

@@ -9,6 +9,7 @@ from idumb.views import amount, markup
 
 Data = Mapping[str, Any]
 _WIDTH = 160
+MOST_EVIDENCE = 12
 
 
 def finding(found: Data) -> list[str]:
@@ -29,6 +30,16 @@ def commands(data: Data) -> list[str]:
     """The lines that name what can be done next; the first is the likeliest."""
     known = [markup.one_line(command) for command in data.get("next", ())]
     return [f"Next: {known[0]}", *(f"  or: {command}" for command in known[1:])] if known else []
+
+
+def choices(rows: Sequence[Data]) -> list[str]:
+    """What a person can decide: each choice with its consequence and the command that takes it."""
+    lines = []
+    for row in rows:
+        words = f"{row['text']}; {row['consequence']}"
+        lines.append(f"  {markup.one_line(row['id'])}: {markup.one_line(words)}")
+        lines += [f"      {markup.one_line(row['command'])}"] if row.get("command") else []
+    return ["  choices:", *(f"  {line}" for line in lines)] if lines else []
 
 
 def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
