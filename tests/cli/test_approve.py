@@ -1,0 +1,486 @@
+"""`idumb approve`: strict plans run under an approval that holds, and irreversible tasks only when accepted by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.store.test_approvals import allow, make_key
+from tests.cli.test_states import at_terminal
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making, shell, task, write
+
+STRICT = (
+    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+    "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
+)
+FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+CHECK = "tests/check.sh"
+
+
+def strict_task(id: str, path: str, *, after: str = "none", fields: str = "", **more: Any) -> str:
+    return making(id, path, after=after, fields=FIELDS + fields, **more)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(
+        sandbox, files={"README.md": "# A project\n", ".gitignore": "*.log\n", CHECK: "test -s a.txt\n"}
+    )
+    tasks = [
+        task("T1-01", files="create `a.txt`", check=f"sh {CHECK}", steps=(write("a.txt", "made\n"),), fields=FIELDS),
+        strict_task("T1-02", "b.txt", after="T1-01"),
+    ]
+    made.plan(tasks, head=STRICT)
+    return made
+
+
+def contract(project: Project) -> str:
+    return str(project.quick("check-plan", "1", "--json").data["contract_hash"])
+
+
+def approve(project: Project, *flags: str) -> Answer:
+    answer = project.quick("approve", "1", "--hash", contract(project), *flags, "--json")
+    assert answer.code == 0, answer
+    return answer
+
+
+def run(project: Project, *flags: str) -> Answer:
+    return project.quick("execute-phase", "1", *flags, "--json")
+
+
+def refused(answer: Answer, code: str) -> dict[str, Any]:
+    """The details of a refusal with this code; each tells what, why, evidence and the consequence of each choice."""
+    assert (answer.code, answer.error["code"]) == (4, code), answer
+    details = dict(answer.error["details"])
+    if "choices" in details:
+        assert details["what"]
+        assert details["why"]
+        assert details["evidence"]
+        assert all(choice["consequence"] for choice in details["choices"])
+    return details
+
+
+def test_a_strict_plan_runs_only_when_approved(project: Project) -> None:
+    """R-LOCK-3, R-LOCK-4."""
+    details = refused(run(project), "approval.missing")
+    assert details["choices"][0]["command"] == f"idumb approve 1 --hash {contract(project)}"
+    refused(run(project, "--approve", contract(project)), "approval.missing")
+    found = approve(project).data
+    assert found["status"] == "approved"
+    assert found["validator"].startswith("idumb ")
+    assert found["scope"] == "."
+    assert found["base_commit"] == project.repo.git("rev-parse", "HEAD").strip()
+    answer = run(project)
+    assert answer.code == 0, answer
+    (started,) = project.events("1", "--kind", "run.started")
+    assert started["payload"]["approval"] == found["nonce"]
+
+
+def test_the_hash_of_a_phase_is_what_sha256sum_gives(project: Project) -> None:
+    """R-LOCK-2."""
+    project.plan([strict_task("T1-03", "c.txt")], name="02", head=STRICT)
+    command = "sha256sum .planning/phases/1/*PLAN.md | sha256sum"
+    told = subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, check=True, text=True)
+    assert approve(project).data["plan_hash"] == told.stdout.split()[0]
+
+
+def test_another_hash_than_the_one_that_is_there_approves_nothing(project: Project) -> None:
+    """R-LOCK-2: an expected hash is enforced."""
+    details = refused(project.quick("approve", "1", "--hash", "0" * 64, "--json"), "approval.other-contract")
+    assert details["contract_hash"] == contract(project)
+    refused(run(project), "approval.missing")
+
+
+def test_without_terminal_and_hash_nothing_is_approved_and_everything_is_shown(project: Project) -> None:
+    """R-ASK-2."""
+    details = refused(project.quick("approve", "1", "--json"), "approval.not-given")
+    shown = "\n".join(details["evidence"])
+    for words in (f"sh {CHECK}", f"commands use {CHECK}", "writes a.txt", "tools of steps: write_file", "limits: "):
+        assert words in shown
+    refused(run(project), "approval.missing")
+
+
+@pytest.mark.parametrize(("typed", "code"), [("", 4), ("no", 4), ("yes", 0)])
+def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, typed: str, code: int) -> None:
+    """R-LOCK-3, R-ASK-2."""
+    ended, said = at_terminal(project, ("approve", "1"), typed)
+    assert ended == code, said
+    assert f"commands use {CHECK}" in said
+    answer = run(project)
+    assert answer.code == code, answer
+
+
+def test_a_plan_with_errors_is_not_approved(project: Project) -> None:
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    place.write_text(place.read_text().replace("T1-01\n- **Files", "T1-09\n- **Files"))
+    answer = project.quick("approve", "1", "--hash", "0" * 64, "--json")
+    assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
+
+
+def test_approving_changes_nothing_in_the_repository(project: Project) -> None:
+    before = project.repo.git("status", "--porcelain"), project.repo.git("for-each-ref")
+    approve(project)
+    assert (project.repo.git("status", "--porcelain"), project.repo.git("for-each-ref")) == before
+
+
+def test_an_approval_ends_when_it_was_to_end(project: Project, home: Path) -> None:
+    """R-LOCK-4."""
+    ends = approve(project, "--expires", "90m").data["expires"]
+    (place,) = (home / "state/idumb/consent").rglob("*.json")
+    place.write_text(place.read_text().replace(ends, "2020-01-01T00:00:00.000000Z"))
+    details = refused(run(project), "approval.expired")
+    assert "2020-01-01" in details["why"]
+
+
+@pytest.mark.parametrize("text", ["soon", "2020-01-01", "0h"])
+def test_an_end_that_makes_no_sense_is_a_matter_of_usage(project: Project, text: str) -> None:
+    answer = project.quick("approve", "1", "--hash", contract(project), "--expires", text, "--json")
+    assert (answer.code, answer.error["code"]) == (2, "usage")
+
+
+def test_an_approval_can_be_taken_back_and_given_again(project: Project) -> None:
+    """R-LOCK-3, R-LOCK-4."""
+    refused(project.quick("approve", "1", "--revoke", "--json"), "approval.none")
+    approve(project)
+    approve(project)
+    answer = project.quick("approve", "1", "--revoke", "--json")
+    assert answer.data["revoked"] == 2
+    assert "taken back" in refused(run(project), "approval.revoked")["why"]
+    approve(project)
+    assert run(project).code == 0
+
+
+def test_taking_back_works_where_the_plan_is_broken(project: Project) -> None:
+    approve(project)
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    text = place.read_text()
+    place.write_text("---\nbroken\n")
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    place.write_text(text)
+    refused(run(project), "approval.revoked")
+
+
+def test_a_change_voids_the_approval_and_putting_it_back_revives_it(project: Project) -> None:
+    """R-LOCK-4."""
+    approve(project)
+    text = project.read(CHECK)
+    project.repo.write(CHECK, text + " ")
+    details = refused(run(project), "approval.void")
+    assert details["changed"] == ["files"]
+    assert details["parts"][0]["keys"] == [CHECK]
+    assert [c["id"] for c in details["choices"]] == ["put-back", "approve", "no"]
+    project.repo.write(CHECK, text)
+    assert run(project).code == 0
+
+
+def test_a_pinned_base_holds_for_a_run_that_begins_there_and_for_no_other(project: Project) -> None:
+    """R-LOCK-4: the base is recorded, and bound only on request."""
+    approve(project)
+    project.repo.write("other.txt", "x\n")
+    project.repo.commit("other")
+    approve(project, "--pin-base")
+    assert run(project, "--max-attempts", "1").code == 0  # the commits of its own tasks do not void it
+    project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert project.quick("resume", "1", "--json").code == 0
+
+
+def test_a_pinned_base_that_moved_voids_the_approval(project: Project) -> None:
+    """R-LOCK-4."""
+    approve(project, "--pin-base")
+    project.repo.write("other.txt", "x\n")
+    project.repo.commit("other")
+    assert refused(run(project), "approval.void")["changed"] == ["base"]
+
+
+def test_strict_mode_needs_an_approval_for_a_guided_plan_too_and_resume_remains_strict(project: Project) -> None:
+    """R-LOCK-4."""
+    project.plan([task("T1-01", files="create `a.txt`", check="test -e go.log", steps=(write("a.txt", "x"),))])
+    refused(run(project, "--mode", "strict", "--approve", contract(project)), "approval.missing")
+    approve(project)
+    assert run(project, "--mode", "strict", "--max-attempts", "1").code == 1
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    refused(
+        project.quick("resume", "1", "--retry-failed", "--approve", contract(project), "--json"), "approval.revoked"
+    )
+
+
+def test_an_approval_is_consent_for_a_guided_plan(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    approve(project)
+    assert run(project).code == 0
+    assert project.quick("verify-work", "1", "--json").code == 0
+
+
+def test_a_guided_plan_whose_approval_is_void_asks_again(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check=f"sh {CHECK}", steps=(write("a.txt", "x"),))])
+    approve(project)
+    project.repo.write(CHECK, "true\n")
+    refused(run(project), "consent.missing")
+
+
+def test_people_read_the_same_as_programs(project: Project) -> None:
+    answer = project.quick("approve", "1", "--hash", contract(project), "--expires", "2030-01-31")
+    assert answer.code == 0
+    assert f"commands use {CHECK}" in answer.out
+    assert "until 2030-01-31T00:00:00" in answer.out
+    assert "Next: idumb execute-phase 1" in answer.out
+    assert "1 approval taken back" in project.quick("approve", "1", "--revoke").out
+
+
+# The lock while a run goes on
+
+
+CHANGES_WHILE_RUNNING = {
+    "a plan": ("printf ' ' >> .planning/phases/1/01-PLAN.md", "lock.plan-changed", [".planning/phases/1/01-PLAN.md"]),
+    "a plan more": (
+        "cp .planning/phases/1/01-PLAN.md .planning/phases/1/02-PLAN.md",
+        "lock.plan-changed",
+        [".planning/phases/1/02-PLAN.md"],
+    ),
+    "no plan": ("rm .planning/phases/1/01-PLAN.md", "lock.plan-changed", [".planning/phases/1/01-PLAN.md"]),
+    "the configuration": (
+        "printf 'run: {max_attempts: 2}\\n' > .idumb/config.yaml",
+        "lock.configuration-changed",
+        [".idumb/config.yaml"],
+    ),
+    "the policy": (
+        "mkdir -p .idumb/policy && printf 'allow: [run, write_file]\\n' > .idumb/policy/tools.yaml",
+        "lock.policy-changed",
+        None,
+    ),
+}
+
+
+def _changing(project: Project, command: str, *, head: str = "") -> None:
+    """A plan of two tasks, and somebody who changes what is locked when the first one has just been committed."""
+    fields = FIELDS if head else ""
+    project.plan(
+        [making("T1-01", "a.txt", fields=fields), making("T1-02", "b.txt", after="T1-01", fields=fields)], head=head
+    )
+    hook = project.folder / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{command}\n")
+    hook.chmod(0o755)
+
+
+@pytest.mark.parametrize("mode", ["guided", "strict"])
+@pytest.mark.parametrize("what", CHANGES_WHILE_RUNNING)
+def test_what_was_locked_is_looked_at_before_every_task(project: Project, what: str, mode: str) -> None:
+    """R-LOCK-4: the run stops before the next task, whatever changed, and names it."""
+    command, code, changed = CHANGES_WHILE_RUNNING[what]
+    _changing(project, command, head=STRICT if mode == "strict" else "")
+    approve(project)
+    details = refused(run(project), code)
+    assert changed is None or details["changed"] == changed
+    assert not project.exists("b.txt")
+    assert [e["task"] for e in project.events("1", "--kind", "attempt.started")] == ["T1-01"]
+    assert project.events("1", "--kind", "run.halted")
+
+
+def test_a_run_goes_on_once_the_plan_is_put_back(project: Project) -> None:
+    """R-LOCK-4."""
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    _changing(project, f"printf ' ' >> {place.relative_to(project.folder)}", head=STRICT)
+    text = place.read_bytes()
+    approve(project)
+    refused(run(project), "lock.plan-changed")
+    place.write_bytes(text)
+    answer = project.quick("resume", "1", "--json")
+    assert answer.code == 0, answer
+    assert project.read("b.txt") == "made\n"
+
+
+def test_a_file_of_a_command_that_changes_while_a_strict_run_goes_on_stops_it(project: Project) -> None:
+    """R-LOCK-4."""
+    _changing(project, f"printf ' ' >> {CHECK}", head=STRICT)
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    place.write_text(place.read_text().replace("`test -s b.txt`", f"`sh {CHECK}`"))
+    approve(project)
+    details = refused(run(project), "approval.void")
+    assert details["changed"] == ["files"]
+    assert not project.exists("b.txt")
+
+
+def test_an_approval_that_is_taken_back_stops_a_strict_run_before_its_next_task(project: Project) -> None:
+    """R-LOCK-4."""
+    command = f"exec {shlex.quote(sys.executable)} -m idumb approve 1 --revoke"
+    _changing(project, command, head=STRICT)
+    approve(project)
+    refused(run(project), "approval.revoked")
+    assert not project.exists("b.txt")
+
+
+def test_the_bytes_that_run_are_kept_with_the_run(project: Project) -> None:
+    """R-LOCK-4: what is executed can be shown, whatever became of the file."""
+    approve(project)
+    assert run(project).code == 0
+    place = ".planning/phases/1/01-PLAN.md"
+    kept = [line for line in project.repo.git("for-each-ref", "--format=%(refname)").split() if line.endswith("/plans")]
+    assert project.repo.git("rev-parse", f"{kept[0]}:01-PLAN.md") == project.repo.git("hash-object", place)
+
+
+# Tasks that cannot be taken back
+
+
+def _irreversible(project: Project, *, head: str = "") -> None:
+    fields = FIELDS if head else ""
+    last = task(
+        "T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01",
+        steps=(write("b.txt", "x"), shell("echo told >> outside.log")),
+        fields=f"{fields}- **Rollback:** irreversible: it tells the world\n",
+    )  # fmt: skip
+    project.plan([making("T1-01", "a.txt", fields=fields), last], head=head)
+
+
+@pytest.mark.parametrize("head", ["", STRICT], ids=["guided", "strict"])
+def test_an_irreversible_task_runs_only_when_that_very_task_was_accepted(project: Project, head: str) -> None:
+    """R-LOCK-9."""
+    _irreversible(project, head=head)
+    answer = approve(project)
+    assert any("T1-02" in warning for warning in answer.object["warnings"])
+    details = refused(run(project, "--approve", contract(project)), "irreversible.not-accepted")
+    assert details["tasks"] == ["T1-02"]
+    assert details["choices"][0]["command"].endswith("--accept-irreversible T1-02")
+    assert not project.exists("a.txt")
+    approve(project, "--accept-irreversible", "T1-02")
+    assert run(project).code == 0
+    assert project.read("outside.log") == "told\n"
+
+
+def test_the_acceptance_of_an_irreversible_task_ends_with_its_approval(project: Project) -> None:
+    """R-LOCK-9."""
+    _irreversible(project)
+    approve(project, "--accept-irreversible", "T1-02")
+    project.configure("run: {max_attempts: 2}\n")
+    refused(run(project, "--approve", contract(project)), "irreversible.not-accepted")
+
+
+def test_only_irreversible_tasks_can_be_accepted_and_only_by_their_names(project: Project) -> None:
+    """R-LOCK-9."""
+    _irreversible(project)
+    for name in ("T1-01", "T1-09", "all"):
+        answer = project.quick("approve", "1", "--hash", contract(project), "--accept-irreversible", name, "--json")
+        assert (answer.code, answer.error["code"]) == (3, "approval.not-irreversible")
+        assert "T1-02" in answer.error["message"]
+
+
+def test_an_irreversible_task_that_is_done_needs_no_acceptance_any_more(project: Project) -> None:
+    _irreversible(project)
+    approve(project, "--accept-irreversible", "T1-02")
+    assert run(project).code == 0
+    project.quick("approve", "1", "--revoke", "--json")
+    assert project.quick("resume", "1", "--approve", contract(project), "--json").code == 0
+
+
+@pytest.mark.parametrize(("typed", "code"), [("yes", 0), ("", 4)])
+def test_a_guided_run_asks_about_each_irreversible_task_at_the_terminal(
+    project: Project, typed: str, code: int
+) -> None:
+    """R-LOCK-9, R-ASK-2."""
+    _irreversible(project)
+    ended, said = at_terminal(project, ("execute-phase", "1"), "run", typed)
+    assert ended == code, said
+    assert "it tells the world" in said
+    assert project.exists("outside.log") == (code == 0)
+
+
+# Signed approvals
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("there is no ssh-keygen")
+    return make_key(tmp_path / "key")
+
+
+def _clone(project: Project, tmp_path: Path) -> Project:
+    """The same work in a fresh clone, as a machine that runs it unattended has it."""
+    there = GitSandbox(tmp_path / "there")
+    project.repo.git("clone", "--quiet", str(project.folder), str(there.root))
+    for name, value in (("user.name", "CI"), ("user.email", "ci@example.invalid")):
+        there.git("config", name, value)
+    return Project(there, there.root)
+
+
+def test_a_signed_approval_is_good_in_another_clone(project: Project, tmp_path: Path, key: Path) -> None:
+    """R-LOCK-3: a signature is verified where one is given."""
+    file = tmp_path / "approval.json"
+    found = approve(project, "--sign", str(key), "--file", str(file)).data
+    assert (found["signed"], found["file"]) == (True, str(file))
+    there = _clone(project, tmp_path)
+    refused(run(there), "approval.missing")
+    refused(run(there, "--approval", str(file)), "approval.no-signers")
+    allow(key)
+    answer = run(there, "--approval", str(file))
+    assert answer.code == 0, answer
+
+
+@pytest.mark.parametrize("field", ["accepted", "expires", "by", "contract_hash"])
+def test_a_signed_approval_with_one_field_changed_is_refused(
+    project: Project, tmp_path: Path, key: Path, field: str
+) -> None:
+    """R-LOCK-3."""
+    file = tmp_path / "approval.json"
+    approve(project, "--sign", str(key), "--file", str(file), "--expires", "1d")
+    allow(key)
+    known = json.loads(file.read_text())
+    known["approval"][field] = {"accepted": ["T1-01"], "expires": None, "by": "x", "contract_hash": "0" * 64}[field]
+    file.write_text(json.dumps(known))
+    refused(run(_clone(project, tmp_path), "--approval", str(file)), "approval.bad-signature")
+
+
+def test_a_signed_approval_by_a_stranger_is_refused(project: Project, tmp_path: Path, key: Path) -> None:
+    """R-LOCK-3."""
+    file = tmp_path / "approval.json"
+    approve(project, "--sign", str(key), "--file", str(file))
+    allow(make_key(tmp_path / "other"))
+    refused(run(_clone(project, tmp_path), "--approval", str(file)), "approval.bad-signature")
+    refused(run(project), "approval.bad-signature")  # the kept one is verified too
+
+
+def test_a_signed_approval_of_other_bytes_or_of_another_history_is_void(
+    project: Project, tmp_path: Path, key: Path
+) -> None:
+    """R-LOCK-4."""
+    file = tmp_path / "approval.json"
+    allow(key)
+    approve(project, "--sign", str(key), "--file", str(file))
+    there = _clone(project, tmp_path)
+    there.repo.write(CHECK, "true\n")
+    assert refused(run(there, "--approval", str(file)), "approval.void")["changed"] == ["files"]
+    there.repo.git("checkout", "--quiet", "--", CHECK)
+    there.repo.git("checkout", "--quiet", "--orphan", "fresh")
+    there.repo.git("commit", "--quiet", "-m", "fresh")
+    assert "another history" in refused(run(there, "--approval", str(file)), "approval.void")["why"]
+
+
+def test_a_signed_approval_that_was_taken_back_here_stays_so(project: Project, tmp_path: Path, key: Path) -> None:
+    """R-LOCK-4: bringing the file again does not undo the revocation."""
+    file = tmp_path / "approval.json"
+    allow(key)
+    approve(project, "--sign", str(key), "--file", str(file))
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    refused(run(project, "--approval", str(file)), "approval.revoked")
+
+
+def test_a_file_without_signature_and_a_key_that_is_none_are_refused(project: Project, tmp_path: Path) -> None:
+    answer = project.quick("approve", "1", "--file", str(tmp_path / "x"), "--json")
+    assert (answer.code, answer.error["code"]) == (2, "usage")
+    signing = ("approve", "1", "--hash", contract(project), "--sign", str(tmp_path / "none"), "--json")
+    refused(project.quick(*signing), "approval.not-signed")
+    refused(run(project), "approval.missing")
+    missing = run(project, "--approval", os.devnull)
+    assert (missing.code, missing.error["code"]) == (3, "approval.unreadable")
+    both = project.quick("approve", "1", "--revoke", "--hash", "0" * 64, "--json")
+    assert both.code == 2
