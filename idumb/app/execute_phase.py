@@ -12,6 +12,7 @@ from idumb.app import (
     approvals,
     branches,
     carrying,
+    closing,
     consent,
     enveloping,
     failure,
@@ -122,11 +123,18 @@ def refuse_verified(services: Services, contract: Contract, *, force: bool) -> N
         _require_room(services, contract, state)
         return
     if state.verified and state.contract_hash == contract.hash:
+        on_top = _there_already(services, contract, tuple(contract.tasks)) is None
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is verified already.",
             hint=f"idumb rollback {contract.phase} --to start takes its work back, then idumb resume {contract.phase}."
             + _on_top(services, contract, tuple(contract.tasks)),
+            details={
+                "what": f"Run phase {contract.phase} again",
+                "why": f"run {state.number} of this very contract is verified",
+                "evidence": [f"contract {contract.hash}"],
+                "choices": going_on.rows(going_on.of_verified(contract.phase, on_top=on_top)),
+            },
         )
     _refuse_changed_work(services, contract, state)
 
@@ -286,7 +294,9 @@ def conclude(
     shown = schedule.statuses(contract, journal.state)
     done = schedule.settled(shown)
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
-    journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **ending.said))
+    workspace = closing.at_end(services, journal.state, contract) if done else closing.Workspace()
+    said = {**ending.said, **({"workspace": workspace.as_dict()} if done else {})}
+    journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **said))
     reports = publish.ending(services, contract, journal.state)
     verification = None
     if done and request.verify:
@@ -295,7 +305,8 @@ def conclude(
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
     warnings = (*publish.record_reports(services, journal, reports), *verify_work.unmet(verification))
-    warnings = (*failure.tolerated(journal.state, contract), *warnings)
+    unproven = () if verification is not None else workspace.wrong
+    warnings = (*failure.tolerated(journal.state, contract), *unproven, *workspace.words(), *warnings)
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
 
 
@@ -331,6 +342,7 @@ def _result(
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,
+        "session": state.session,
         "outcome": word,
         "reason": ending.words,
         "counts": counts,

@@ -113,6 +113,7 @@ def _planned(
         "state": "recorded" if elsewhere else _state_word(current, changed=changed),
         "elsewhere": elsewhere,
         "run": state.id if state else None,
+        "session": state.session if state else None,
         # While a run goes on, and after a kill, this is how it was taken up, and no reason why it stands still.
         "reason": current.reason if current and current.state != ACTIVE else "",
         "changed_since_run": changed,

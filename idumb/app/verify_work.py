@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import approvals, loading, place, ports, proofs, publish, schedule, session
+from idumb.app import approvals, closing, loading, place, ports, proofs, publish, schedule, session
 from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import errors, evidence, graph, ledger, outcome
+from idumb.domain import errors, evidence, graph, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import Refusal
@@ -69,11 +69,12 @@ def judge(services: Services, journal: Journal, contract: Contract) -> dict[str,
     """Run every success criterion, invariant and test once on the frozen tree; the record that the log keeps."""
     workspace = services.open_workspace("here", journal.state.id)
     checks = services.open_checks(workspace, journal.state.id)
-    tree = services.trees.scan()
+    tree = closing.scan(services, contract)
     found = _evidence(services, checks, contract, tree, journal)
     checks.end_processes()
-    spoiled = [c.path for c in services.trees.changes(tree, services.trees.scan()) if c.old is not None]
-    mismatches = _mismatches(services, journal, contract, tree)
+    spoiled = [c.path for c in services.trees.changes(tree, closing.scan(services, contract)) if c.old is not None]
+    standing = closing.compare(services, journal.state, contract, tree)
+    mismatches = _mismatches(contract, standing)
     shown = schedule.statuses(contract, journal.state)
     status, reason = _status(found, spoiled, mismatches)
     record: dict[str, Any] = {
@@ -84,6 +85,7 @@ def judge(services: Services, journal: Journal, contract: Contract) -> dict[str,
         "requirements": _requirements(contract, shown),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,
+        "workspace": standing.as_dict(),
         "spoiled": spoiled,
         "unproven": [e.text for e in found if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in found if e.result == evidence.OPINION],
@@ -174,39 +176,12 @@ def _ask(
     return dataclasses.replace(proofs.of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text)
 
 
-def _mismatches(services: Services, journal: Journal, contract: Contract, tree: str) -> list[str]:
+def _mismatches(contract: Contract, workspace: closing.Workspace) -> list[str]:
     """The graph is built again, and what completed tasks left is held against the tree as it stands."""
     wrong: list[str] = []
     if graph.topological_order(contract.dependencies).ids != contract.order:
         wrong.append("the execution order changed")
-    state = journal.state
-    last_writer: dict[str, str] = {}
-    for task in sorted(state.attempted, key=state.attempted.__getitem__):
-        if state.tasks[task].status == outcome.COMPLETED:
-            last_writer.update(dict.fromkeys(state.tasks[task].touched, task))
-    for path, task in last_writer.items():
-        left = state.tasks[task].left
-        if left is not None and services.trees.entry(left, path) != services.trees.entry(tree, path):
-            wrong.append(f"{path} is not as {task} left it")
-    declared = {
-        c.path: t.id
-        for t in contract.tasks.values()
-        for c in ledger.written_claims(t.files or ())
-        if c.verb == "create" and state.tasks[t.id].status == outcome.COMPLETED
-    }
-    deleted = {
-        c.path for t in contract.tasks.values() for c in ledger.written_claims(t.files or ()) if c.verb == "delete"
-    }
-    wrong += [
-        f"{path}, created by {task}, is missing"
-        for path, task in declared.items()
-        if path not in deleted
-        and "*" not in path
-        and not path.endswith("/")
-        and services.trees.entry(tree, path) is None
-        and path not in last_writer
-    ]
-    return wrong
+    return [*wrong, *workspace.wrong]
 
 
 def _status(found: list[Evidence], spoiled: list[str], mismatches: list[str]) -> tuple[str, str]:

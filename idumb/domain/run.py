@@ -140,6 +140,11 @@ class RunState:
         return self.verification is not None and self.verification.get("status") == "passed"
 
     @property
+    def session(self) -> str:
+        """`closed` once every task is settled, `active` before; a rollback opens it again."""
+        return "closed" if self.state in CLOSED and self.restoring is None else "active"
+
+    @property
     def order(self) -> tuple[str, ...]:
         return tuple(self.tasks)
 

@@ -111,7 +111,7 @@ def test_a_run_that_stands_still_waits_for_resume_and_names_the_ways_on(halted: 
     answer = pause(halted, "--why", "think first")
     assert (answer.data["ended"], answer.data["paused"]) == ("paused", True)
     assert [(c["id"], c["command"]) for c in answer.data["choices"]] == [
-        ("replan", "idumb plan-diff 1; idumb amend 1"),
+        ("replan", "idumb plan-diff 1; idumb amend 1 --from-file"),
         ("go-on", "idumb resume 1"),
         ("start-fresh", "idumb rollback 1 --to start"),
     ]

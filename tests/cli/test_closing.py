@@ -1,0 +1,114 @@
+"""A run is a session: it is closed with a look at the workspace, and its calls have derived ids (R-RUN-2)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.run import call_id
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
+    """Two tasks with a moment between them in which a test can act: the second task waits at a door."""
+    made = projects.create(sandbox)
+    os.mkfifo(tmp_path / "at-work")
+    os.mkfifo(tmp_path / "let-go")
+    first = task(
+        "T1-01",
+        files="create `a.txt`, create `tool.sh`, create `seen.log`",
+        steps=[write("a.txt", "a\n"), write("tool.sh", "#!/bin/sh\n"), write("seen.log", "x\n")],
+    )
+    wait = shell(f"echo x > {tmp_path}/at-work; cat {tmp_path}/let-go > b.txt")
+    made.plan([first, task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[wait])])
+    return made
+
+
+@pytest.fixture
+def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
+        (tmp_path / "at-work").read_text()
+        assert project.json("status").data["phases"][0]["session"] == "active"
+        yield process
+
+
+def ended(project: Project, process: subprocess.Popen[str], tmp_path: Path) -> projects.Answer:
+    (tmp_path / "let-go").write_text("go\n")
+    out, err = process.communicate(timeout=60)
+    return projects.Answer(process.returncode, out, err)
+
+
+def workspace(project: Project) -> dict[str, object]:
+    return dict(project.events("--kind", "run.completed")[-1]["payload"]["workspace"])
+
+
+def test_a_run_ends_with_every_file_as_its_tasks_left_it(
+    project: Project, busy: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    """R-RUN-2: the session is closed; files that git ignores are looked at where a task declares them."""
+    answer = ended(project, busy, tmp_path)
+    assert (answer.code, answer.data["session"]) == (0, "closed")
+    assert workspace(project) == {"wrong": [], "unexpected": [], "more": 0}
+    assert project.json("status").data["phases"][0]["session"] == "closed"
+    again = project.json("verify-work", "1")
+    assert (again.code, again.data["mismatches"]) == (0, [])
+
+
+def test_what_no_task_of_the_run_changed_is_named_and_stays(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """R-RUN-2, R-GIT-6: somebody works in another file between two tasks; nothing fails, and it is told."""
+    project = projects.create(sandbox)
+    mine = project.folder / "mine.txt"
+    hook = project.repo.git_dir / "hooks" / "post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho mine > '{mine}'\n", encoding="utf-8")
+    hook.chmod(0o755)
+    project.plan([making("T1-01", "a.txt")])
+    mine.unlink()
+    answer = project.execute()
+    assert answer.code == 0
+    assert workspace(project) == {"wrong": [], "unexpected": ["mine.txt"], "more": 0}
+    assert "Changed since the run began, by no task of it: mine.txt" in answer.object["warnings"]
+    assert project.read("mine.txt") == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda folder: (folder / "tool.sh").chmod(0o755), "tool.sh has mode 100755, and T1-01 left it with 100644"),
+        (lambda folder: (folder / "a.txt").write_text("else\n"), "a.txt is not as T1-01 left it"),
+        (lambda folder: (folder / "a.txt").unlink(), "a.txt is not as T1-01 left it"),
+    ],
+    ids=["permissions", "bytes", "missing"],
+)
+def test_a_file_of_the_run_that_is_not_as_it_was_left_is_told(sandbox: GitSandbox, harm: object, words: str) -> None:
+    """R-RUN-2, R-RUN-13."""
+    project = projects.create(sandbox)
+    steps = [write("a.txt", "a\n"), write("tool.sh", "#!/bin/sh\n")]
+    project.plan([task("T1-01", files="create `a.txt`, create `tool.sh`", steps=steps)])
+    assert project.execute().code == 0
+    assert callable(harm)
+    harm(project.folder)
+    answer = project.json("verify-work", "1")
+    assert (answer.code, answer.data["workspace"]["wrong"]) == (1, [words])
+    assert words in answer.data["mismatches"]
+
+
+def test_the_id_of_each_call_is_derived_from_run_task_attempt_and_index(sandbox: GitSandbox) -> None:
+    """R-RUN-2: nothing is drawn by lot, so the same run names the same calls."""
+    project = projects.create(sandbox)
+    project.plan(
+        [task("T1-01", files="create `a.txt`, create `b.txt`", steps=[write("a.txt", "a"), write("b.txt", "b")])]
+    )
+    assert project.execute().code == 0
+    steps = project.events("--kind", "step.finished")
+    assert [e["payload"]["call"] for e in steps] == [
+        call_id(str(e["run"]), "T1-01", 1, index) for index, e in enumerate(steps)
+    ]
+    assert len({e["payload"]["call"] for e in steps}) == 2
