@@ -13,7 +13,7 @@ from idumb.markdown import json_nodes, tools, yaml_nodes
 from idumb.markdown.nodes import Fence
 from idumb.markdown.problems import Problems
 
-_KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
+KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
 _REQUIRED = ("tool", "intent", "arguments")
 _JSON_LINE = re.compile(r"^- \{.*\}[ \t]*$", re.MULTILINE)
 _FIRST = re.compile(r"\S")
@@ -283,10 +283,10 @@ def _plain(node: yaml_nodes.Node) -> Any:
 
 def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iterator[_Bad]:
     for key in fields:
-        if key not in _KEYS:
-            near = nearest(key, _KEYS)
+        if key not in KEYS:
+            near = nearest(key, KEYS)
             mend = f"did you mean {near}?" if near else "remove it"
-            accepted = ", ".join(_KEYS)
+            accepted = ", ".join(KEYS)
             yield _Bad(
                 "step.unknown-key", f"a step has no key `{key}`", places(key), found=key, accepted=accepted, mend=mend
             )
