@@ -8,17 +8,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import ports
+from idumb.app import going_on, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import Services
-from idumb.domain import agent, canonical, confidence, contract, envelope, levels
+from idumb.domain import agent, canonical, confidence, contract, envelope, levels, outcome
 from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
 from idumb.domain.envelope import NOTHING, Change, Envelope, of_text
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.intake import registry
 from idumb.domain.plan import STRICT
 from idumb.domain.run import RunState
 from idumb.domain.settings import Binding, Settings
+
+ADAPTER = "adapter"
+ENVELOPE = "envelope"
+ACCEPTED = (ADAPTER, ENVELOPE)
+"""What a person may say has changed and may stay so: the agent, or anything."""
 
 _LIVE = ("program", "tools")
 """Parts that a change reaches while a run goes on; what else changes is read by the next command."""
@@ -277,16 +283,69 @@ def words(part: str) -> str:
     return _WORDS.get(part, part)
 
 
+def require_same(
+    services: Services, state: RunState, known: Contract, *, mode: str | None, accepted: Sequence[str]
+) -> None:
+    """Before a run goes on: another version of its agent refuses in any mode, any other change a strict run.
+
+    `accepted` are the words of a person: `adapter`, or `envelope` for all of it. Nothing is refused where nothing
+    that the run made is left.
+    """
+    if not state.attempted or ENVELOPE in accepted:
+        return
+    changes = changed_since(services, state, known)
+    wrong = changes if STRICT in (mode, state.mode, known.mode) else [c for c in changes if _of_adapter(c)]
+    if ADAPTER in accepted:
+        wrong = [c for c in wrong if not _of_adapter(c)]
+    if wrong:
+        raise refusal(state, wrong)
+
+
+def _of_adapter(change: Change) -> bool:
+    return change.part in envelope.ADAPTER_PARTS
+
+
 def refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
-    """What stops a strict run; who goes on, goes back or starts anew is for a person to say."""
+    """Whether to go on, to go back or to start anew is for a person to say."""
     parts = envelope.names(changes)
+    said = ", ".join(words(part) for part in parts)
+    why = f"{said[:1].upper()}{said[1:]} changed since run {state.number} of phase {state.phase} was locked in"
+    ways = choices(state, ADAPTER if all(_of_adapter(c) for c in changes) else ENVELOPE)
     return Refusal(
         "envelope.changed",
-        f"{', '.join(words(part) for part in parts)} changed since run {state.number} of phase {state.phase} was"
-        " locked in.",
-        hint=f"Put it back, then idumb resume {state.phase}; idumb resume {state.phase} alone names the other ways",
-        details={"parts": list(parts), "changes": [c.as_dict() for c in changes]},
+        f"{why}; what is done was made under something else.",
+        hint=f"{ways[0].command} goes on all the same; {ways[-1].command} takes its work back",
+        details={
+            "what": f"Go on with run {state.number} of phase {state.phase}",
+            "why": why,
+            "evidence": [f"{c.binding}: {words(c.part)} was {_short(c.was)}, is {_short(c.now)}" for c in changes],
+            "choices": going_on.rows(ways),
+            "parts": list(parts),
+            "changes": [c.as_dict() for c in changes],
+        },
     )
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else "unknown" if value is None else _readable(value).replace("\n", "")
+    return text[:16] if len(text) == len(NOTHING) else text
+
+
+def choices(state: RunState, accept: str) -> tuple[Choice, ...]:
+    """The three ways on of a run whose envelope changed."""
+    go_on = f"idumb resume {state.phase} --accept-changed {accept}"
+    done = [t for t in state.attempted if state.tasks[t].status in outcome.DONE]
+    back = [
+        Choice(
+            "go-back",
+            "go back to the last checkpoint first",
+            "what was begun after it is taken back and kept; then the run goes on under what is there now",
+            f"idumb rollback {state.phase} --to {task}; {go_on}",
+        )
+        for task in done[-1:]
+    ]
+    kept = Choice("go-on", "go on under what is there now", "the change is recorded; what is done stays done", go_on)
+    return (kept, *back, going_on.start_fresh(state.phase))
 
 
 def of_attempt(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:

@@ -47,6 +47,12 @@ def running(function: F) -> F:
             click.option("--no-verify", is_flag=True, help="Do not go on to verify-work."),
             click.option("--workspace", type=click.Choice(["here", "clone"]), help="Where tasks run."),
             click.option(
+                "--accept-changed",
+                multiple=True,
+                type=click.Choice(["adapter", "envelope"]),
+                help="Go on though the agent's version, or anything that attempts run under, changed. Repeatable.",
+            ),
+            click.option(
                 "--deterministic", is_flag=True, help="Refuse a task that leaves other files than it did before."
             ),
             click.option("--events", is_flag=True, help="Print each event as a line of JSON while the run goes on."),
@@ -85,6 +91,7 @@ def request(
         branch=branch,
         accept_git=tuple(flags["accept_git"]),
         deterministic=flags["deterministic"],
+        accept_changed=tuple(flags["accept_changed"]),
         command=command,
         rehearsal=rehearsal,
     )

@@ -1,0 +1,408 @@
+"""What attempts run under: locked in, shown, compared, and held against what is there (R-ENV-1, R-ENV-2)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making, task, write
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+BUILDER = """#!/bin/sh
+# made for tests
+echo "$IDUMB_TASK" > "$IDUMB_TASK.txt"
+"""
+CONFIG = "builder: coder\nbindings:\n  coder:\n    adapter: command\n    argv: [{program}, --model, small]\n"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+@pytest.fixture
+def program(tmp_path: Path, project: Project) -> Path:
+    """A builder outside the repository that makes TASK.txt, and a configuration that names it."""
+    made = tmp_path / "coder"
+    rewrite(made, BUILDER)
+    project.configure(CONFIG.format(program=made))
+    return made
+
+
+def rewrite(program: Path, text: str) -> None:
+    """A new file in the place of the program, as an update makes it."""
+    new = program.with_name("new")
+    new.write_text(text, encoding="utf-8")
+    new.chmod(0o755)
+    new.replace(program)
+
+
+def built(id: str, after: str = "none", **more: Any) -> str:
+    return task(id, files=f"create `{id}.txt`", check=f"test -s {id}.txt", after=after, **more)
+
+
+def failing(id: str, check: str) -> str:
+    return task(id, files="create `b.txt`", check=check, after="T1-01", steps=(write("b.txt", "b\n"),))
+
+
+def shown(project: Project, *arguments: str) -> dict[str, Any]:
+    answer = project.json("envelope", *arguments)
+    assert answer.code == 0, answer.out
+    schema = json.loads((SCHEMAS / "envelope-answer.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(answer.data)
+    return answer.data
+
+
+def parts(data: dict[str, Any]) -> dict[str, Any]:
+    return {part["name"]: part for part in data["parts"]}
+
+
+def kinds(project: Project, kind: str) -> list[dict[str, Any]]:
+    return [dict(e["payload"]) for e in project.events("1", "--kind", kind)]
+
+
+def test_each_part_is_shown_with_its_hash_and_the_text_that_was_hashed(project: Project, program: Path) -> None:
+    """R-ENV-1: model, prompt template, context, toolchain, tools, rules and configuration."""
+    project.plan([built("T1-01", fields="- **Preconditions:**\n  - context `README.md`\n")])
+    assert project.execute().code == 0
+    found = shown(project, "show", "T1-01")
+    known = parts(found)
+    assert (found["task"], found["attempt"], found["builder"]) == ("T1-01", 1, "coder")
+    assert known["model"]["value"] == "small"
+    assert "$acceptance" in known["prompt"]["source"]
+    assert json.loads(known["program"]["source"])["argv"] == [str(program), "--model", "small"]
+    assert str(program) in json.loads(known["program"]["source"])["files"]
+    assert json.loads(known["context"]["source"]) == {"README.md": project.repo.git("rev-parse", "HEAD:README.md")}
+    assert set(known["tools"]["value"]) == {"git", "python"}
+    assert json.loads(known["rules"]["source"])[1]["name"] == "validator"
+    assert json.loads(known["configuration"]["source"])["builder"] == "coder"
+    assert known["policy"]["absent"] is True
+    said = project.idumb("envelope", "show", "t1-01").out
+    assert "  model:           small\n" in said
+    assert "  policy:          none\n" in said
+
+
+def test_two_tasks_are_compared_part_by_part_with_both_values(project: Project, program: Path) -> None:
+    """R-ENV-1."""
+    project.plan([built("T1-01"), making("T1-02", "b.txt")])
+    assert project.execute().code == 0
+    found = shown(project, "diff", "T1-01", "T1-02")
+    assert [d["name"] for d in found["differences"]] == ["adapter", "program", "binding", "prompt"]
+    assert [side["value"] for side in found["differences"][0]["values"]] == ["command", "steps"]
+    assert found["unknown"] == ["model"]
+    said = project.idumb("envelope", "diff", "T1-01", "T1-02").out
+    assert "adapter differs:\n  - command\n  + steps\n" in said
+    assert "Not known, so not compared: model" in said
+
+
+def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) -> None:
+    """R-ENV-1: a task whose first attempt failed ran twice under the same."""
+    project.plan([task("T1-01", files="create `T1-01.txt`", check="test -e ../again || ! touch ../again")])
+    assert project.execute().code == 0
+    found = shown(project, "diff", "T1-01", "--attempt", "1", "--with", "2")
+    assert found["same"] is True
+    assert [a["attempt"] for a in found["attempts"]] == [1, 2]
+
+
+def test_tasks_that_read_other_files_differ_in_their_context(project: Project) -> None:
+    """R-ENV-1: references count, and what is no file of the repository does not."""
+    project.plan(
+        [
+            making("T1-01", "a.txt", fields="- **References:** `README.md`, `nothing.md`\n"),
+            making("T1-02", "b.txt"),
+        ]
+    )
+    assert project.execute().code == 0
+    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["context"]
+    assert list(json.loads(parts(shown(project, "show", "T1-01"))["context"]["source"])) == ["README.md"]
+
+
+def test_a_context_that_nobody_can_hash_is_unknown_and_not_equal(project: Project) -> None:
+    project.repo.write_all({"docs/a.md": "a\n"})
+    project.repo.commit("docs")
+    project.plan([making("T1-01", "a.txt", fields="- **Preconditions:**\n  - context `docs`\n")])
+    assert project.execute().code == 0
+    assert parts(shown(project, "show", "T1-01"))["context"]["value"] is None
+    assert "context" in shown(project, "diff", "T1-01", "T1-01")["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "slug"),
+    [
+        (("show", "T1-01"), 4, "run.none"),
+        (("show", "T1-01", "T1-02"), 2, "usage"),
+        (("show", "T1-01", "--with", "2"), 2, "usage"),
+        (("diff", "T1-01"), 2, "usage"),
+        (("show", "one"), 3, "task.bad-id"),
+        (("show", "T1-01", "--run", "0123"), 3, "run.unknown"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_with_a_next_step(
+    project: Project, arguments: tuple[str, ...], code: int, slug: str
+) -> None:
+    answer = project.quick("envelope", *arguments, "--json")
+    assert (answer.code, answer.error["code"]) == (code, slug)
+    assert answer.error["hint"]
+
+
+def test_unknown_tasks_and_attempts_are_named(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt"), failing("T1-02", "false")])
+    project.execute("--max-attempts", "1")
+    assert project.quick("envelope", "show", "T1-09", "--json").error["code"] == "task.unknown"
+    assert project.quick("envelope", "show", "T1-01", "--attempt", "7", "--json").error["code"] == "task.no-attempt"
+
+
+def test_a_carried_task_shows_the_envelope_of_the_run_that_made_it(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    first = project.execute("--no-verify").data["run"]
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
+    second = project.execute().data["run"]
+    assert shown(project, "show", "T1-01")["run"] == first
+    assert shown(project, "show", "T1-02")["run"] == second
+    assert shown(project, "show", "T1-01", "--run", first)["run"] == first
+
+
+def test_lock_in_tells_checks_levels_and_confidence(project: Project) -> None:
+    """R-GATE-6: a confidence score from its parts is shown at lock-in."""
+    criteria = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — opinion\n"
+    project.plan([making("T1-01", "a.txt", criteria=criteria)])
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert "Locked in: confidence 0." in answer.err
+    assert "1 of 2 criteria and tests are proven by commands" in answer.err
+    (locked,) = kinds(project, "run.locked")
+    assert 0 < locked["confidence"] < 1
+    assert {part["name"] for part in locked["parts"]} == {
+        "checks", "proofs", "coverage", "files", "reversible", "agents"
+    }  # fmt: skip
+    assert {rule["name"]: rule["level"] for rule in locked["levels"]} == {"limits": 1, "validator": 1}
+    begun = [e["kind"] for e in project.events("1") if e["kind"] in {"run.locked", "attempt.started"}]
+    assert begun[0] == "run.locked"
+
+
+def test_lock_in_is_in_the_answer_and_follows_its_schema(project: Project) -> None:
+    """R-GATE-6."""
+    project.plan([making("T1-01", "a.txt")])
+    answer = project.execute()
+    schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
+    locked = answer.data["lock_in"]
+    jsonschema.Draft202012Validator({"$ref": "#/$defs/lock_in", "$defs": schema["$defs"]}).validate(locked)
+    assert locked["contract_hash"] == answer.data["contract_hash"]
+    assert locked["checks"]["errors"] == 0
+
+
+def test_lock_in_holds_over_a_resume_and_is_made_anew_for_a_new_contract(project: Project) -> None:
+    """R-GATE-6: only a person's word, with everything checked again, reverses it."""
+    project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")])
+    assert project.execute("--max-attempts", "1").code == 1
+    project.repo.write_all({"ok.txt": ""})
+    assert project.resume("--retry-failed").code == 0
+    assert len(kinds(project, "run.locked")) == 1
+    project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
+    project.execute("--force")
+    contracts = [e["payload"]["contract_hash"] for e in project.events("--kind", "run.locked")]
+    assert len(set(contracts)) == len(contracts) == 2
+
+
+def updating(program: Path) -> str:
+    """A builder that replaces itself while it builds the first task."""
+    return (
+        BUILDER
+        + f'if [ "$IDUMB_TASK" = T1-01 ]; then sed "s/made for/changed by/" {program} > {program}.n;'
+        + f" chmod 755 {program}.n; mv {program}.n {program}; fi\n"
+    )
+
+
+def test_a_guided_run_tells_of_a_change_records_it_and_goes_on(project: Project, program: Path) -> None:
+    """R-ENV-1: compared at every step."""
+    rewrite(program, updating(program))
+    project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert [w for w in answer.object["warnings"] if "changed since" in w] == [
+        "the agent's program changed since this run was locked in"
+    ]
+    (told,) = kinds(project, "envelope.changed")
+    assert [c["part"] for c in told["changes"]] == ["program"]
+    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["program"]
+    assert shown(project, "diff", "T1-02", "T1-03")["differences"] == []
+
+
+def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str, str]:
+    """A strict plan whose first task replaces the git program on PATH by one of another version."""
+    real = next(f for f in os.environ["PATH"].split(":") if (Path(f) / "git").exists())
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    script = '#!/bin/sh\nfor last; do :; done\n[ "$last" = version ] && echo "git version 2.99.{n}" && exit 0\n'
+    for name, number in (("git", 1), ("git-next", 2)):
+        text = script.replace("{n}", str(number)) + f'exec {real}/git "$@"\n'
+        (bin_folder / name).write_text(text, encoding="utf-8")
+        (bin_folder / name).chmod(0o755)
+    change = {
+        "tool": "run", "intent": "install another git",
+        "arguments": {"command": f"mv {bin_folder}/git-next {bin_folder}/git"},
+    }  # fmt: skip
+    project.plan(
+        [
+            making("T1-01", "a.txt", steps=(write("a.txt", "a\n"), change)),
+            making("T1-02", "b.txt", after="T1-01"),
+        ]
+    )
+    return {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
+
+
+def approved_strict(project: Project, environment: dict[str, str], *flags: str) -> Answer:
+    """Run the phase in strict mode under an approval, all in one environment."""
+    found = project.idumb("check-plan", "1", "--json", environment=environment)
+    given = project.idumb("approve", "1", "--hash", found.data["contract_hash"], environment=environment)
+    assert given.code == 0, given.err
+    return project.idumb("execute-phase", "1", "--mode", "strict", *flags, "--json", environment=environment)
+
+
+def test_a_strict_run_stops_at_once_when_a_tool_is_another_version(project: Project, tmp_path: Path) -> None:
+    """R-ENV-1, R-LOCK-4: any mismatch aborts, before the next task is begun."""
+    environment = strict_with_a_git_that_changes(project, tmp_path)
+    answer = approved_strict(project, environment)
+    assert answer.code == 4, answer.out
+    assert answer.error["code"] == "envelope.changed"
+    assert answer.error["details"]["parts"] == ["tools"]
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
+    assert not project.exists("b.txt")
+
+
+def test_a_strict_run_goes_on_under_another_tool_only_on_a_person_s_word(project: Project, tmp_path: Path) -> None:
+    """R-LOG-7: a changed envelope refuses in strict mode, and the three ways are named."""
+    environment = strict_with_a_git_that_changes(project, tmp_path)
+    approved_strict(project, environment)
+    again = project.idumb("resume", "1", "--json", environment=environment)
+    assert (again.code, again.error["code"]) == (4, "envelope.changed")
+    offered = {c["id"]: c["command"] for c in again.error["details"]["choices"]}
+    assert offered == {
+        "go-on": "idumb resume 1 --accept-changed envelope",
+        "go-back": "idumb rollback 1 --to T1-01; idumb resume 1 --accept-changed envelope",
+        "start-fresh": "idumb rollback 1 --to start",
+    }
+    other = project.idumb("resume", "1", "--accept-changed", "adapter", "--json", environment=environment)
+    assert other.code == 4
+    on = project.idumb(*offered["go-on"].split()[1:], "--json", environment=environment)
+    assert on.code == 0, on.out
+
+
+def stopped(project: Project, program: Path) -> None:
+    """A run of two tasks whose second one failed; then the builder is another version."""
+    project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check="test -e ok.txt", after="T1-01")])
+    assert project.execute("--max-attempts", "1").code == 1
+    project.repo.write_all({"ok.txt": ""})
+    rewrite(program, BUILDER.replace("made for", "updated for"))
+
+
+@pytest.mark.parametrize("command", ["resume", "execute-phase"])
+def test_another_version_of_the_agent_refuses_in_guided_mode_too(project: Project, program: Path, command: str) -> None:
+    """R-LOG-7: nothing is touched, and the three ways on are commands."""
+    stopped(project, program)
+    count = len(project.events("--kind", "attempt.started"))
+    answer = project.execute(command=command)
+    assert (answer.code, answer.error["code"]) == (4, "envelope.changed")
+    assert [c["id"] for c in answer.error["details"]["choices"]] == ["go-on", "go-back", "start-fresh"]
+    assert answer.error["details"]["parts"] == ["program"]
+    assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
+    assert len(project.events("--kind", "attempt.started")) == count
+
+
+def test_a_person_goes_on_under_the_new_version_and_it_is_recorded(project: Project, program: Path) -> None:
+    """R-LOG-7: go on."""
+    stopped(project, program)
+    answer = project.resume("--retry-failed", "--accept-changed", "adapter")
+    assert answer.code == 0, answer.out
+    assert any("the agent's program changed" in w for w in answer.object["warnings"])
+    (told,) = kinds(project, "envelope.changed")
+    assert told["changes"][0]["binding"] == "coder"
+    assert project.resume().code == 0
+
+
+def test_a_person_goes_back_to_the_checkpoint(project: Project, program: Path) -> None:
+    """R-LOG-7: go back."""
+    stopped(project, program)
+    assert project.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.resume("--retry-failed").code == 4
+    assert project.resume("--retry-failed", "--accept-changed", "adapter").code == 0
+
+
+def test_a_person_starts_afresh_and_nothing_is_left_to_accept(project: Project, program: Path) -> None:
+    """R-LOG-7: start fresh."""
+    stopped(project, program)
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.resume().code == 0
+    assert [c["part"] for c in kinds(project, "envelope.changed")[0]["changes"]] == ["program"]
+
+
+def chancy(counter: Path) -> str:
+    """A builder that writes how often it was called."""
+    return f'#!/bin/sh\necho x >> {counter}\nwc -l < {counter} > "$IDUMB_TASK.txt"\n'
+
+
+@pytest.fixture
+def twice(project: Project, program: Path, tmp_path: Path) -> Project:
+    """A phase that was run and rolled back, by a builder that never makes the same twice."""
+    rewrite(program, chancy(tmp_path / "count"))
+    project.plan([built("T1-01")])
+    assert project.execute().code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    return project
+
+
+def test_the_same_request_with_another_result_is_flagged(twice: Project) -> None:
+    """R-ENV-2: both attempts are named, and the run goes on."""
+    answer = twice.resume()
+    assert answer.code == 0, answer.out
+    (found,) = kinds(twice, "nondeterminism.found")
+    assert (found["paths"], found["earlier"]["attempt"], found["refused"]) == (["T1-01.txt"], 1, False)
+    assert any("T1-01 left other bytes in T1-01.txt than run" in w for w in answer.object["warnings"])
+    assert twice.repo.git("show", f"{found['earlier']['tree']}:T1-01.txt") != twice.read("T1-01.txt").strip()
+
+
+def test_deterministic_mode_refuses_another_result_and_does_not_try_again(twice: Project) -> None:
+    """R-ENV-2."""
+    answer = twice.resume("--deterministic")
+    assert answer.code == 1
+    row = answer.data["tasks"][0]
+    assert (row["status"], row["attempts"]) == ("failed", 1)
+    assert row["reason"].startswith("not deterministic: T1-01.txt differ from run")
+    assert kinds(twice, "nondeterminism.found")[0]["refused"] is True
+
+
+def test_the_same_result_is_not_flagged(project: Project, program: Path) -> None:
+    """R-ENV-2."""
+    project.plan([built("T1-01")])
+    assert project.execute().code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.resume("--deterministic").code == 0
+    assert kinds(project, "nondeterminism.found") == []
+
+
+def test_another_result_on_another_base_is_not_flagged(twice: Project) -> None:
+    """R-ENV-2: the base is not the same, so nothing follows from it."""
+    twice.repo.write_all({"elsewhere.txt": "the user's\n"})
+    assert twice.resume("--deterministic").code == 0
+    assert kinds(twice, "nondeterminism.found") == []
+
+
+def test_another_result_of_another_version_is_not_flagged(twice: Project, program: Path, tmp_path: Path) -> None:
+    """R-ENV-2: the envelope is not the same."""
+    rewrite(program, chancy(tmp_path / "count") + "# new\n")
+    assert twice.resume("--deterministic").code == 0
+    assert kinds(twice, "nondeterminism.found") == []
+
+
+def test_a_new_run_is_held_against_the_run_before(twice: Project) -> None:
+    """R-ENV-2: attempts of other runs count."""
+    assert twice.resume().code == 0
+    assert twice.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert twice.resume("--deterministic").code == 1
+    assert len(kinds(twice, "nondeterminism.found")) == 2
