@@ -19,8 +19,10 @@ REPEATED_TASK = "completed tasks run again"
 LOST_BYTES = "user bytes lost"
 TRACEBACK = "tracebacks"
 LEFT_PROCESS = "processes left"
+SLOW = "answers over a second"
+FOREIGN = "foreign code run"
 OTHER = "other failures"
-KINDS = (LOST_CHECKPOINT, REPEATED_TASK, LOST_BYTES, TRACEBACK, LEFT_PROCESS, OTHER)
+KINDS = (LOST_CHECKPOINT, REPEATED_TASK, LOST_BYTES, TRACEBACK, LEFT_PROCESS, SLOW, FOREIGN, OTHER)
 
 
 class CannotRun(Exception):

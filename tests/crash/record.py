@@ -55,7 +55,7 @@ def table(known: dict[str, Any]) -> str:
         cells = [
             title,
             f"{row['cases']:,}",
-            *(str(row["failures"][kind]) for kind in KINDS),
+            *(str(row["failures"].get(kind, 0)) for kind in KINDS),
             noted,
             str(row["seed"]),
             row["commit"],

@@ -16,6 +16,7 @@ MODULES: dict[str, str] = {
     "T7": "tests.crash.fencing",
     "T8": "tests.states.matrix",
     "T9": "tests.crash.rollback_undo",
+    "T10": "tests.hostile.fuzzing",
     "T11": "tests.crash.corruption",
     "T14": "tests.crash.leftover_processes",
     "T15": "tests.crash.hostile_output",

@@ -1,0 +1,436 @@
+"""T10: whatever stands in a file that idumb reads, the answer is a result or an error with its place, and nothing else.
+
+Each case writes one mutated or made-up file into a real repository, asks a use case about it in this process, and
+holds every byte of the repository, of git's own folder and of the user's home against what was there before. The file
+of a case that failed is kept under `failed/`.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import itertools
+import json
+import os
+import random
+import re
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from idumb.app import amend, approvals, check_plan, loading, plan_diff, status
+from idumb.app.result import Result
+from idumb.bootstrap import Wired
+from idumb.cli.reporters import Silent
+from idumb.domain import amendment, canonical
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError
+from idumb.domain.run import RunState
+from idumb.system import escaping
+from idumb.views import answer, graph_mermaid, graph_svg, graph_text
+from idumb.views.ask import Nobody
+from tests.crash.programme import OTHER, SLOW, TRACEBACK, Programme, Tally
+from tests.hostile.mutating import generated, mutated
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, plan_text, shell, task, write
+
+ROOT = Path(__file__).parents[2]
+OUTSIDE = ROOT.parent / "shared"
+SECONDS = 1.0
+_LARGEST_SEED = 64 * 1024
+_MOST_OUTSIDE = 400
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+STEPS: Mapping[str, Any] = {
+    "scope": {"root": ".", "protected": ["*.lock"]},
+    "steps": [
+        write("a.txt", "one\n"),
+        projects.edit("a.txt", "one", "two"),
+        {
+            "tool": "run",
+            "intent": "see that it is there",
+            "arguments": {"argv": ["test", "-s", "a.txt"]},
+            "timeout": "1m",
+        },
+        {"tool": "move_file", "intent": "move it into its folder", "arguments": {"from": "a.txt", "to": "b/a.txt"}},
+        {
+            "tool": "apply_patch",
+            "intent": "patch two into three",
+            "arguments": {"patch": "--- a/b/a.txt\n+++ b/b/a.txt\n@@ -1 +1 @@\n-two\n+three\n"},
+        },
+    ],
+}
+JSON_STEPS = json.dumps(STEPS)
+YAML_STEPS = """\
+scope:
+  root: .
+steps:
+- tool: write_file
+  intent: create the greeting
+  arguments:
+    path: greeting.txt
+    content: |
+      hello
+    mode: "644"
+- {"tool": "run", "intent": "show it", "arguments": {"command": "cat greeting.txt"}}
+- {tool: delete_file, intent: clean up, arguments: {path: greeting.txt}, continue_on_error: true}
+"""
+CONFIGURATION = """\
+builder: agent
+bindings:
+  agent: {adapter: command, argv: [builder, --print], environment: [API_KEY], timeout: 1h, limits: {memory: 1G}}
+git: {commit: task, hooks: true, branch: current, network: false}
+run: {max_attempts: 3, on_deviation: halt, check_timeout: 10m, workspace: here, output_limit: 100000}
+protected: ["*.lock", "db/**"]
+environment: [LANG]
+limits: {cpu: 10m, processes: 100, open_files: 256}
+gates: {validator: {level: 3}}
+levels: {"1": 60s}
+"""
+POLICY = "allow: [write_file, edit_file, run]\ndeny:\n  - delete_file\n  - move_file\n"
+ROADMAP = (
+    "# Roadmap\n\n## Phase 1: First\n\nText.\n\n- [ ] **Phase 2: Second** - later\n- [x] Phase 3\n\n| Phase | x |\n"
+)
+SUMMARY = '---\nphase: "1"\nrun: r1\nstatus: completed\ntasks: {completed: 3, failed: 0}\n---\n\n# Summary\n'
+ADDED = task("T1-09", files="create `z.txt`", check="test -s z.txt", steps=[write("z.txt", "z\n")])
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Texts to begin from. `outside` are other authors' plans; empty where they are not at hand."""
+
+    plans: tuple[str, ...]
+    outside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fuzzed:
+    """One file of a repository, what to write there, and what is asked then; `name` tells the kind."""
+
+    name: str
+    project: Project
+    path: Path
+    data: bytes
+    ask: Callable[[Wired], Sequence[tuple[str, Result]]]
+
+
+class Bench:
+    """The repositories that are asked about: one that never ran, and one whose run waits to go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.fresh = projects.create(GitSandbox.create(folder / "fresh"))
+        self.fresh.plan(TASKS)
+        self.stopped = projects.create(GitSandbox.create(folder / "stopped"))
+        self.stopped.plan([*TASKS, task("T1-03", check="test -e later", after="T1-02", steps=[shell("true")])])
+        assert self.stopped.execute("--max-attempts", "1").code == 1
+        self.kept = self._approval()
+
+    def _approval(self) -> Path:
+        """The record of an approval of the phase that never ran."""
+        before = set(_state().rglob("*.json"))
+        assert self.fresh.quick("approve", "1", "--hash", self.fresh.approval()).code == 0
+        (made,) = set(_state().rglob("*.json")) - before
+        return made
+
+
+TASKS = [making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")]
+
+
+def _state() -> Path:
+    return Path(os.environ["XDG_STATE_HOME"])
+
+
+def material() -> Material:
+    """Half of the own plans are legal ones of phase 1 in full dress, so that more of them come past the parser."""
+    own = [*(ROOT / "tests" / "format" / "cases").glob("*.md"), *(ROOT / ".planning").rglob("*.md")]
+    shown = (ROOT / "docs" / "plan-format.md").read_text(encoding="utf-8")
+    texts = [plan_text(TASKS), *re.findall(r"^````markdown\n(.*?)^````$", shown, re.DOTALL | re.MULTILINE)] * 100
+    outside = sorted(OUTSIDE.glob("format-cases/*.md")) + sorted(OUTSIDE.glob("corpus/**/*.md"))
+    step = max(1, len(outside) // _MOST_OUTSIDE)
+    return Material((*texts, *_texts(sorted(own))), tuple(_texts(outside[::step])))
+
+
+def _texts(files: Sequence[Path]) -> list[str]:
+    small = [one for one in files if one.is_file() and one.stat().st_size <= _LARGEST_SEED]
+    return [one.read_bytes().decode("utf-8", "replace") for one in small]
+
+
+def _checked(phase: str, mode: str | None = None) -> Callable[[Wired], Sequence[tuple[str, Result]]]:
+    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+        found = [("check-plan", check_plan.check(services, phase, mode=mode))]
+        if "contract_hash" in found[0][1].data:
+            found.append(("graph", check_plan.show_graph(services, phase, _drawn)))
+        return found
+
+    return ask
+
+
+def _drawn(contract: Contract, _: RunState | None, statuses: dict[str, str]) -> str:
+    forms = (graph_text.render, graph_mermaid.render, graph_svg.render)
+    return "\n".join(render(contract, statuses) for render in forms)
+
+
+def _plan(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
+    data = mutated(found.plans, chosen)
+    mode = chosen.choice((None, "strict"))
+    return Fuzzed("mutated plan", bench.fresh, bench.fresh.folder / PLAN, data, _checked("1", mode))
+
+
+def _foreign(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
+    data = mutated(found.outside or found.plans, chosen)
+    return Fuzzed("plan of another author", bench.fresh, bench.fresh.folder / PLAN, data, _checked("1"))
+
+
+def made_up(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    mode = chosen.choice((None, "strict"))
+    return Fuzzed("made-up plan", bench.fresh, bench.fresh.folder / PLAN, generated(chosen), _checked("1", mode))
+
+
+def _step_plan(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    seeds = [json.dumps(STEPS, indent=2), JSON_STEPS, YAML_STEPS]
+    name = chosen.choice(("deploy.yaml", "deploy.json", "deploy.yml"))
+    return Fuzzed("step plan", bench.fresh, bench.fresh.folder / name, mutated(seeds, chosen), _checked(name))
+
+
+def _configuration(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    path = bench.fresh.folder / ".idumb/config.yaml"
+    return Fuzzed("configuration", bench.fresh, path, mutated([CONFIGURATION], chosen), _checked("1"))
+
+
+def _policy(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    path = bench.fresh.folder / ".idumb/policy/tools.yaml"
+    return Fuzzed("policy", bench.fresh, path, mutated([POLICY], chosen), _checked("1"))
+
+
+def _roadmap(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    path = bench.fresh.folder / ".planning/ROADMAP.md"
+    return Fuzzed("roadmap", bench.fresh, path, mutated([ROADMAP], chosen), _viewed)
+
+
+def _report(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    path = bench.fresh.folder / ".planning/phases/1" / chosen.choice(("1-SUMMARY.md", "1-VERIFICATION.md"))
+    return Fuzzed("report", bench.fresh, path, mutated([SUMMARY], chosen), _viewed)
+
+
+def _viewed(services: Wired) -> Sequence[tuple[str, Result]]:
+    view = status.view(services)
+    return [("status", Result(view)), ("roadmap", Result(view))]
+
+
+def _signed_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    record = json.loads(bench.kept.read_bytes())
+    record["signature"] = "-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n"
+    path = bench.folder / "approval.json"
+
+    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+        contract = loading.of(services, "1").contract
+        assert contract is not None
+        approvals.take_in(services, contract, str(path))
+        return []
+
+    return Fuzzed("approval file", bench.fresh, path, _approval(record, chosen), ask)
+
+
+def _kept_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
+    data = _approval(json.loads(bench.kept.read_bytes()), chosen)
+
+    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+        contract = loading.of(services, "1").contract
+        assert contract is not None
+        approvals.shown(services, contract)
+        approvals.require(services, contract)
+        return []
+
+    return Fuzzed("kept approval", bench.fresh, bench.kept, data, ask)
+
+
+_ODD: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    10**30,
+    "",
+    "\ud800",
+    "x" * 3000,
+    [],
+    {},
+    [[]],
+    {"": None},
+    "2026",
+    "\x1b",
+)
+
+
+def _approval(record: dict[str, Any], chosen: random.Random) -> bytes:
+    """The text changed anywhere, or one value of it replaced and every digest right."""
+    if chosen.random() < 0.4:
+        return mutated([json.dumps(record, sort_keys=True)], chosen)
+    values = record["approval"]
+    into = chosen.choice((record, values, values, values["bound"], chosen.choice(list(values["bound"].values()))))
+    into[chosen.choice(list(into))] = chosen.choice(_ODD)
+    parts = record["approval"].get("bound") if isinstance(record["approval"], dict) else None
+    for part in (parts or {}).values() if isinstance(parts, dict) else ():
+        if isinstance(part, dict) and "value" in part and chosen.random() < 0.9:
+            try:
+                part["digest"] = canonical.digest(part["value"])
+            except (TypeError, ValueError):
+                continue
+    return json.dumps(record).encode()
+
+
+def _amended_file(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
+    path = bench.stopped.folder / PLAN
+    data = mutated([path.read_text(encoding="utf-8")], chosen)
+
+    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+        shown = [("plan-diff", plan_diff.show(services, "1"))]
+        return [*shown, ("amend", amend.amend(services, amend.Request("1", from_file=True), "pat"))]
+
+    return Fuzzed("amended plan", bench.stopped, path, data, ask)
+
+
+def _amendment(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
+    kind = chosen.choice((amendment.ADD, amendment.ADD, amendment.WIDEN, amendment.DROP, amendment.DECIDE))
+    seed = {amendment.ADD: ADDED, amendment.WIDEN: "modify src/x.py", amendment.DROP: "T1-02"}.get(kind, "We chose b.")
+    data = mutated([seed], chosen)
+
+    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+        text = data.decode("utf-8", "replace")
+        task_id = chosen.choice(("T1-03", "T1-02", "T1-99"))
+        if kind == amendment.WIDEN:
+            made = amendment.Amendment(kind, task_id, claim=amendment.claim_of(text))
+        elif kind == amendment.DROP:
+            made = amendment.Amendment(kind, task_id, text)
+        else:
+            made = amendment.Amendment(kind, None, text)
+        return [("amend", amend.amend(services, amend.Request("1", (made,)), "pat"))]
+
+    return Fuzzed(f"amendment: {kind}", bench.stopped, bench.folder / "amendment", data, ask)
+
+
+KINDS = (
+    *(
+        _plan,
+        _plan,
+        _plan,
+        _foreign,
+        _foreign,
+        made_up,
+        made_up,
+        _step_plan,
+        _step_plan,
+        _configuration,
+        _policy,
+        _roadmap,
+    ),
+    *(_report, _signed_approval, _kept_approval, _amended_file, _amendment),
+)
+
+
+def everything(*folders: Path) -> dict[str, str]:
+    """Digest of each file, target of each link, below the folders; git's own files among them."""
+    found = {}
+    for folder in folders:
+        for above, _, names in os.walk(folder):
+            for name in names:
+                place = os.path.join(above, name)
+                found[place] = _digest(place)
+    return found
+
+
+def _digest(place: str) -> str:
+    if os.path.islink(place):
+        return "-> " + os.readlink(place)
+    with open(place, "rb") as stream:
+        return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+
+
+def carry_out(case: Fuzzed, tally: Tally, name: str, folder: Path) -> None:
+    """Ask, and note everything that an answer must not do."""
+    tally.cases += 1
+    before = case.path.read_bytes() if case.path.exists() else None
+    case.path.parent.mkdir(parents=True, exist_ok=True)
+    case.path.write_bytes(case.data)
+    kept = everything(folder, _state())
+    failures = len(tally.failures)
+    _ask(case, tally, name)
+    changed = sorted(path for path, _ in kept.items() ^ everything(folder, _state()).items())
+    if changed:
+        tally.fail(OTHER, name, f"changed: {changed}")
+    if len(tally.failures) > failures:
+        _keep(folder.parent / "failed", name, case.data)
+    if before is None:
+        case.path.unlink()
+    else:
+        case.path.write_bytes(before)
+
+
+def _keep(folder: Path, name: str, data: bytes) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name.replace(" ", "-")).write_bytes(data)
+
+
+def _ask(case: Fuzzed, tally: Tally, name: str) -> None:
+    services = Wired(str(case.project.folder), Nobody, Silent)
+    gc.collect()
+    gc.disable()  # as the commands do
+    begun = time.process_time()
+    try:
+        for command, result in case.ask(services):
+            _require_shown(command, result, tally, name)
+            tally.note(f"{case.name}: {'found wrong' if result.failure else 'taken'}")
+    except IdumbError as problem:
+        _require_placed(problem, tally, name)
+        tally.note(f"{case.name}: refused")
+    except Exception:
+        tally.fail(TRACEBACK, name, traceback.format_exc()[-2000:])
+    finally:
+        spent = time.process_time() - begun
+        gc.enable()
+        services.close()
+        if "log" in services.__dict__:
+            services.log.database.close()
+    if spent > SECONDS:
+        tally.fail(SLOW, name, f"{spent:.1f} s of CPU for {len(case.data)} bytes")
+
+
+def _require_shown(command: str, result: Result, tally: Tally, name: str) -> None:
+    """Both forms of an answer can be made, and neither can lead a terminal astray."""
+    text = answer.render(command, result.data)
+    if escaping.show(text) != text:
+        tally.fail(OTHER, name, f"{command} shows characters that steer or hide")
+    json.dumps(answer.whole(command, data=result.data))
+    for found in result.data.get("findings", ()):
+        if found["line"] < 1 or not found["path"]:
+            tally.fail(OTHER, name, f"a finding without a place: {found}")
+
+
+def _require_placed(problem: IdumbError, tally: Tally, name: str) -> None:
+    """A code, words, and for each finding its place."""
+    if not problem.code or not problem.message or problem.code == "internal":
+        tally.fail(OTHER, name, f"an error without words: {problem!r}")
+    json.dumps(problem.details)
+    for found in getattr(problem, "findings", ()):
+        if found.line < 1 or not found.path:
+            tally.fail(OTHER, name, f"a finding without a place: {found}")
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    place = folder / "work"
+    place.mkdir()
+    bench, found = Bench(place), material()
+    tally.note("plans of other authors to begin from", len(found.outside))
+    for number, kind in zip(range(size or 0), itertools.cycle(KINDS), strict=False):
+        chosen = random.Random(f"{seed}/{number}")
+        case = kind(bench, chosen, found)
+        carry_out(case, tally, f"{case.name}, number {number} of seed {seed}", place)
+
+
+PROGRAMME = Programme("T10", "mutated and made-up files", 150, 10_000, run)

@@ -1,0 +1,125 @@
+"""T10: no file makes idumb fall over, dawdle or write (S10, F52), and the harness would see it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.app import check_plan
+from idumb.markdown import configuration, plan_parser
+from tests.crash import programme
+from tests.crash.programme import OTHER, SLOW, TRACEBACK, Tally
+from tests.hostile import fuzzing
+from tests.hostile.fuzzing import PROGRAMME
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_whatever_stands_in_a_file_the_answer_is_a_result_or_an_error(tmp_path: Path) -> None:
+    """R-PLAN-6. How long an answer takes is counted in the programme, and judged there."""
+    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
+    assert [f for f in result.failures if f.kind != SLOW] == [], programme.report(result)
+    assert result.cases == PROGRAMME.sample
+
+
+@pytest.mark.skipif(not fuzzing.OUTSIDE.is_dir(), reason=f"no plans of other authors at {fuzzing.OUTSIDE}")
+def test_plans_of_other_authors_are_among_the_seeds() -> None:
+    assert len(fuzzing.material().outside) > 100
+
+
+def test_a_case_is_made_again_by_its_seed_and_number(tmp_path: Path) -> None:
+    found = fuzzing.Material(("# A plan\n\nIt has words.\n",), ())
+    made = {fuzzing.mutated(found.plans, fuzzing.random.Random("3/17")) for _ in range(3)}
+    assert len(made) == 1
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = projects.create(GitSandbox.create(tmp_path_factory.mktemp("seeds") / "repo"))
+    made.plan(fuzzing.TASKS)
+    return made
+
+
+UNCHANGED = {
+    ".idumb/config.yaml": (fuzzing.CONFIGURATION, "1"),
+    ".idumb/policy/tools.yaml": (fuzzing.POLICY, "1"),
+    "deploy.yaml": (fuzzing.YAML_STEPS, "deploy.yaml"),
+    "deploy.json": (fuzzing.JSON_STEPS, "deploy.json"),
+}
+
+
+@pytest.mark.parametrize("path", UNCHANGED)
+def test_what_is_mutated_is_legal_as_it_stands(project: Project, path: str) -> None:
+    """What is refused at once would never reach the code behind the parser."""
+    text, phase = UNCHANGED[path]
+    place = project.repo.write(path, text)
+    answer = project.quick("check-plan", phase, "--json")
+    place.unlink()
+    assert answer.code == 0, answer.out
+
+
+def _raising(*_: Any, **__: Any) -> Any:
+    raise ValueError("planted")
+
+
+def _slow(given: Callable[..., Any]) -> Callable[..., Any]:
+    def slow(*arguments: Any, **more: Any) -> Any:
+        until = time.process_time() + fuzzing.SECONDS + 0.05
+        while time.process_time() < until:
+            pass
+        return given(*arguments, **more)
+
+    return slow
+
+
+def _writing(given: Callable[..., Any]) -> Callable[..., Any]:
+    def writing(services: Any, *arguments: Any, **more: Any) -> Any:
+        Path(services.root, ".git", "index").write_bytes(b"")
+        return given(services, *arguments, **more)
+
+    return writing
+
+
+PLANTED: dict[str, tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]], str]] = {
+    "a parser that raises": (plan_parser, "parse", lambda _: _raising, TRACEBACK),
+    "a configuration that raises": (configuration, "load", lambda _: _raising, TRACEBACK),
+    "an answer of more than a second": (plan_parser, "parse", _slow, SLOW),
+    "a check that writes": (check_plan, "check", _writing, OTHER),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_the_harness_sees(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, fake, kind = PLANTED[fault]
+    bench, tally = fuzzing.Bench(tmp_path), Tally()
+    monkeypatch.setattr(module, name, fake(getattr(module, name)))
+    case = fuzzing.made_up(bench, fuzzing.random.Random(1), fuzzing.Material(("",), ()))
+    fuzzing.carry_out(case, tally, "planted", tmp_path)
+    assert {failure.kind for failure in tally.failures} == {kind}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(6))
+def test_the_command_itself_answers_in_one_piece(number: int, tmp_path: Path) -> None:
+    """R-CLI-1: one object and no traceback, in a process of its own; nothing is changed by asking."""
+    bench = fuzzing.Bench(tmp_path / "work")
+    case = fuzzing.KINDS[number](bench, fuzzing.random.Random(f"cli/{number}"), fuzzing.material())
+    case.path.write_bytes(case.data)
+    before = fuzzing.everything(tmp_path)
+    answer = case.project.json("check-plan", "1")
+    _require_answer(answer)
+    assert fuzzing.everything(tmp_path) == before
+
+
+def _require_answer(answer: Answer) -> None:
+    assert answer.code in {0, 3, 4}, answer
+    assert answer.object["command"] == "check-plan"
+    if answer.code:
+        assert answer.error["code"] != "internal"
