@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.app import going_on, session
@@ -18,26 +18,44 @@ from idumb.domain.plan import Task
 from idumb.domain.run import COMPLETED
 from idumb.domain.settings import Settings
 
+OWN_REPORTS = (".idumb/brain/**", "**/*-SUMMARY.md", "**/*-VERIFICATION.md")
+"""What idumb itself writes while a run goes on."""
 
-def parts(services: Services, contract: Contract, *, base: str | None = None) -> dict[str, Part]:
-    """Everything that decides what runs, as it is now; `base` only where an approval is pinned to it."""
+
+def parts(
+    services: Services, contract: Contract, *, base: str | None = None, files: Iterable[str] | None = None
+) -> dict[str, Part]:
+    """Everything that decides what runs, as it is now; `base` only where an approval is pinned to it.
+
+    `files` are those that an approval is bound to; None are all that are there now.
+    """
     return approvals.bound(
         contract,
         services.settings,
         commands=all_commands(contract),
         adapters=adapters(services, contract),
-        files=services.files.digests(named_files(services, contract)),
+        files=_present(services, contract) if files is None else services.files.digests(files),
         policy=_policy(services),
         base=base,
     )
 
 
-def named_files(services: Services, contract: Contract) -> tuple[str, ...]:
-    """Paths that commands and argument lists may name, and that no task declares to write."""
-    written = [p for task in contract.tasks.values() for p in ledger.written_paths(task.files)]
+def _present(services: Services, contract: Contract) -> Mapping[str, str]:
+    """SHA-256 of the repository's files that commands and argument lists name, and that no task declares to write.
+
+    What git ignores is not the repository's: outputs of the very commands, most of them.
+    """
+    written = [*OWN_REPORTS, *(p for task in contract.tasks.values() for p in ledger.written_paths(task.files))]
     known = services.settings.bindings
     argv = [" ".join(known[name].argv) for name in agents(services.settings, contract)]
-    return approvals.named_files([*all_commands(contract), *argv], written)
+    found = services.files.digests(approvals.named_files([*all_commands(contract), *argv], written))
+    ignored = services.history.ignored(found)
+    return {path: digest for path, digest in found.items() if path not in ignored}
+
+
+def files_of(approval: Approval) -> tuple[str, ...]:
+    """The files that an approval is bound to."""
+    return tuple(approval.bound["files"].value) if "files" in approval.bound else ()
 
 
 def _policy(services: Services) -> dict[str, Any]:
@@ -138,15 +156,15 @@ class Standings:
         self._services = services
         self._contract = contract
         self._now = services.clock.now()
-        self._parts: dict[bool, dict[str, Part]] = {}
+        self._parts: dict[tuple[bool, tuple[str, ...]], dict[str, Part]] = {}
 
     def now(self, approval: Approval) -> dict[str, Part]:
         """The parts that this approval is to be compared with."""
-        pinned = approvals.BASE in approval.bound
-        if pinned not in self._parts:
-            base = present_base(self._services, self._contract.phase) if pinned else None
-            self._parts[pinned] = parts(self._services, self._contract, base=base)
-        return self._parts[pinned]
+        key = (approvals.BASE in approval.bound, files_of(approval))
+        if key not in self._parts:
+            base = present_base(self._services, self._contract.phase) if key[0] else None
+            self._parts[key] = parts(self._services, self._contract, base=base, files=key[1])
+        return self._parts[key]
 
     def of(self, kept: Kept) -> str:
         return approvals.standing(kept, self._now, lambda: self.now(kept.approval))

@@ -46,6 +46,7 @@ def require(bench: Bench, task: Task) -> None:
         if seen is None or mark != known.get("approval") or (until and until <= services.clock.now()):
             kept = approvals.require(services, bench.contract)
             known["approval"], known["until"] = mark, kept.approval.expires or ""
+            known["named"] = approvals.files_of(kept.approval)
     known["files"] = seen or ""
     irreversible.require(services, bench.contract, task)
 
@@ -59,9 +60,7 @@ def _watched(bench: Bench) -> tuple[str, ...]:
     found = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.plans)]
     found += [path for path, _ in bench.services.policy.sources]
     if STRICT in (bench.contract.mode, bench.journal.state.mode):
-        if "named" not in bench.locked:
-            bench.locked["named"] = approvals.named_files(bench.services, bench.contract)
-        found += bench.locked["named"]
+        found += bench.locked.get("named", ())
     return tuple(found)
 
 

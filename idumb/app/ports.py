@@ -196,6 +196,9 @@ class History(Protocol):
     def head_tree(self) -> str | None:
         """The tree of HEAD's commit, None before the first commit."""
 
+    def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths that git ignores and does not track."""
+
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Those of the paths (globs allowed) with changes in work tree or index against HEAD, as git sees it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
@@ -16,6 +16,7 @@ from idumb.git import (
     commit,
     debris,
     guarded,
+    ignores,
     obstacles,
     opened,
     program,
@@ -53,7 +54,9 @@ class GitHistory:
 
     def descends(self, commit: str) -> bool:
         present = self._head_commit()
-        return present == commit or (present is not None and self.repository.descendant_of(present, commit))
+        if present is None or commit not in self.repository:
+            return False
+        return present == commit or self.repository.descendant_of(present, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
         return obstacles.find(self._place)
@@ -70,6 +73,13 @@ class GitHistory:
     def head_tree(self) -> str | None:
         head = self._head_commit()
         return None if head is None else str(self.repository[head].peel(pygit2.Tree).id)
+
+    def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths that git ignores and does not track."""
+        found = ignores.ignored(self._place.root, paths)
+        tracked = ignores.Tracked(self._place)
+        tracked.refresh()
+        return frozenset(path for path in found if not tracked.holds(path))
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """As git sees it, filters applied, so a CRLF checkout is no change."""

@@ -471,10 +471,11 @@ def test_without_consent_and_terminal_nothing_runs_and_the_flag_is_named(project
 @pytest.mark.parametrize("flags", [(), ("--mode", "guided"), ("--mode", "strict")])
 def test_a_strict_plan_is_refused_whatever_the_flags(project: Project, flags: tuple[str, ...]) -> None:
     """R-LOCK-4: --approve does not replace `idumb approve`."""
-    head = "mode: strict\nrequirements: {REQ-1: files}\nsuccess_criteria: [{text: it is there, check: test -s a.txt}]\n"
-    project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n")], head=head)
+    head = "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: []\n"
+    head += "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
+    project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n- **Change:** extending\n")], head=head)
     consent = project.approval()
-    code = "mode.strict-plan" if flags[1:] == ("guided",) else "consent.strict"
+    code = "mode.strict-plan" if flags[1:] == ("guided",) else "approval.missing"
     refused(project, "execute-phase", "1", "--approve", consent, *flags, exit=4, code=code)
 
 
