@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import branches, carrying, execute_phase, leftovers, recording, schedule, session
+from idumb.app import branches, carrying, enveloping, execute_phase, leftovers, recording, schedule, session
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -61,6 +61,9 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
             f"{unfinished.restoring['words']} was ended in the middle.",
             hint=f"idumb resume {contract.phase} finishes it first",
         )
+    else:
+        accepted = request.accept_changed
+        enveloping.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
     wanted = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     with rehearsals.open(sorted(wanted)) as copy, _in_words_of_a_rehearsal(contract.phase):
         return _answer(_run(copy, contract, known, request, sorted(wanted)), services.settings.git.commit)

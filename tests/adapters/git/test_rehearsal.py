@@ -1,0 +1,124 @@
+"""The throw-away repository of a dry run: it is as the work tree is, and nothing of the user's changes (R-RUN-11)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from idumb.app.ports import Head
+from idumb.git import discover, rehearsal
+from idumb.git.history import GitHistory
+from tests.support.gitrepo import Entry, GitSandbox, work_tree
+
+
+def place_of(sandbox: GitSandbox) -> discover.Repository:
+    return discover.find(str(sandbox.root))
+
+
+def head_of(sandbox: GitSandbox) -> Head:
+    return GitHistory(place_of(sandbox)).head()
+
+
+def files(root: Path) -> dict[str, Entry]:
+    return {path: entry for path, entry in work_tree(root).items() if not path.startswith(".git/") and path != ".git"}
+
+
+def test_the_copy_has_the_present_bytes_modes_and_links_and_a_clean_index_of_head(sandbox: GitSandbox) -> None:
+    """R-RUN-11: what is not committed is in it too, what git ignores is not, unless it is asked for by name."""
+    sandbox.write_all({"a": "1\r\n", "d/gone": "1", ".gitignore": "*.log\nkept.cfg\n"})
+    sandbox.write("run", "x", mode=0o755)
+    sandbox.link("link", "a")
+    sandbox.commit()
+    sandbox.write_all({"a": "2\r\n", "new/x": "n", "x.log": "ignored", "kept.cfg": "wanted"})
+    sandbox.remove("d/gone")
+    sandbox.git("add", "new/x")
+    user, before = place_of(sandbox), work_tree(sandbox.root)
+    with rehearsal.made(user, head_of(sandbox), ["kept.cfg"]) as copy:
+        expected = {p: e for p, e in files(sandbox.root).items() if p not in {"x.log", "d"}}
+        assert files(Path(copy.root)) == expected
+        inside = GitSandbox(Path(copy.root))
+        assert inside.head() == sandbox.head()
+        assert inside.git("symbolic-ref", "HEAD") == "refs/heads/main"
+        assert sorted(inside.status()) == [" D d/gone", " M a", "?? new/x"]
+        assert inside.git("config", "user.name") == "Pat Tester"
+    assert work_tree(sandbox.root) == before
+
+
+def test_what_a_task_commits_writes_and_locks_in_the_copy_stays_there(sandbox: GitSandbox) -> None:
+    """R-RUN-11: no object, ref or file reaches the user's repository, and a folder without rights goes too."""
+    sandbox.write("a", "1\n")
+    sandbox.commit()
+    before = work_tree(sandbox.root)
+    with rehearsal.made(place_of(sandbox), head_of(sandbox)) as copy:
+        inside = GitSandbox(Path(copy.root))
+        inside.write("b", "2\n")
+        inside.commit("in the copy")
+        assert inside.git("remote") == ""
+        locked = Path(copy.root, "locked")
+        (locked / "deep").mkdir(parents=True)
+        locked.chmod(0o000)
+    assert work_tree(sandbox.root) == before
+
+
+def test_a_detached_head_is_detached_in_the_copy(sandbox: GitSandbox) -> None:
+    """R-RUN-11, R-GIT-7."""
+    sandbox.write("a", "1\n")
+    sandbox.commit()
+    sandbox.git("checkout", "--quiet", "--detach")
+    with rehearsal.made(place_of(sandbox), head_of(sandbox)) as copy:
+        inside = GitSandbox(Path(copy.root))
+        assert inside.try_git("symbolic-ref", "--quiet", "HEAD").returncode == 1
+        assert inside.head() == sandbox.head()
+
+
+def test_before_the_first_commit_the_copy_has_none_either(sandbox: GitSandbox) -> None:
+    """R-RUN-11, R-GIT-7."""
+    sandbox.write("a", "1\n")
+    with rehearsal.made(place_of(sandbox), head_of(sandbox)) as copy:
+        inside = GitSandbox(Path(copy.root))
+        assert inside.head() == ""
+        assert inside.status() == ["?? a"]
+
+
+@pytest.fixture
+def top(sandbox: GitSandbox) -> Path:
+    sandbox.write("a", "1\n")
+    sandbox.commit()
+    return sandbox.common_dir / "idumb/rehearsals"
+
+
+def test_copies_of_killed_processes_are_cleared_and_live_ones_are_not(sandbox: GitSandbox, top: Path) -> None:
+    """R-RUN-11: a lock tells them apart, also a folder or a lock that a kill left alone."""
+    for name in ("7", "8"):
+        (top / name / "deep").mkdir(parents=True)
+    for name in ("7", "9"):
+        (top / f"{name}.lock").touch()
+    user = place_of(sandbox)
+    with rehearsal.made(user, head_of(sandbox)) as live:
+        assert sorted(entry.name for entry in top.iterdir()) == ["1", "1.lock"]
+        assert rehearsal.clear(user) == ()
+        with rehearsal.made(user, head_of(sandbox)) as second:
+            assert Path(second.root).name == "2"
+        assert Path(live.root, "a").exists()
+    assert not top.exists()
+
+
+def test_a_lock_that_another_process_has_keeps_its_copy(sandbox: GitSandbox, top: Path) -> None:
+    (top / "1").mkdir(parents=True)
+    descriptor = os.open(top / "1.lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        assert rehearsal.clear(place_of(sandbox)) == ()
+        assert (top / "1").exists()
+    finally:
+        os.close(descriptor)
+    assert rehearsal.clear(place_of(sandbox)) == (str(top / "1"),)
+
+
+def test_clearing_where_nothing_was_ever_rehearsed_makes_nothing(sandbox: GitSandbox) -> None:
+    before = work_tree(sandbox.root)
+    assert rehearsal.clear(place_of(sandbox)) == ()
+    assert work_tree(sandbox.root) == before
