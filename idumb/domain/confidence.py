@@ -9,7 +9,7 @@ from typing import Any
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.plan import CHECK, IRREVERSIBLE, VERIFY, Task
+from idumb.domain.plan import CHECK, IRREVERSIBLE, STEPS, VERIFY, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _checks(findings: Iterable[Finding], tasks: int) -> Part:
 def _proofs(tasks: Sequence[Task]) -> Part:
     """Commands prove; opinions, people and what nothing proves do not count, and neither does the attempt's word."""
     proofs = [proof for task in tasks for proof in contracts.proofs(task).values()]
-    proven = sum(1 for proof in proofs if proof in (CHECK, VERIFY))
+    proven = sum(1 for proof in proofs if proof in (CHECK, VERIFY, STEPS))
     tested = sum(len(task.tests) for task in tasks)
     return _counted("proofs", 4, proven + tested, len(proofs) + tested, "criteria and tests are proven by commands")
 

@@ -105,7 +105,8 @@ def _symbol(line: phrases.Data) -> str:
 def _evidence(found: phrases.Data) -> list[str]:
     code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
     how = markup.one_line(found.get("command") or found.get("text") or "")
-    lines = [f"  {str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}"]
+    only = ", blocks nothing" if found.get("level") == 0 else ""
+    lines = [f"  {str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}{only}"]
     if found["result"] in _NOT_BAD or not found.get("output"):
         return lines
     return [*lines, *(f"    | {text}" for text in _last(found["output"]))]

@@ -92,7 +92,8 @@ def _evidence(event: Event, known: Knowledge) -> str:
     p = event.payload
     code = f" (exit {p['exit_code']})" if p.get("exit_code") else ""
     how = known.text(p.get("command") or p.get("text") or "")
-    return f"    {str(p['result']).replace('_', ' ')} {known.text(p['subject'])} {how}{code}"
+    only = ", blocks nothing" if p.get("level") == 0 else ""
+    return f"    {str(p['result']).replace('_', ' ')} {known.text(p['subject'])} {how}{code}{only}"
 
 
 def _decision(event: Event, known: Knowledge) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from idumb.app import proofs
@@ -33,6 +35,22 @@ def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(resu
     """R-GATE-6: a timed-out check never counts as passed."""
     assert proofs.verdict(HOLDS, [made(result)])[0] == outcome.FAIL
     assert proofs.verdict(HOLDS, [made(evidence.PASSED), made(result, "AC-2")])[0] == outcome.PARTIAL
+
+
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("result", sorted(proofs.BROKEN))
+def test_a_gate_or_role_of_level_1_or_2_blocks_whatever_kept_it_from_passing(result: str, level: int) -> None:
+    """R-GATE-6: a timeout blocks like a failure."""
+    judged = dataclasses.replace(made(result, "validator reviewer"), level=level)
+    assert proofs.verdict(HOLDS, [made(evidence.PASSED), judged])[0] == outcome.PARTIAL
+
+
+@pytest.mark.parametrize("result", [evidence.PASSED, *sorted(proofs.BROKEN)])
+def test_level_0_neither_blocks_nor_proves(result: str) -> None:
+    """R-GATE-6: it is reported, and a timed-out one never counts as passed."""
+    told = dataclasses.replace(made(result, "validator reviewer"), level=0)
+    assert proofs.verdict(HOLDS, [made(evidence.PASSED), told])[0] == outcome.PASS
+    assert proofs.verdict(HOLDS, [told]) == (outcome.FAIL, "nothing proves this task")
 
 
 @pytest.mark.parametrize("result", [evidence.OPINION, evidence.UNPROVEN])

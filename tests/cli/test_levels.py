@@ -1,0 +1,85 @@
+"""Levels of gates and roles, as a run obeys them (R-GATE-6)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+CONFIG = (
+    "validator: reviewer\nbindings:\n  reviewer: {{adapter: command, argv: [{program}]}}\n"
+    "gates:\n  validator: {{level: {level}}}\n"
+)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def reviewed(project: Project, place: Path, level: int) -> None:
+    """A task whose checks pass and whose validator says no."""
+    program = place / "reviewer"
+    program.write_text("#!/bin/sh\necho not good enough\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    project.configure(CONFIG.format(program=program, level=level))
+    project.plan([making("T1-01", "a.txt")])
+
+
+def test_an_informational_validator_is_reported_and_blocks_nothing(project: Project, tmp_path: Path) -> None:
+    """R-GATE-6: level 0."""
+    reviewed(project, tmp_path, 0)
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer.err
+    assert "failed validator reviewer" in answer.err
+    assert "blocks nothing" in answer.err
+    found = project.json("show", "T1-01").data["attempts"][0]["evidence"]
+    assert [(e["subject"], e["result"], e.get("level")) for e in found] == [
+        ("AC-1", "passed", None),
+        ("validator reviewer", "failed", 0),
+    ]
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_path: Path, level: int) -> None:
+    """R-GATE-6."""
+    reviewed(project, tmp_path, level)
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "validator reviewer failed" in answer.data["tasks"][0]["reason"]
+    rules = {rule["name"]: rule for rule in answer.data["lock_in"]["levels"]}
+    assert rules["validator"]["level"] == level
+
+
+def test_an_informational_gate_tells_that_a_limit_was_passed(project: Project) -> None:
+    """R-GATE-6: what the gate of limits means is for the configuration to say."""
+    two = task(
+        "T1-01",
+        files="create `a.txt`, create `b.txt`",
+        check="test -s b.txt",
+        steps=(write("a.txt", "a\n"), write("b.txt", "b\n")),
+        fields="- **Limits:** files 1\n",
+    )
+    project.plan([two])
+    assert project.execute("--max-attempts", "1").code == 1
+    project.configure("gates: {limits: {level: 0}}\n")
+    assert project.execute("--force").code == 0
+    found = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
+    assert [(e["subject"], e["result"], e.get("level")) for e in found if "limit" in e["subject"]] == [
+        ("limit files", "failed", 0)
+    ]
+
+
+def test_a_check_that_timed_out_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
+    """R-GATE-6."""
+    project.configure("run: {check_timeout: 1s}\n")
+    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it ends — check: `read line < ../fifo`\n")])
+    os.mkfifo(tmp_path / "fifo")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "AC-1 timed_out" in answer.data["tasks"][0]["reason"]
