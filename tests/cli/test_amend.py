@@ -1,0 +1,295 @@
+"""`idumb amend` and `plan-diff`: a locked plan is changed on a person's word, and the same run goes on under it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.cli.test_states import at_terminal
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import FOURTH, PLAN, amend, dies_at, edit, halted, run, run_id, versions
+from tests.support.project import Answer, Project, making
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return halted(projects.create(sandbox))
+
+
+def validate(value: object, name: str) -> None:
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(value)
+
+
+def refused(answer: Answer, code: str, exit_code: int = 4) -> dict[str, Any]:
+    assert (answer.code, answer.error["code"]) == (exit_code, code), answer
+    return dict(answer.error["details"])
+
+
+def task_file(project: Project, text: str) -> str:
+    place = project.folder.parent / "task.md"
+    place.write_text(text, encoding="utf-8")
+    return str(place)
+
+
+def test_a_task_is_added_behind_the_last_and_the_same_run_carries_it_out(project: Project) -> None:
+    """R-LOCK-8."""
+    before, run_before = project.read(PLAN), run_id(project)
+    given = task_file(project, FOURTH)
+    answer = amend(
+        project, "--add-task", given, "--accept-deviation", "T1-02", "c.txt", "--why", "c is needed", "--yes"
+    )
+    assert answer.code == 0, answer
+    validate(answer.data, "amend")
+    assert (answer.data["version"], answer.data["run"]) == (2, run_before)
+    after = project.read(PLAN)
+    widened = before.replace("create `b.txt`", "create `b.txt`, create `c.txt`")
+    text = widened.rstrip("\n")
+    assert after == f"{text}\n\n{FOURTH.strip(chr(10))}{widened[len(text) :]}"
+    ended = project.quick("resume", "1", "--json")
+    assert (ended.code, ended.data["run"]) == (0, run_before), ended
+    assert project.read("e.txt") == "made\n"
+    assert project.repo.git("status", "--porcelain") == ""
+    (said,) = versions(project)
+    assert (said["from"], said["to"]) == (answer.data["from"], answer.data["contract_hash"])
+    assert said["why"] == "c is needed"
+    assert project.quick("audit", "--verify", "--json").code == 0
+
+
+def test_a_task_is_read_from_standard_input(project: Project) -> None:
+    """R-LOCK-8."""
+    answer = project.idumb("amend", "1", "--add-task", "-", "--yes", "--json", given=FOURTH)
+    assert [t["id"] for t in answer.data["tasks"]["added"]] == ["T1-04"]
+
+
+def test_files_are_widened_and_a_dependency_is_dropped_where_they_stand(project: Project) -> None:
+    """R-LOCK-8: every other byte of the plan stays."""
+    before = project.read(PLAN)
+    assert amend(project, "--widen", "T1-03", "modify a.txt", "--yes").code == 0
+    assert amend(project, "--drop-dependency", "T1-03", "T1-02", "--yes").code == 0
+    wanted = before.replace("create `d.txt`", "create `d.txt`, modify `a.txt`").replace("T1-01, T1-02", "T1-01")
+    assert project.read(PLAN) == wanted
+    assert [v["version"] for v in versions(project)] == [2, 3]
+    found = project.quick("resume", "1", "--json").data["tasks"]
+    assert {t["id"]: t["status"] for t in found}["T1-03"] == "failed"  # it was to change a.txt too
+
+
+def test_words_are_added_as_a_decision_and_change_no_task(project: Project) -> None:
+    """R-LOCK-8, R-ASK-3."""
+    before = project.read(PLAN)
+    answer = amend(project, "--decision", "# no *markup*\n- [ ] T1-09 and no task", "--yes")
+    assert answer.data["reset"] == []
+    assert versions(project)[0]["tasks"] is None
+    assert project.read(PLAN) == (
+        before + "\n## Decisions\n\n- **Decided**: \\# no \\*markup\\* - \\[ \\] T1-09 and no task\n"
+    )
+    assert amend(project, "--decision", "once more", "--yes").code == 0
+    assert project.read(PLAN).endswith("no task\n- **Decided**: once more\n")
+    assert project.read(PLAN).count("## Decisions") == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "exit_code"),
+    [
+        (("--widen", "T1-01", "modify README.md"), "amend.done", 4),
+        (("--drop-dependency", "T1-02", "T1-03"), "amend.no-dependency", 3),
+        (("--widen", "T1-09", "modify README.md"), "task.unknown", 3),
+        (("--widen", "T1-03", "README.md"), "amend.bad-claim", 3),
+        (("--widen", "T1-03", "modify ../else"), "plan.invalid", 3),
+        (("--accept-deviation", "T1-02", "README.md"), "amend.no-deviation", 3),
+        (("--add-task", "no-such-file"), "amend.unreadable", 3),
+        (("--plan", "07", "--decision", "x"), "plan.unknown", 3),
+        (("--from-file",), "amend.nothing", 4),
+        ((), "amend.nothing", 3),
+    ],
+)
+def test_what_is_done_or_makes_no_sense_is_refused_and_nothing_is_written(
+    project: Project, flags: tuple[str, ...], code: str, exit_code: int
+) -> None:
+    """R-LOCK-8."""
+    before = project.read(PLAN)
+    refused(amend(project, *flags, "--yes"), code, exit_code)
+    assert project.read(PLAN) == before
+    assert versions(project) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        making("T1-03", "an-id-that-is-used.txt"),
+        making("T1-04", "needs-what-is-not-there.txt", after="T1-09"),
+        "no task at all\n",
+    ],
+)
+def test_an_added_task_that_is_not_valid_is_refused_with_findings(project: Project, text: str) -> None:
+    before = project.read(PLAN)
+    answer = amend(project, "--add-task", task_file(project, text), "--yes")
+    assert answer.code == 3
+    assert project.read(PLAN) == before
+
+
+def test_without_a_word_the_difference_is_told_and_the_hash_agrees_to_just_that(project: Project) -> None:
+    """R-ASK-1, R-ASK-2, R-LOCK-8."""
+    before = project.read(PLAN)
+    details = refused(amend(project, "--widen", "T1-03", "create c.md"), "amend.not-confirmed")
+    assert details["lines"] == ["T1-03: files + create c.md"]
+    assert all(choice["consequence"] for choice in details["choices"])
+    assert project.read(PLAN) == before
+    refused(amend(project, "--widen", "T1-03", "create other.md", "--hash", details["contract_hash"]),
+            "amend.other-contract")  # fmt: skip
+    assert project.read(PLAN) == before
+    answer = amend(project, "--widen", "T1-03", "create c.md", "--hash", details["contract_hash"])
+    assert answer.data["contract_hash"] == details["contract_hash"]
+    assert project.quick("check-plan", "1", "--json").data["contract_hash"] == details["contract_hash"]
+
+
+@pytest.mark.parametrize(("typed", "code"), [("amend", 0), ("", 4), ("no", 4)])
+def test_at_a_terminal_the_difference_is_shown_and_asked_about(project: Project, typed: str, code: int) -> None:
+    """R-ASK-2."""
+    ended, shown = at_terminal(project, ("amend", "1", "--widen", "T1-03", "create c.md"), typed)
+    assert ended == code
+    assert "files + create c.md" in shown
+    assert len(versions(project)) == (code == 0)
+
+
+def test_a_plan_that_was_changed_by_hand_stops_resume_and_each_choice_is_a_command(project: Project) -> None:
+    """R-LOG-7, R-ASK-1."""
+    before = project.read(PLAN)
+    edit(project, "T1-03: Task T1-03", "T1-03: Another title")
+    details = refused(project.quick("resume", "1", "--json"), "run.contract-changed")
+    assert details["what"]
+    assert details["why"]
+    assert details["evidence"]
+    commands = {choice["id"]: choice["command"] for choice in details["choices"]}
+    assert list(commands) == ["look", "amend", "put-back", "start-fresh"]
+    shown = project.quick(*commands["look"].split()[1:], "--json")
+    validate(shown.data, "plan-diff")
+    assert shown.data["lines"] == ["T1-03: title: Task T1-03 -> Another title"]
+    subprocess.run(commands["put-back"], shell=True, cwd=project.folder, check=True)
+    assert project.read(PLAN) == before
+    assert project.quick("plan-diff", "1", "--json").data["same"]
+    assert project.quick("resume", "1", "--json").code == 1  # it goes on, and the task still writes too much
+
+
+def test_what_was_changed_by_hand_is_taken_over_as_an_amendment(project: Project) -> None:
+    """R-LOCK-8, R-LOG-7."""
+    edit(project, "create `b.txt`", "create `b.txt`, create `c.txt`")
+    edit(project, "T1-03: Task T1-03", "T1-03: Another title")
+    edited = project.read(PLAN)
+    answer = amend(project, "--from-file", "--yes")
+    assert (answer.data["path"], answer.data["reset"]) == (None, ["T1-02"])
+    assert project.read(PLAN) == edited
+    assert project.quick("resume", "1", "--json").code == 0
+    assert project.repo.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("T1-01: Task T1-01", "T1-01: Another title", "amend.done"),
+        ("goal: Files are there\n", "goal: Files are there\nassumptions: [the sun shines]\n", "amend.assumptions"),
+        ("create `a.txt`", "create `a.txt`, create `z.txt`", "amend.done"),
+    ],
+)
+def test_what_is_done_and_what_was_assumed_is_not_amended_by_hand_either(
+    project: Project, old: str, new: str, code: str
+) -> None:
+    """R-LOCK-8."""
+    edit(project, old, new)
+    refused(amend(project, "--from-file", "--yes"), code)
+    assert versions(project) == []
+
+
+def test_a_task_that_left_work_in_the_files_does_not_vanish_from_the_plan(project: Project) -> None:
+    text = project.read(PLAN)
+    start, end = text.index("### T1-02"), text.index("### T1-03")
+    kept = text[:start] + text[end:].replace("T1-01, T1-02", "T1-01")
+    (project.folder / PLAN).write_text(kept, encoding="utf-8")
+    refused(amend(project, "--from-file", "--yes"), "amend.attempted")
+
+
+@pytest.mark.parametrize(("place", "version"), [("_write", 1), ("_record", 2)])
+def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drops_the_rest(
+    project: Project, place: str, version: int
+) -> None:
+    """R-LOCK-8: the plan and the record agree whatever happens."""
+    before = project.read(PLAN)
+    dies_at(project, place, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    assert (project.read(PLAN) == before) == (version == 1)
+    assert versions(project) == []
+    ended = project.quick("resume", "1", "--retry-failed", "--json")
+    assert ended.code == (0 if version == 2 else 1), ended
+    assert project.quick("plan-diff", "1", "--json").data["since"]["version"] == version
+    abandoned = project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"]
+    assert len(abandoned) == (version == 1)
+
+
+def test_somebody_who_saves_the_plan_at_that_moment_keeps_what_they_wrote(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from idumb.app import relock
+
+    inner = relock._write
+
+    def saved_meanwhile(*arguments: Any) -> None:
+        edit(project, "T1-03: Task T1-03", "T1-03: Mine")
+        inner(*arguments)
+
+    monkeypatch.setattr(relock, "_write", saved_meanwhile)
+    refused(amend(project, "--widen", "T1-03", "create c.md", "--yes"), "amend.changed-meanwhile")
+    assert "T1-03: Mine" in project.read(PLAN)
+    assert versions(project) == []
+
+
+def test_a_phase_that_is_verified_gets_another_task_and_goes_on(sandbox: GitSandbox) -> None:
+    """R-LOCK-8."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert run(project).code == 0
+    more = making("T1-02", "b.txt", after="T1-01")
+    assert amend(project, "--add-task", task_file(project, more), "--yes").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
+    assert project.read("b.txt") == "made\n"
+
+
+def test_an_undo_would_not_call_a_task_done_whose_text_was_amended_since(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert run(project).code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    edit(project, "T1-01: Task T1-01", "T1-01: Another title")
+    assert amend(project, "--from-file", "--yes").code == 0
+    refused(project.quick("undo", "--yes", "--json"), "undo.amended")
+    assert project.quick("resume", "1", "--json").code == 0
+
+
+def test_a_plan_that_nobody_committed_is_not_committed_by_an_amendment(sandbox: GitSandbox) -> None:
+    project = halted(projects.create(sandbox), commit=False)
+    assert amend(project, "--accept-deviation", "T1-02", "c.txt", "--yes").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
+    assert PLAN in project.repo.git("status", "--porcelain", "--untracked-files=all")
+
+
+def test_the_plans_of_every_version_are_kept(project: Project) -> None:
+    before = project.read(PLAN)
+    assert amend(project, "--decision", "x", "--yes").code == 0
+    ref = f"refs/idumb/worktrees/main/runs/{run_id(project)}"
+    assert project.repo.git("show", f"{ref}/plans:01-PLAN.md").rstrip("\n") == before.rstrip("\n")
+    assert project.repo.git("show", f"{ref}/plans-2:01-PLAN.md").rstrip("\n") == project.read(PLAN).rstrip("\n")
+    (project.folder / PLAN).unlink()
+    assert "plans-2:01-PLAN.md" in str(project.quick("check-plan", "1", "--json").error["hint"])
+
+
+def test_a_phase_that_was_never_run_has_nothing_to_amend(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    refused(amend(project, "--decision", "x", "--yes"), "run.none")
+    assert project.quick("amend", "1", "--from-file", "--decision", "x").code == 2

@@ -1,0 +1,241 @@
+"""Questions and answers: the plan tells of every answer, and a remembered one is given only where that is safe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.cli.test_states import at_terminal
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import PLAN, dies_at, edit, run, run_id, versions
+from tests.support.project import Answer, Project, making, shell, task
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — human\n"
+QUESTION = "T1-01.AC-2.1"
+
+
+def judged(project: Project, *, commit: bool = True) -> Project:
+    """T1-01 waits for a person's judgement."""
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED), making("T1-02", "b.txt", after="T1-01")], commit=commit)
+    assert run(project).code == 5
+    return project
+
+
+def asking(project: Project, *, fields: str = "", head: str = "") -> Project:
+    """T1-01 and T1-02 fail, and each asks what to do then."""
+    tasks = [
+        task(
+            id,
+            files=f"create `{id}.txt`",
+            check=f"test -s {id}.txt",
+            steps=[shell(f"touch {id}.txt")],
+            fields="- **On failure:** ask\n" + fields,
+        )
+        for id in ("T1-01", "T1-02")
+    ]
+    project.plan(tasks, head=head)
+    assert run(project).code == 5
+    return project
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def decide(project: Project, *arguments: str) -> Answer:
+    return project.quick("decide", *arguments, "--json")
+
+
+def refused(answer: Answer, code: str, exit_code: int = 4) -> None:
+    assert (answer.code, answer.error["code"]) == (exit_code, code), answer
+
+
+def remembered(project: Project) -> list[dict[str, str]]:
+    answer = project.quick("decisions", "--remembered", "--json")
+    schema = json.loads((SCHEMAS / "decisions.json").read_text(encoding="utf-8"))
+    schema["properties"].pop("decisions")  # it leads to another file, and is empty here
+    jsonschema.Draft202012Validator(schema).validate(answer.data)
+    return list(answer.data["remembered"])
+
+
+def test_an_answer_is_appended_to_the_plan_and_the_run_goes_on_under_the_next_version(project: Project) -> None:
+    """R-ASK-2, R-ASK-3."""
+    judged(project)
+    before, number = project.read(PLAN), run_id(project)
+    answer = decide(project, QUESTION, "yes", "--guidance", "# <b>fine</b> - [ ] T1-09")
+    assert answer.data["version"] == 2
+    who = project.quick("log", "1", "--kind", "decision.answered", "--json").data["events"][-1]["payload"]["by"]
+    assert project.read(PLAN) == (
+        f"{before}\n## Decisions\n\n- **{QUESTION}**: yes, says {who}, to: T1-01 AC-2: it is \\*liked\\*"
+        " (\\# \\<b\\>fine\\</b\\> - \\[ \\] T1-09)\n"
+    )
+    assert versions(project)[0]["answers"] == [QUESTION]
+    ended = project.quick("resume", "1", "--json")
+    assert (ended.code, ended.data["run"]) == (0, number), ended
+    assert project.repo.git("status", "--porcelain") == ""
+    assert len(versions(project)) == 1
+
+
+def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(project: Project) -> None:
+    """R-ASK-2, R-ASK-3."""
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", consent), "yes")
+    assert code == 0, screen
+    assert f"- **{QUESTION}**: yes, says " in project.read(PLAN)
+    assert project.repo.git("status", "--porcelain") == ""
+    assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
+
+
+def test_without_an_answer_nothing_is_assumed_however_often_one_asks(project: Project) -> None:
+    """R-ASK-3: no answer means no."""
+    judged(project)
+    for _ in range(2):
+        assert project.quick("resume", "1", "--json").code == 5
+    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [QUESTION]
+    assert versions(project) == []
+
+
+def test_a_question_is_answered_once(project: Project) -> None:
+    judged(project)
+    assert decide(project, QUESTION, "no").code == 0
+    refused(decide(project, QUESTION, "yes"), "decision.answered")
+    refused(decide(project, QUESTION, "maybe"), "decision.bad-choice", 3)
+    refused(decide(project, "T1-07.AC-1.1", "yes"), "decision.unknown", 3)
+
+
+def test_a_plan_that_is_being_edited_is_left_alone_and_told_of_the_answer_later(project: Project) -> None:
+    """R-ASK-3."""
+    judged(project)
+    edit(project, "T1-02: Task T1-02", "T1-02: Mine")
+    edited = project.read(PLAN)
+    assert decide(project, QUESTION, "yes").data["version"] is None
+    assert project.read(PLAN) == edited
+    edit(project, "T1-02: Mine", "T1-02: Task T1-02")
+    assert project.quick("resume", "1", "--json").code == 0
+    assert f"- **{QUESTION}**: yes" in project.read(PLAN)
+
+
+def test_killed_while_the_answer_is_written_it_is_told_once(project: Project) -> None:
+    """R-ASK-3."""
+    judged(project)
+    dies_at(project, "_write", "decide", QUESTION, "yes")
+    assert "## Decisions" not in project.read(PLAN)
+    assert project.quick("resume", "1", "--json").code == 0
+    assert project.read(PLAN).count(QUESTION) == 1
+
+
+def test_killed_after_the_answer_was_written_it_is_told_once(project: Project) -> None:
+    """R-ASK-3."""
+    judged(project)
+    dies_at(project, "_record", "decide", QUESTION, "yes")
+    assert project.read(PLAN).count(QUESTION) == 1
+    assert project.quick("resume", "1", "--json").code == 0
+    assert project.read(PLAN).count(QUESTION) == 1
+    assert [v["version"] for v in versions(project)] == [2]
+
+
+def test_a_plan_that_nobody_committed_tells_of_the_answer_and_stays_uncommitted(project: Project) -> None:
+    judged(project, commit=False)
+    assert decide(project, QUESTION, "yes").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
+    assert PLAN in project.repo.git("status", "--porcelain", "--untracked-files=all")
+
+
+def test_a_remembered_answer_needs_a_confirmation_and_is_then_given_without_asking(project: Project) -> None:
+    """R-ASK-3."""
+    asking(project)
+    refused(decide(project, "T1-01.failure.1", "skip", "--remember"), "decision.not-confirmed")
+    assert remembered(project) == []
+    assert len(project.quick("decisions", "--json").data["decisions"]) == 1  # not even the answer was recorded
+    kept = decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").data["remembered"]
+    assert [(one["id"], one["choice"]) for one in remembered(project)] == [(kept, "skip")]
+    ended = project.quick("resume", "1", "--json")
+    assert {t["id"]: t["status"] for t in ended.data["tasks"]} == {"T1-01": "skipped", "T1-02": "skipped"}
+    assert "T1-02.failure.1**: skip, says " in project.read(PLAN)
+    assert decide(project, "--forget", kept).code == 0
+    assert remembered(project) == []
+    refused(decide(project, "--forget", kept), "decision.not-known", 3)
+
+
+def test_a_remembered_answer_is_confirmed_at_the_terminal(project: Project) -> None:
+    """R-ASK-3."""
+    asking(project)
+    code, screen = at_terminal(project, ("decide", "T1-01.failure.1", "skip", "--remember"), "remember")
+    assert code == 0, screen
+    assert len(remembered(project)) == 1
+
+
+def test_an_answer_that_was_given_can_be_remembered_afterwards(project: Project) -> None:
+    asking(project)
+    assert decide(project, "T1-01.failure.1", "skip").code == 0
+    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
+    refused(decide(project, "T1-01.failure.1", "retry", "--remember", "--yes"), "decision.answered")
+    assert len(remembered(project)) == 1
+
+
+def test_a_remembered_retry_does_not_try_for_ever(project: Project) -> None:
+    asking(project)
+    assert decide(project, "T1-01.failure.1", "retry", "--remember", "--yes").code == 0
+    assert project.quick("resume", "1", "--max-attempts", "3", "--json").code == 5
+    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.3"]
+
+
+def test_a_judgement_of_work_is_never_remembered(project: Project) -> None:
+    """R-ASK-3: it would be proof without a look."""
+    judged(project)
+    refused(decide(project, QUESTION, "yes", "--remember", "--yes"), "decision.not-remembered")
+    assert len(project.quick("decisions", "--json").data["decisions"]) == 1
+
+
+def test_an_answer_about_what_cannot_be_taken_back_is_never_remembered(project: Project) -> None:
+    """R-ASK-3, R-LOCK-9."""
+    asking(project, fields="- **Rollback:** compensatable\n  - `true`\n")
+    refused(decide(project, "T1-01.failure.1", "retry", "--remember", "--yes"), "decision.not-remembered")
+    assert remembered(project) == []
+
+
+def test_what_was_remembered_in_one_repository_counts_in_no_other(project: Project, tmp_path: Path) -> None:
+    """R-ASK-3."""
+    asking(project)
+    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
+    other = asking(projects.create(GitSandbox.create(tmp_path / "other")))
+    assert remembered(other) == []
+    assert [d["id"] for d in other.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.1"]
+
+
+def test_a_remembered_answer_that_others_could_have_written_does_not_count(project: Project, home: Path) -> None:
+    asking(project)
+    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
+    (place,) = home.rglob("remembered/*/*.json")
+    place.chmod(0o666)
+    assert remembered(project) == []
+    assert project.quick("resume", "1", "--json").code == 5
+
+
+def test_refusals_and_deviations_carry_choices_with_consequences(project: Project) -> None:
+    """R-ASK-1."""
+    project.plan([making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])])
+    missing = project.quick("execute-phase", "1", "--json")
+    deviated = run(project)
+    assert project.quick("resume", "1", "--on-deviation", "accept", "--json").code == 0
+    verified = run(project)
+    edit(project, "T1-01: Task", "T1-01: Changed task")
+    changed = project.quick("resume", "1", "--json")
+    for answer, code in ((missing, 4), (deviated, 1), (verified, 4), (changed, 4)):
+        assert answer.code == code, answer
+        details = answer.error["details"]
+        assert details["what"], answer
+        assert details["why"], answer
+        assert details["evidence"], answer
+        assert len(details["choices"]) > 1, answer
+        assert all(c["id"] and c["text"] and c["consequence"] and "command" in c for c in details["choices"])
+    shown = project.quick("resume", "1")
+    assert "choices:" in shown.err
+    assert "idumb amend 1 --from-file" in shown.err

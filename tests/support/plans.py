@@ -1,0 +1,81 @@
+"""A run that halted in its second of three tasks, and how to end a command at one place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+from tests.support.project import Answer, Project, making, shell, task
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+FOURTH = making("T1-04", "e.txt", after="T1-03")
+
+
+def halted(project: Project, *, more: str = "", head: str = "", commit: bool = True) -> Project:
+    """T1-01 is done, T1-02 wrote a file that it does not declare, T1-03 was not begun."""
+    both = [shell("echo b > b.txt; echo c > c.txt")]
+    tasks = [
+        making("T1-01", "a.txt"),
+        task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=both, fields=more),
+        making("T1-03", "d.txt", after="T1-01, T1-02"),
+    ]
+    project.plan(tasks, head=head, commit=commit)
+    assert run(project).code == 1
+    return project
+
+
+def run(project: Project, *flags: str) -> Answer:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    return project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
+
+
+def amend(project: Project, *flags: str) -> Answer:
+    return project.quick("amend", "1", *flags, "--json")
+
+
+def edit(project: Project, old: str, new: str) -> None:
+    """Change the plan as a person does in an editor."""
+    place = project.folder / PLAN
+    text = place.read_text(encoding="utf-8")
+    assert old in text
+    place.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def versions(project: Project) -> list[dict[str, Any]]:
+    """The payloads of all amendments of the newest run."""
+    return [e["payload"] for e in project.quick("log", "1", "--kind", "contract.amended", "--json").data["events"]]
+
+
+def run_id(project: Project) -> str:
+    return str(project.quick("plan-diff", "1", "--json").data["since"]["run"])
+
+
+_DIES = """
+import os
+import sys
+
+from idumb.app import relock
+from idumb.cli import main
+
+
+def die(*_, **__):
+    os._exit(137)
+
+
+relock.{place} = die
+sys.exit(main.run(sys.argv[1:]))
+"""
+
+
+def dies_at(project: Project, place: str, *arguments: str) -> None:
+    """A command whose process ends, as by a kill, just before it calls this function of `relock`."""
+    done = subprocess.run(
+        [sys.executable, "-c", _DIES.format(place=place), *arguments],
+        cwd=project.start,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 137, done
