@@ -154,3 +154,18 @@ def test_a_reason_with_control_codes_is_shown_tame(halted: Project) -> None:
     pause(halted, "--why", "a\x1b[31mb\nc")
     assert "c" in halted.idumb("status").out
     assert "c" in halted.idumb("pause", "1").out
+
+
+def test_a_paused_run_takes_over_the_changed_plan_and_goes_on_by_resume_alone(halted: Project) -> None:
+    """R-RUN-12: the way of replanning; the run stays the same, stays paused, and keeps what is done."""
+    pause(halted, "--why", "the check was wrong")
+    plan = halted.folder / ".planning/phases/1/01-PLAN.md"
+    plan.write_text(plan.read_text(encoding="utf-8").replace("later.txt", "a.txt"), encoding="utf-8")
+    assert halted.json("plan-diff", "1").code == 0
+    amended = halted.json("amend", "1", "--from-file", "--yes")
+    assert amended.code == 0, amended
+    assert halted.json("status").data["phases"][0]["state"] == "paused"
+    assert halted.json("execute-phase", "1").error["code"] == "run.paused"
+    resumed = halted.resume("--retry-failed")
+    assert resumed.code == 0, resumed
+    assert [e["attempt"] for e in halted.events("--kind", "attempt.started", "--task", "T1-01")] == [1]
