@@ -83,14 +83,15 @@ def _words(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
 
 
 def _approval(services: Services, state: RunState, old: Contract, new: Contract, by: str) -> approval.Approval | None:
-    """In strict mode the approval goes on for the plan with the answers in it; Refusal where it cannot.
+    """The approval goes on for the plan with the answers in it; Refusal where it cannot, and the run is strict.
 
     Only the bytes of the plans differ, and only by answers of people. A signature is over the bytes and nobody else can
     give it again.
     """
-    if STRICT not in (state.mode, new.mode):
+    strict = STRICT in (state.mode, new.mode)
+    kept = approvals.require(services, old) if strict else approvals.newest_live(services, old)
+    if kept is None or (kept.signature is not None and not strict):
         return None
-    kept = approvals.require(services, old)
     if kept.signature is not None:
         raise Refusal("approval.missing", "its approval is signed, and the signature is over the plan as it is")
     return dataclasses.replace(
@@ -100,6 +101,7 @@ def _approval(services: Services, state: RunState, old: Contract, new: Contract,
         validated_at=services.clock.now(),
         validator=f"idumb {services.version}, answers of {by}",
         nonce=services.consent.nonce(),
+        accepted=tuple(sorted(approvals.accepted(services, old))),
         bound={**kept.approval.bound, "plans": approval.part({p.path: p.sha256 for p in new.plans})},
     )
 

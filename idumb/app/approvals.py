@@ -195,8 +195,9 @@ def _newest(services: Services, phase: str, contract_hash: str) -> Kept | None:
     return next((k for k in known if k.revoked is None and k.approval.contract_hash == contract_hash), None)
 
 
-def is_live(services: Services, contract: Contract) -> bool:
-    return any(_genuine(services, kept) for kept in Standings(services, contract).live())
+def newest_live(services: Services, contract: Contract) -> Kept | None:
+    """The newest approval that holds and whose signature, where it has one, is right."""
+    return next((kept for kept in Standings(services, contract).live() if _genuine(services, kept)), None)
 
 
 def accepted(services: Services, contract: Contract) -> frozenset[str]:

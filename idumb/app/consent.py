@@ -52,7 +52,9 @@ def _ensure_guided(services: Services, contract: Contract, approve: str | None) 
             hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
             details={"expected": contract.hash},
         )
-    if services.consent.given(contract.hash) or (approve is None and approvals.is_live(services, contract)):
+    if services.consent.given(contract.hash) or (
+        approve is None and approvals.newest_live(services, contract) is not None
+    ):
         return
     if approve is not None:
         services.consent.record(contract.hash, phase=contract.phase, how="--approve", at=services.clock.now())

@@ -37,8 +37,17 @@ def _ran(sandbox: GitSandbox, *tasks: str, codes: tuple[int, ...] = (0,)) -> Pro
     assert project.quick("init").code == 0
     project.configure("run:\n  max_attempts: 2\n")
     project.plan(tasks)
+    _accept(project, *(t.split(":")[0].removeprefix("### ") for t in tasks if IRREVERSIBLE in t))
     assert _execute(project).code in codes
     return project
+
+
+def _accept(project: Project, *tasks: str, phase: str = "1") -> None:
+    """Each irreversible task is accepted by its name, as it must be before it runs."""
+    if tasks:
+        named = [word for one in tasks for word in ("--accept-irreversible", one)]
+        consent = project.quick("check-plan", phase, "--json").data["contract_hash"]
+        assert project.quick("approve", phase, "--hash", consent, *named).code == 0
 
 
 def _execute(project: Project) -> Answer:
@@ -161,6 +170,8 @@ def test_a_killed_attempt_at_a_task_with_an_effect_becomes_a_question(sandbox: G
     project.plan([_effect("T2-01", "b.txt", IRREVERSIBLE)], phase="2")
     consent = project.approval("2")
     whole = harness.copy(project.folder, tmp_path / "whole")
+    for one in (whole, project):
+        _accept(one, "T2-01", phase="2")
     assert harness.run(whole, "execute-phase", "2", "--approve", consent, count=tmp_path / "points").code == 0
     names = (tmp_path / "points").read_text(encoding="utf-8").splitlines()
     point = next(n for n, name in enumerate(names) if name.startswith("before SqliteEventLog.append step.finished"))
