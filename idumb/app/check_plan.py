@@ -59,9 +59,9 @@ def _require(expected: str | None, phase: str, data: dict[str, Any], contract: C
 
 
 def _without(known: Sequence[Finding], more: Sequence[Finding]) -> list[Finding]:
-    """Only what the parser did not say of the same plan already, with the place of each criterion."""
-    said = {(f.path, f.code) for f in known}
-    return [f for f in more if (f.path, f.code) not in said]
+    """Only what the parser did not say of the same plan already, with the place of each criterion, and as severely."""
+    said = {(f.path, f.code, f.severity) for f in known}
+    return [f for f in more if (f.path, f.code, f.severity) not in said]
 
 
 def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:

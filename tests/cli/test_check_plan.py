@@ -1,0 +1,229 @@
+"""`idumb check-plan` as a user meets it: findings by mode, policies, hashes, the self-check."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+WHOLE = """mode: strict
+requirements: {REQ-1: A greeting is there}
+non_goals: [{id: NG-1, text: No second greeting}]
+success_criteria: [{text: The greeting is there, check: test -s a.txt}]
+"""
+FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def codes(project: Project, *flags: str) -> dict[str, str]:
+    """Code to severity."""
+    data = project.quick("check-plan", "1", *flags, "--json").data
+    return {str(f["code"]): str(f["severity"]) for f in data["findings"]}
+
+
+def answers(project: Project, *flags: str) -> dict[str, str]:
+    data = project.quick("check-plan", "1", *flags, "--json").data
+    return {str(one["id"]): str(one["answer"]) for one in data["self_check"]}
+
+
+def write_policy(project: Project, text: str) -> Path:
+    place = project.folder / ".idumb/policy/tools.yaml"
+    place.parent.mkdir()
+    place.write_text(text, encoding="utf-8")
+    return place
+
+
+def test_a_whole_strict_plan_has_no_finding_and_no_question_answered_no(project: Project) -> None:
+    """R-LOCK-1, R-LOCK-6."""
+    project.plan([projects.making("T1-01", "a.txt", fields=FIELDS)], head=WHOLE)
+    assert codes(project) == {}
+    assert answers(project) == {
+        "executable": "yes",
+        "requirements": "yes",
+        "scope": "yes",
+        "rollback": "yes",
+        "interfaces": "not judged",
+        "non-goals": "yes",
+        "invariants": "not judged",
+        "change-classes": "yes",
+        "agents": "yes",
+        "design": "not judged",
+    }
+
+
+LACKING = {
+    "requirements": ("requirements: {REQ-1: A greeting is there", "requirements: {REQ-2: Two, REQ-1: One"),
+    "non-goals": ("non_goals: [{id: NG-1, text: No second greeting}]\n", ""),
+    "change-classes": ("- **Change:** extending\n", ""),
+    "scope": ('"path": "a.txt"', '"path": "b.txt"'),
+    "executable": ("it holds", "it holds as appropriate"),
+    "interfaces": (
+        "- **Change:** extending\n",
+        "- **Change:** extending\n- **Interfaces:**\n  - `greet`\n    - inputs: none\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("question", LACKING)
+def test_each_question_that_is_answered_no_refuses_a_strict_plan(project: Project, question: str) -> None:
+    """R-LOCK-6."""
+    place = project.plan([projects.making("T1-01", "a.txt", fields=FIELDS)], head=WHOLE)
+    text = place.read_text(encoding="utf-8")
+    assert LACKING[question][0] in text
+    place.write_text(text.replace(*LACKING[question]), encoding="utf-8")
+    answer = project.quick("check-plan", "1", "--json")
+    assert answer.code == 3
+    judged = {one["id"]: one for one in answer.data["self_check"]}
+    assert judged[question]["answer"] == "no"
+    assert judged[question]["evidence"]
+    refused = project.quick("execute-phase", "1", "--json")
+    assert (refused.code, refused.error["code"]) == (3, "plan.invalid")
+
+
+def test_a_guided_plan_is_told_less_and_refused_for_none_of_it(project: Project) -> None:
+    """R-LOCK-6."""
+    project.plan([projects.making("T1-01", "a.txt")], head="requirements: {REQ-1: A greeting is there}\n")
+    assert codes(project) == {"requirement.no-task": "warning", "task.no-requirement": "warning"}
+    assert answers(project)["non-goals"] == "no"
+    assert codes(project, "--mode", "strict") == {
+        "requirement.no-task": "error",
+        "task.no-requirement": "error",
+        "plan.no-non-goals": "error",
+        "task.no-change-class": "error",
+    }
+
+
+@pytest.mark.parametrize(
+    ("criterion", "code"),
+    [
+        ("It says TBD", "text.placeholder"),
+        ("It greets friends etc.", "text.vague"),
+        ("It greets everybody if necessary", "text.conditional"),
+    ],
+)
+def test_ambiguous_words_are_a_warning_in_guided_and_refused_in_strict(
+    project: Project, criterion: str, code: str
+) -> None:
+    """R-LOCK-7."""
+    boxes = f'  - [ ] {criterion} — check: `true`\n  - [ ] `{criterion}` and "{criterion}" — check: `true`\n'
+    project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
+    assert codes(project) == {code: "warning"}
+    assert codes(project, "--mode", "strict")[code] == "error"
+    found = project.quick("check-plan", "1", "--json").data["findings"]
+    assert len(found) == 1  # not the one in backticks and quotes
+    assert found[0]["line"] == 18
+
+
+def test_a_tool_that_the_policy_does_not_allow_refuses_in_both_modes(project: Project) -> None:
+    """R-LOCK-5."""
+    steps = (projects.write("a.txt", "x"), projects.shell("true"))
+    project.plan([projects.making("T1-01", "a.txt", steps=steps)])
+    before = project.quick("check-plan", "1", "--json").data
+    write_policy(project, "allow: [write_file]\n")
+    answer = project.quick("check-plan", "1", "--json")
+    assert answer.code == 3
+    (found,) = answer.data["findings"]
+    assert (found["code"], found["found"], found["accepted"]) == ("step.tool-not-allowed", "run", "write_file")
+    assert ".idumb/policy/tools.yaml" in found["message"]
+    refused = project.quick("execute-phase", "1", "--approve", before["contract_hash"], "--json")
+    assert refused.error["code"] == "plan.invalid"
+    assert not project.exists("a.txt")
+
+
+def test_consent_is_to_a_contract_under_its_policy(project: Project) -> None:
+    """R-LOCK-5: a policy that comes, changes or goes makes another contract."""
+    project.plan([projects.making("T1-01", "a.txt")])
+    hashes = [project.approval()]
+    place = write_policy(project, "deny: [run]\n")
+    hashes.append(project.approval())
+    refused = project.quick("execute-phase", "1", "--approve", hashes[0], "--json")
+    assert (refused.code, refused.error["code"]) == (4, "consent.other-contract")
+    place.write_text("deny: []\n", encoding="utf-8")
+    hashes.append(project.approval())
+    place.unlink()
+    assert len(set(hashes)) == 3
+    assert project.approval() == hashes[0]
+
+
+def test_a_system_wide_policy_narrows_what_the_repository_allows(project: Project, tmp_path: Path) -> None:
+    """R-LOCK-5."""
+    project.plan([projects.making("T1-01", "a.txt")])
+    write_policy(project, "allow: [write_file]\n")
+    system = tmp_path / "tools.yaml"
+    system.write_text("deny: [write_file]\n", encoding="utf-8")
+    narrowed = project.idumb("check-plan", "1", environment={"IDUMB_TOOL_POLICY": str(system)})
+    assert narrowed.code == 3
+    assert "step.tool-not-allowed" in narrowed.out
+    missing = project.idumb("check-plan", "1", "--json", environment={"IDUMB_TOOL_POLICY": str(tmp_path / "no.yaml")})
+    assert (missing.code, missing.error["code"]) == (3, "policy.unreadable")
+
+
+def test_a_broken_policy_is_told_with_its_line(project: Project) -> None:
+    """R-LOCK-5."""
+    project.plan([projects.making("T1-01", "a.txt")])
+    write_policy(project, "allow: [write_file]\nalow: [run]\n")
+    answer = project.quick("check-plan", "1", "--json")
+    assert (answer.code, answer.error["code"]) == (3, "policy.invalid")
+    assert ".idumb/policy/tools.yaml:2" in answer.error["message"]
+
+
+def test_the_hashes_of_plan_and_phase_are_those_of_sha256sum(project: Project) -> None:
+    """R-LOCK-2."""
+    places = [
+        project.plan([projects.making("T1-01", "a.txt")]),
+        project.plan([projects.making("T1-02", "b.txt")], name="02"),
+    ]
+    data = project.json("check-plan", "1").data
+    assert list(data["plan_hashes"].values()) == [hashlib.sha256(p.read_bytes()).hexdigest() for p in places]
+    summed = subprocess.run(
+        "sha256sum .planning/phases/1/*PLAN.md | sha256sum",
+        shell=True, cwd=project.folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert summed.stdout.split()[0] == data["phase_hash"]
+    places[0].write_bytes(places[0].read_bytes() + b"\n")
+    assert project.json("check-plan", "1").data["phase_hash"] != data["phase_hash"]
+
+
+@pytest.mark.parametrize("which", ["phase_hash", "contract_hash", "plan"])
+def test_an_expected_hash_is_enforced(project: Project, which: str) -> None:
+    """R-LOCK-2."""
+    place = project.plan([projects.making("T1-01", "a.txt")])
+    data = project.quick("check-plan", "1", "--json").data
+    expected = data["plan_hashes"][".planning/phases/1/01-PLAN.md"] if which == "plan" else data[which]
+    assert project.quick("check-plan", "1", "--hash", expected).code == 0
+    place.write_bytes(place.read_bytes() + b"\n")
+    refused = project.quick("check-plan", "1", "--hash", expected, "--json")
+    assert (refused.code, refused.error["code"]) == (4, "plan.other-hash")
+    assert refused.error["details"]["found"]["phase"]
+
+
+def test_the_hash_of_a_plan_with_errors_is_enforced_too(project: Project) -> None:
+    """R-LOCK-2."""
+    project.plan([projects.making("T1-01", "a.txt", after="T1-09")])
+    assert project.quick("check-plan", "1", "--hash", "0" * 64, "--json").error["code"] == "plan.other-hash"
+
+
+def test_people_are_shown_which_questions_are_answered_no(project: Project) -> None:
+    """R-LOCK-6."""
+    project.plan([projects.making("T1-01", "a.txt")])
+    shown = project.quick("check-plan", "1").out
+    assert "self-check: 4 yes, 2 no, 4 not judged" in shown
+    assert "no: Is it said what the plan must not do?" in shown
+
+
+def test_a_criterion_that_nothing_proves_is_told_once(project: Project) -> None:
+    """R-LOCK-1."""
+    boxes = "  - [ ] It is there — check: `true`\n  - [ ] It is friendly\n"
+    project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
+    found = project.quick("check-plan", "1", "--json").data["findings"]
+    assert [(f["code"], f["line"]) for f in found] == [("criterion.unproven", 19)]

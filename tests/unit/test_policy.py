@@ -1,0 +1,128 @@
+"""Policies of tools: what their files may say, and that each of them can only narrow."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.errors import InputError
+from idumb.domain.policy import NONE, Policy, narrowed
+from idumb.markdown import policy, tools
+from idumb.system import policy_places
+
+
+def one(text: str) -> Policy:
+    made, findings = policy.read(text.encode())
+    assert made is not None, findings
+    return made
+
+
+def file(place: Path, text: str) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text, encoding="utf-8")
+    return place
+
+
+def test_without_a_file_every_tool_is_allowed_and_there_is_nothing_to_be_bound_to(tmp_path: Path) -> None:
+    """R-LOCK-5."""
+    assert policy.load(str(tmp_path)) == NONE
+    assert NONE.allows("run")
+    assert NONE.digest is None
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("allow: [write_file, run]\n", {"write_file", "run"}),
+        ("deny: [run]\n", set(tools.TOOLS) - {"run"}),
+        ("allow: [write_file, run]\ndeny: [run]\n", {"write_file"}),
+        ("allow: []\n", set()),
+    ],
+)
+def test_a_file_names_what_is_allowed_or_what_is_not(text: str, allowed: set[str]) -> None:
+    """R-LOCK-5."""
+    assert one(text).tools == allowed
+
+
+def test_a_file_that_says_nothing_allows_everything_and_is_bound_all_the_same() -> None:
+    made = one("# nothing yet\n")
+    assert made.tools is None
+    assert made.sources == ((policy.PATH, hashlib.sha256(b"# nothing yet\n").hexdigest()),)
+    assert made.digest
+
+
+def test_the_digest_changes_with_each_byte_of_a_file() -> None:
+    assert one("allow: [run]\n").digest != one("allow: [run] \n").digest
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "mend"),
+    [
+        ("allow: [run]\nalow: [run]\n", "policy.unknown-key", 2, "Did you mean allow?"),
+        ("allow:\n- run\n- write_fle\n", "policy.bad-value", 3, "Did you mean write_file?"),
+        ("allow: run\n", "policy.bad-value", 1, ""),
+        ("allow:\n", "policy.bad-value", 1, ""),
+        ("allow: [[run]]\n", "policy.bad-value", 1, ""),
+        ("- run\n", "policy.bad-value", 1, ""),
+        ("allow: [run]\nallow: [run]\n", "yaml.duplicate-key", 2, ""),
+        ("allow: &a [run]\n", "yaml.anchor", 1, ""),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str, code: str, line: int, mend: str) -> None:
+    """R-LOCK-5."""
+    made, findings = policy.read(text.encode())
+    assert made is None
+    assert (findings[0].code, findings[0].line) == (code, line)
+    assert mend in findings[0].mend
+
+
+@pytest.mark.parametrize("data", [b"allow: [\xff]\n", b"#" * (policy.MAX_BYTES + 1)])
+def test_what_cannot_be_read_is_no_policy(data: bytes) -> None:
+    assert policy.read(data)[0] is None
+
+
+def test_a_broken_policy_allows_nothing(tmp_path: Path) -> None:
+    file(tmp_path / policy.PATH, "allow: [walk]\n")
+    with pytest.raises(InputError, match=r"tools\.yaml:1:.*walk") as refused:
+        policy.load(str(tmp_path))
+    assert refused.value.code == "policy.invalid"
+
+
+def test_a_policy_that_is_no_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / policy.PATH).mkdir(parents=True)
+    with pytest.raises(InputError) as refused:
+        policy.load(str(tmp_path))
+    assert refused.value.code == "policy.unreadable"
+
+
+def test_the_system_wide_policy_stands_first_and_the_repository_cannot_widen_it(tmp_path: Path) -> None:
+    """R-LOCK-5."""
+    system = file(tmp_path / "etc/tools.yaml", "allow: [write_file, edit_file]\n")
+    file(tmp_path / "repo" / policy.PATH, "allow: [write_file, run]\n")
+    made = policy.load(str(tmp_path / "repo"), [(str(system), True)])
+    assert made.tools == {"write_file"}
+    assert [path for path, _ in made.sources] == [str(system), policy.PATH]
+
+
+def test_a_file_that_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not there"):
+        policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), True)])
+    assert policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), False)]) == NONE
+
+
+def test_the_variable_adds_a_file_and_takes_none_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """R-LOCK-5."""
+    assert policy_places.system_wide() == ((policy_places.SYSTEM_WIDE, False),)
+    monkeypatch.setenv(policy_places.VARIABLE, str(tmp_path / "mine.yaml"))
+    assert policy_places.system_wide() == (
+        (policy_places.SYSTEM_WIDE, False),
+        (str(tmp_path / "mine.yaml"), True),
+    )
+
+
+def test_policies_together_allow_what_each_of_them_allows() -> None:
+    some, more = Policy(frozenset({"run", "write_file"})), Policy(frozenset({"run"}))
+    assert narrowed((NONE, some, more)).tools == {"run"}
+    assert narrowed((NONE, NONE)).tools is None
