@@ -1,0 +1,65 @@
+"""Files that commands name: their bytes, and whether they may have changed (R-LOCK-4)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from idumb.system import named_files
+from idumb.system.named_files import NamedFiles
+
+LONG_AGO = (1_600_000_000, 1_600_000_000)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> NamedFiles:
+    return NamedFiles(str(tmp_path))
+
+
+@pytest.fixture
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every file had been written long before it is looked at."""
+    monkeypatch.setattr(named_files, "_GRAIN", -(10**12))
+
+
+def test_only_files_have_a_digest_and_links_are_followed(files: NamedFiles, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 3_000_000)
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "dangling").symlink_to("none")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    digest = hashlib.sha256(b"x" * 3_000_000).hexdigest()
+    found = files.digests(["a", "link", "dangling", "folder", "pipe", "none", "a/b", "nul\0"])
+    assert found == {"a": digest, "link": digest}
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_signature_changes_with_the_file_and_with_nothing_else(files: NamedFiles, tmp_path: Path) -> None:
+    place = tmp_path / "a"
+    place.write_text("one")
+    os.utime(place, LONG_AGO)
+    first = files.signature(["a", "b"])
+    assert first is not None
+    assert files.signature(["a", "b"]) == first
+    (tmp_path / "c").write_text("other")
+    assert files.signature(["a", "b"]) == first
+    replacement = tmp_path / "new"
+    replacement.write_text("two")
+    os.utime(replacement, LONG_AGO)
+    replacement.rename(place)  # the same size and the same time
+    second = files.signature(["a", "b"])
+    assert second != first
+    (tmp_path / "b").write_text("")
+    assert files.signature(["a", "b"]) != second
+
+
+def test_what_was_written_just_now_has_no_signature_yet(files: NamedFiles, tmp_path: Path) -> None:
+    """A write in the same tick of the file system's clock would not show."""
+    place = tmp_path / "a"
+    place.write_text("one")
+    ahead = 4_000_000_000  # whatever the clock says, this is not behind it
+    os.utime(place, (ahead, ahead))
+    assert files.signature(["a"]) is None

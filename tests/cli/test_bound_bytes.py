@@ -1,0 +1,208 @@
+"""What was approved is what runs: one changed byte anywhere in it voids the approval, and the message says where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task, write
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+SECOND = ".planning/phases/1/02-PLAN.md"
+CONFIGURATION = ".idumb/config.yaml"
+POLICY = ".idumb/policy/tools.yaml"
+FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+HEAD = (
+    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+    "scope: {root: ., protected: [docs/keep.md]}\nlimits: {files: 7}\n"
+    "invariants: [{id: I-1, text: it stays, check: sh tools/stays.sh}]\n"
+    "success_criteria: [{text: it is there, check: make there}]\n"
+)
+SECOND_HEAD = (
+    'depends_on: ["01"]\nmode: strict\nrequirements: {REQ-1: files}\nnon_goals: []\n'
+    "success_criteria: [{text: built, check: test -s built.txt}]\n"
+)
+FILES = {
+    "README.md": "# A project\n",
+    ".gitignore": "*.log\n",
+    "tools/build.sh": "echo built > built.txt # by the agent\n",
+    "tools/check.sh": "# is it there\ntest -s a.txt\n",
+    "tools/stays.sh": "exit 0 # always\n",
+    "tests/test_a.py": '"""A test."""\nimport unittest  # one case\n',
+    "Makefile": "there:\n\ttest -s a.txt\n",
+}
+SETTINGS = """\
+# how this project runs
+bindings:
+  maker: {adapter: command, argv: [sh, tools/build.sh, fast], timeout: 60}
+protected: [vendor/keep.txt]
+environment: [PATH, HOME, LANG]
+limits: {open_files: 512}
+run: {max_attempts: 2, check_timeout: 300, halt_after: 3}
+"""
+RULES = "# what steps may use\nallow: [write_file, run]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """The text `old`, which stands in `path` once, becomes `new`: one byte differs. `part` is what is named."""
+
+    path: str
+    old: str
+    new: str
+    part: str
+
+
+FLIPS = (
+    # The plans: what they say, and how they say it.
+    Flip(PLAN, "A plan of tests", "B plan of tests", "plans"),
+    Flip(PLAN, "Files are there", "Miles are there", "plans"),
+    Flip(PLAN, "Task T1-01", "Mask T1-01", "plans"),
+    Flip(PLAN, "nothing else", "nothing Else", "plans"),
+    Flip(PLAN, "it stays,", "it slays,", "plans"),
+    Flip(PLAN, "it is there,", "it is There,", "plans"),
+    Flip(PLAN, "made\\n", "fade\\n", "plans"),
+    Flip(PLAN, "write a.txt", "Write a.txt", "plans"),
+    Flip(PLAN, "it holds", "it folds", "plans"),
+    Flip(SECOND, "A plan of tests", "a plan of tests", "plans"),
+    Flip(SECOND, "Task T1-02", "task T1-02", "plans"),
+    # Commands, limits and protected paths stand in the plans; each is named as what it is, too.
+    Flip(PLAN, "check.sh`", "check.sH`", "commands"),
+    Flip(PLAN, "stays.sh}", "stays.sH}", "commands"),
+    Flip(PLAN, "make there", "make There", "commands"),
+    Flip(SECOND, "tests.test_a`", "tests.test_b`", "commands"),
+    Flip(PLAN, "files: 7", "files: 8", "limits"),
+    Flip(PLAN, "keep.md", "kelp.md", "protected"),
+    # Files that commands and argument lists name.
+    Flip("tools/check.sh", "is it", "Is it", "files"),
+    Flip("tools/check.sh", "test -s", "test -e", "files"),
+    Flip("tools/check.sh", "a.txt", "b.txt", "files"),
+    Flip("tools/check.sh", "there", "where", "files"),
+    Flip("tools/check.sh", "# is", "#\tis", "files"),
+    Flip("tools/stays.sh", "exit 0", "exit 1", "files"),
+    Flip("tools/stays.sh", "always", "Always", "files"),
+    Flip("tools/build.sh", "echo built", "echo Built", "files"),
+    Flip("tools/build.sh", "> built.txt", "> Built.txt", "files"),
+    Flip("tools/build.sh", "agent", "Agent", "files"),
+    Flip("tests/test_a.py", "A test", "a test", "files"),
+    Flip("tests/test_a.py", "import", "Import", "files"),
+    Flip("tests/test_a.py", "case", "Case", "files"),
+    Flip("Makefile", "test -s", "test -e", "files"),
+    Flip("Makefile", "a.txt", "b.txt", "files"),
+    Flip("Makefile", "there:", "where:", "files"),
+    # The policy, to its comments.
+    Flip(POLICY, "what", "What", "policy"),
+    Flip(POLICY, "steps", "Steps", "policy"),
+    Flip(POLICY, "use\n", "Use\n", "policy"),
+    Flip(POLICY, "may", "May", "policy"),
+    Flip(POLICY, "run]\n", "run] ", "policy"),
+    # The configuration.
+    Flip(CONFIGURATION, "max_attempts: 2", "max_attempts: 4", "configuration"),
+    Flip(CONFIGURATION, "halt_after: 3", "halt_after: 5", "configuration"),
+    Flip(CONFIGURATION, "timeout: 60", "timeout: 70", "configuration"),
+    Flip(CONFIGURATION, "LANG", "MANG", "configuration"),
+    Flip(CONFIGURATION, "check_timeout: 300", "check_timeout: 400", "limits"),
+    Flip(CONFIGURATION, "open_files: 512", "open_files: 612", "limits"),
+    Flip(CONFIGURATION, "keep.txt", "keep.tXt", "protected"),
+    Flip(CONFIGURATION, "vendor", "Vendor", "protected"),
+    # What agents start with.
+    Flip(CONFIGURATION, "fast]", "last]", "adapters"),
+    Flip(CONFIGURATION, "build.sh", "build.sH", "adapters"),
+    Flip(CONFIGURATION, "[sh,", "[sb,", "adapters"),
+)
+
+
+def _write(project: Project, path: str, text: str) -> None:
+    project.repo.write(path, text)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A strict phase of two plans that uses everything an approval is bound to. `sh` and `sb` are one program."""
+    for folder in ("bin", "bit"):
+        place = tmp_path / folder
+        place.mkdir()
+        for name in ("sh", "sb") if folder == "bin" else ("sh",):
+            (place / name).write_text('#!/bin/sh\nexec /bin/sh "$@"\n')
+            (place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    made = projects.create(sandbox, files=FILES)
+    first = task(
+        "T1-01", files="create `a.txt`", check="sh tools/check.sh", steps=(write("a.txt", "made\n"),), fields=FIELDS
+    )
+    second = task(
+        "T1-02",
+        files="create `built.txt`",
+        check="python3 -m unittest tests.test_a",
+        fields=FIELDS + "- **Builder:** maker\n",
+    )
+    made.plan([first], head=HEAD, commit=False)
+    made.plan([second], name="02", head=SECOND_HEAD, commit=False)
+    _write(made, POLICY, RULES)
+    made.configure(SETTINGS)
+    return made
+
+
+def _approve(project: Project) -> None:
+    consent = project.quick("check-plan", "1", "--json")
+    assert consent.code == 0, consent
+    answer = project.quick("approve", "1", "--hash", consent.data["contract_hash"], "--json")
+    assert answer.code == 0, answer
+    assert set(answer.data["bound"]["files"]["value"]) == {
+        "Makefile",
+        "tests/test_a.py",
+        "tools/build.sh",
+        "tools/check.sh",
+        "tools/stays.sh",
+    }
+
+
+def _refused(project: Project, part: str, why: object) -> None:
+    answer = project.quick("execute-phase", "1", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "approval.void"), (why, answer)
+    assert part in answer.error["details"]["changed"], (why, answer)
+    assert part in answer.error["message"]
+    assert not project.exists("a.txt")
+
+
+def test_there_are_fifty_places_or_more_and_each_is_one_byte() -> None:
+    assert len(set(FLIPS)) + 1 >= 50
+    for flip in FLIPS:
+        assert len(flip.old) == len(flip.new)
+        assert sum(a != b for a, b in zip(flip.old, flip.new, strict=True)) == 1, flip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", dict.fromkeys(flip.path for flip in FLIPS))
+def test_one_changed_byte_voids_the_approval_and_its_part_is_named(project: Project, path: str) -> None:
+    """R-LOCK-4, S2: nothing runs; put back, the same approval counts again."""
+    _approve(project)
+    text = project.read(path)
+    for flip in (one for one in FLIPS if one.path == path):
+        assert text.count(flip.old) == 1, flip
+        _write(project, path, text.replace(flip.old, flip.new))
+        _refused(project, flip.part, flip)
+        _write(project, path, text)
+    standing = project.quick("check-plan", "1", "--json").data["approval"]["standing"]
+    assert standing == "live"
+
+
+def test_a_program_found_at_another_place_voids_the_approval(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOCK-4, S2, S4: the resolved path is bound; here one byte of PATH differs."""
+    _approve(project)
+    monkeypatch.setenv("PATH", str(tmp_path / "bit"), prepend=":")
+    _refused(project, "adapters", "PATH")
+
+
+def test_the_approved_phase_runs(project: Project) -> None:
+    """What the fifty refusals stand against: with nothing changed it runs to the end."""
+    _approve(project)
+    answer = project.quick("execute-phase", "1", "--json")
+    assert answer.code == 0, answer
+    assert project.read("built.txt") == "built\n"
