@@ -65,7 +65,7 @@ def test_a_step_plan_runs_only_once_it_is_approved(project: Project) -> None:
     assert project.quick("execute", PLAN, "--approve", contract, "--json").code == 4
     assert project.quick("execute", PLAN, "--mode", "guided", "--json").error["code"] == "mode.strict-plan"
     assert not project.exists("a.txt")
-    assert project.quick("execute", PLAN).err.count("idumb approve") == 1
+    assert f"idumb approve {ID}" in project.quick("execute", PLAN).err
 
 
 def test_each_step_is_run_in_order_proven_and_committed(project: Project) -> None:
