@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from idumb.system import shipped
 
@@ -22,6 +23,10 @@ class LocalSurroundings:
         self._redact = redact
 
     def places(self) -> tuple[str, ...]:
+        return self._places
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
         templates = (shipped.place(_template(role)) for role in ROLES)
         found = (self._git(), *templates)
         return tuple(path for path in found if path is not None)

@@ -204,8 +204,8 @@ def test_lock_in_holds_over_a_resume_and_is_made_anew_for_a_new_contract(project
     project.repo.write_all({"ok.txt": ""})
     assert project.resume("--retry-failed").code == 0
     assert len(kinds(project, "run.locked")) == 1
-    project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
-    project.execute("--force")
+    project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt"), making("T1-03", "c.txt")])
+    assert project.execute().code == 0
     contracts = [e["payload"]["contract_hash"] for e in project.events("--kind", "run.locked")]
     assert len(set(contracts)) == len(contracts) == 2
 
