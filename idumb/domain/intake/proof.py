@@ -15,8 +15,8 @@ from idumb.domain.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion
 _SAYS_NOTHING = frozenset({
     "above", "acceptance", "all", "as", "complete", "completed", "correctly", "criterion", "described", "description",
     "do", "done", "everything", "expected", "feature", "fine", "finished", "good", "is", "it", "n", "na", "none", "ok",
-    "okay", "pass", "passed", "passes", "properly", "see", "success", "successful", "task", "tbd", "the", "this", "to",
-    "todo", "true", "works", "x", "yes",
+    "okay", "pass", "passed", "passes", "properly", "see", "success", "successful", "task", "the", "this", "to",
+    "true", "works", "x", "yes",
 })
 # fmt: on
 _WORD = re.compile(r"\w+")

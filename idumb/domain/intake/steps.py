@@ -14,8 +14,8 @@ from idumb.domain.plan import Plan, Step, Task
 _SAYS_NOTHING = frozenset({
     "a", "above", "an", "apply", "as", "change", "create", "delete", "described", "description", "directory", "do",
     "edit", "exec", "execute", "file", "files", "fix", "in", "intent", "it", "make", "misc", "move", "n", "na", "next",
-    "none", "of", "patch", "run", "same", "see", "step", "stuff", "task", "tbd", "that", "the", "thing", "things",
-    "this", "title", "to", "todo", "update", "work", "write", "x",
+    "none", "of", "patch", "run", "same", "see", "step", "stuff", "task", "that", "the", "thing", "things",
+    "this", "title", "to", "update", "work", "write", "x",
 })
 # fmt: on
 _WORD = re.compile(r"\w+")

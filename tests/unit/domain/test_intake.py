@@ -1,0 +1,420 @@
+"""The checks of a legal plan, one by one: what they find, and what they leave alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from idumb.domain import contract
+from idumb.domain.finding import ERROR, Finding
+from idumb.domain.intake import registry, self_check
+from idumb.domain.intake.rule import SILENT
+from idumb.domain.plan import (
+    STRICT,
+    Criterion,
+    FileClaim,
+    Interface,
+    Invariant,
+    Limits,
+    Plan,
+    RollbackClass,
+    Scope,
+    Span,
+    Step,
+    Task,
+)
+from idumb.domain.policy import Policy
+from idumb.domain.settings import Binding, Settings
+
+AGENTS = {name: Binding(name, "command", ("true",)) for name in ("agent", "critic")}
+SETTINGS = Settings(builder="agent", bindings=AGENTS)
+HERE = Span(0, 1, 9)
+CHECKED = (Criterion("AC-1", "a file is there", "check", "true", span=Span(0, 1, 12)),)
+
+
+def task(id: str = "T1-01", **more: Any) -> Task:
+    made = Task(id, "Make a file", files=(FileClaim("create", "a.txt"),), acceptance=CHECKED, span=HERE)
+    return dataclasses.replace(made, **more)
+
+
+def plan(*tasks: Task, **more: Any) -> Plan:
+    made = Plan("01-PLAN.md", "0" * 64, "1", "01", "T", "G", tasks=tasks or (task(),))
+    return dataclasses.replace(made, **more)
+
+
+def found(*plans: Plan, mode: str | None = None, policy: Policy | None = None) -> list[Finding]:
+    made, wrong = contract.assemble("1", "folder", plans, SETTINGS)
+    assert made is not None, wrong
+    return list(registry.findings(made, SETTINGS, policy or Policy(), mode))
+
+
+def codes(*plans: Plan, mode: str | None = None) -> set[str]:
+    return {one.code for one in found(*plans, mode=mode)}
+
+
+def step(tool: str = "run", intent: str = "say hello to everybody", **arguments: Any) -> Step:
+    return Step(0, tool, intent, arguments, line=20)
+
+
+def steps(*made: Step) -> Plan:
+    return plan(task(steps=made))
+
+
+def test_a_plain_task_has_no_finding() -> None:
+    """R-LOCK-1."""
+    assert found(plan()) == []
+
+
+# Ambiguity
+
+SAID = [
+    ("It is TBD", "text.placeholder"),
+    ("tbd", "text.placeholder"),
+    ("TODO: write this", "text.placeholder"),
+    ("Colours (TODO)", "text.placeholder"),
+    ("Which port???", "text.placeholder"),
+    ("The format is to be determined", "text.placeholder"),
+    ("It knows cats, dogs etc", "text.vague"),
+    ("It knows cats (lions, etc.)", "text.vague"),
+    ("It counts one, two and so on", "text.vague"),
+    ("It uses a queue or similar", "text.vague"),
+    ("An appropriate error is shown", "text.vague"),
+    ("Errors are handled appropriately", "text.vague"),
+    ("It works somehow", "text.vague"),
+    ("Caches are cleared as needed", "text.conditional"),
+    ("Fix the imports if necessary", "text.conditional"),
+    ("It is fast where possible", "text.conditional"),
+    ("Add colours if time permits", "text.conditional"),
+    ("A nice to have banner", "text.conditional"),
+]
+NOT_SAID = [
+    "It reads /etc/hosts and ~/etc",
+    "`etc.` is cut off",
+    '"TODO" is a column of the board',
+    "The TODO list shows open items",
+    "Remove TODO comments from the parser",
+    "It fetches and sketches",
+    "Inappropriate words are masked",
+    "A selector-appropriate header is sent",
+    "The possible answers are listed",
+    "What is needed is there",
+    "An empty title raises an error if it is required",
+    "The middle name is optional",
+    "Why? is a heading",
+    "The order is to be decided by the customer in the shop",
+]
+
+
+@pytest.mark.parametrize(("text", "code"), SAID)
+def test_words_that_leave_something_open_are_found_in_titles_criteria_and_intents(text: str, code: str) -> None:
+    """R-LOCK-7."""
+    criterion = (Criterion("AC-1", text, "check", "true", span=Span(0, 1, 14)),)
+    places = (
+        (plan(task(title=text)), 9),
+        (plan(task(acceptance=criterion)), 14),
+        (steps(step(intent=text, command="true")), 20),
+        (plan(success_criteria=criterion), 14),
+    )
+    for one, line in places:
+        assert [(f.code, f.severity, f.line) for f in found(one)] == [(code, "warning", line)]
+        assert {f.severity for f in found(one, mode=STRICT) if f.code == code} == {ERROR}
+
+
+@pytest.mark.parametrize("text", NOT_SAID)
+def test_words_that_only_look_like_it_are_left_alone(text: str) -> None:
+    """R-LOCK-7."""
+    assert codes(plan(task(title=text, acceptance=(Criterion("AC-1", text, "check", "true"),)))) == set()
+
+
+def test_a_description_may_be_vague_but_holds_no_placeholder() -> None:
+    """R-LOCK-7."""
+    assert codes(plan(task(description="Clear caches as needed, indexes etc."))) == set()
+    assert codes(plan(task(description="Clear caches.\n\nTBD"))) == {"text.placeholder"}
+
+
+@pytest.mark.parametrize(
+    ("intent", "doubtful"),
+    [
+        ("if the tool is missing, skip this", True),
+        ("optionally add a banner", True),
+        ("add a banner (optional)", True),
+        ("write one file or two, depending on the size", True),
+        ("if a title is empty raise ValueError", False),
+        ("append a counter when the slug is taken", False),
+        ("make the middle name optional in the schema", False),
+    ],
+)
+def test_a_branch_of_the_plan_in_an_intent_is_found_and_one_of_the_program_is_not(
+    intent: str, *, doubtful: bool
+) -> None:
+    """R-LOCK-7."""
+    assert codes(steps(step(intent=intent, command="true"))) == ({"text.conditional"} if doubtful else set())
+
+
+@pytest.mark.parametrize("text", ["works", "It works.", "Done", "as expected", "OK", "…", "Works as expected!"])
+def test_a_criterion_for_a_person_says_what_is_to_be_seen(text: str) -> None:
+    """R-LOCK-7."""
+    empty = (*CHECKED, Criterion("AC-2", text, "human", span=Span(0, 1, 15)))
+    assert [(f.code, f.line) for f in found(plan(task(acceptance=empty)))] == [("criterion.empty", 15)]
+    told = (*CHECKED, Criterion("AC-2", text, "human", instructions=("Open the page",)))
+    assert codes(plan(task(acceptance=told))) == set()
+    by_command = (Criterion("AC-1", text, "check", "true"),)
+    assert codes(plan(task(acceptance=by_command))) == set()
+
+
+@pytest.mark.parametrize(("estimate", "long"), [(7200, False), (7201, True), (None, False)])
+def test_a_task_of_more_than_two_hours_is_told(estimate: int | None, *, long: bool) -> None:
+    assert codes(plan(task(estimate=estimate))) == ({"task.long-estimate"} if long else set())
+    assert codes(plan(task(kind="human-verify", estimate=estimate))) == set()
+
+
+# Steps
+
+
+@pytest.mark.parametrize("intent", ["run", "Do it", "write_file", "fix this", "the step", "...", "n/a", "see above"])
+def test_an_intent_says_more_than_the_tool(intent: str) -> None:
+    """R-LOCK-7."""
+    assert [(f.code, f.line) for f in found(steps(step(intent=intent, command="true")))] == [("step.vague-intent", 20)]
+
+
+@pytest.mark.parametrize("intent", ["write the greeting", "fix imports", "make the folder of fixtures", "文件"])
+def test_a_short_intent_that_says_something_is_enough(intent: str) -> None:
+    assert codes(steps(step(intent=intent, command="true"))) == set()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo $RANDOM > a",
+        "echo ${RANDOM}",
+        "shuf words",
+        "sort -R words",
+        "head -c 8 /dev/urandom",
+        "uuidgen",
+        "openssl rand -hex 8",
+        "echo $(date) > a",
+        "echo `date +%s`",
+        "python -c 'import random; print(random.randint(1, 6))'",
+        "node -e 'console.log(Math.random())'",
+        "node -e 'console.log(Date.now())'",
+    ],
+)
+def test_a_command_that_depends_on_chance_or_clock_is_found(command: str) -> None:
+    """R-LOCK-7."""
+    assert codes(steps(step(command=command))) == {"step.not-deterministic"}
+    assert codes(steps(step(argv=["sh", "-c", command]))) == {"step.not-deterministic"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo $RANDOMIZE",
+        "pytest -p no:randomly",
+        "npm run update",
+        "grep -q date notes.txt",
+        "shuf --random-source=seed words",
+        "python -c 'import random; random.seed(1)'",
+        "git log --date=iso",
+    ],
+)
+def test_a_command_that_only_looks_like_it_is_left_alone(command: str) -> None:
+    assert codes(steps(step(command=command))) == set()
+
+
+def test_chance_in_the_text_of_a_file_is_the_program_s_own_business() -> None:
+    assert codes(steps(step("write_file", path="a.txt", content="echo $RANDOM"))) == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "branch"),
+    [
+        ("if test -e a; then echo b; else echo c; fi", True),
+        ("case $X in a) echo b;; esac", True),
+        ("if test -e a; then echo b; fi", False),
+        ("echo case else", False),
+        ("test -e a || exit 1", False),
+    ],
+)
+def test_a_command_that_takes_one_of_two_ways_is_told_in_strict_mode_only(command: str, *, branch: bool) -> None:
+    """R-LOCK-7."""
+    told = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
+    assert [f.severity for f in told] == (["warning"] if branch else [])
+    assert codes(steps(step(command=command))) == set()
+
+
+def test_each_step_uses_a_tool_that_the_policy_allows() -> None:
+    """R-LOCK-5."""
+    policy = Policy(frozenset({"write_file"}), (("etc/tools.yaml", "0" * 64),))
+    one = plan(task(steps=(step("write_file", path="a.txt", content=""), step(command="true"))))
+    (told,) = found(one, policy=policy)
+    assert (told.code, told.severity, told.found, told.line) == ("step.tool-not-allowed", ERROR, "run", 20)
+    assert "etc/tools.yaml" in told.message
+    nothing = found(one, policy=dataclasses.replace(policy, tools=frozenset()))
+    assert [f.accepted for f in nothing] == ["no tool at all"] * 2
+
+
+# Scope
+
+
+def test_a_step_stays_within_what_its_task_declares() -> None:
+    """R-LOCK-6."""
+    declared = (FileClaim("create", "src/**"), FileClaim("move", "a", "b"))
+    made = (
+        step("write_file", path="src/x/y.py", content=""),
+        step("move_file", **{"from": "a", "to": "b"}),
+        step("make_directory", path="anywhere"),
+        step(command="touch z"),
+    )
+    assert codes(plan(task(files=declared, steps=made))) == set()
+    (told,) = found(plan(task(files=declared, steps=(step("delete_file", path="c"),))))
+    assert (told.code, told.found, told.severity) == ("step.undeclared-path", "c", "warning")
+
+
+PATCH = "--- a/one.txt\n+++ b/two.txt\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+def test_the_paths_of_a_patch_are_paths_of_the_step() -> None:
+    """R-LOCK-5."""
+    inside = (FileClaim("modify", "one.txt"), FileClaim("modify", "two.txt"))
+    assert codes(plan(task(files=inside, steps=(step("apply_patch", patch=PATCH),)))) == set()
+    assert codes(plan(task(steps=(step("apply_patch", patch=PATCH),)))) == {"step.undeclared-path"}
+    escaping = step("apply_patch", patch=PATCH.replace("one.txt", "../one.txt"))
+    assert "path.outside-workspace" in codes(plan(task(files=inside, steps=(escaping,))))
+
+
+@pytest.mark.parametrize(
+    ("path", "protected", "code"),
+    [
+        ("sub/.git/config", (), "path.protected"),
+        (".github/workflows/x.yml", (), None),  # a task may declare it by name
+        (".GIT/config", (), "path.protected"),
+        ("lock.toml", ("*.toml",), "path.protected"),
+        ("deep/lock.toml", ("*.toml",), None),
+        ("Migrations/1.sql", ("migrations/**",), "path.protected"),
+        ("schlüssel/a", ("SCHLÜSSEL",), "path.protected"),
+        ("ordinary/a", ("SCHLÜSSEL",), None),
+    ],
+)
+def test_quick_looks_at_paths_miss_no_rule(path: str, protected: tuple[str, ...], code: str | None) -> None:
+    """R-LOCK-5."""
+    made = plan(task(files=(FileClaim("create", path),)), scope=Scope(None, protected))
+    assert codes(made) == ({code} if code else set())
+
+
+def test_the_scope_of_a_step_is_inside_the_workspace_too() -> None:
+    """R-LOCK-5."""
+    made = dataclasses.replace(step(command="true"), scope=("../**",))
+    assert codes(steps(made)) == {"path.outside-workspace"}
+
+
+@pytest.mark.parametrize(("root", "code"), [("/srv", "plan.bad-scope"), ("../x", "plan.bad-scope"), (".", None)])
+def test_the_root_of_a_plan_is_a_folder_of_the_repository(root: str, code: str | None) -> None:
+    """R-LOCK-5."""
+    told = codes(plan(scope=Scope(root)))
+    assert (code in told) if code else told == set()
+
+
+# Coverage
+
+
+def test_requirements_and_tasks_meet_over_all_plans_of_the_phase() -> None:
+    """R-LOCK-6."""
+    one = plan(task(requirements=("REQ-1",)), requirements={"REQ-1": "a", "REQ-2": "b"})
+    two = plan(task("T1-02", requirements=("REQ-2",)), requirements={"REQ-2": ""}, path="02-PLAN.md", plan="02")
+    assert codes(one, two) == set()
+    assert [(f.code, f.found) for f in found(one)] == [("requirement.no-task", "REQ-2: b")]
+    assert codes(plan(task(), requirements={"REQ-1": "a"})) == {"requirement.no-task", "task.no-requirement"}
+    assert codes(plan(task())) == set()
+
+
+def test_what_only_a_model_judges_leaves_an_artifact() -> None:
+    """R-LOCK-6."""
+    opinion = (Criterion("AC-1", "it reads well", "opinion"),)
+    bare = task(acceptance=opinion, validator="critic", files=None)
+    assert codes(plan(bare)) == {"task.no-artifact"}
+    assert codes(plan(dataclasses.replace(bare, files=(FileClaim("create", "a"),)))) == set()
+    assert codes(plan(dataclasses.replace(bare, verify=("true",)))) == set()
+    assert codes(plan(dataclasses.replace(bare, files=(FileClaim("read", "a"),)))) == {"task.no-artifact"}
+    by_person = (Criterion("AC-1", "it reads well", "human"),)
+    assert codes(plan(task(acceptance=by_person, files=None))) == set()
+
+
+def test_strict_mode_wants_non_goals_change_classes_invariants_and_whole_interfaces() -> None:
+    """R-LOCK-6."""
+    half = Interface("greet", {"inputs": "a name"})
+    bare = plan(task(interfaces=(half,)))
+    wanted = {"plan.no-non-goals", "plan.no-invariants", "task.no-change-class", "interface.incomplete"}
+    assert codes(bare) == set()
+    assert codes(bare, mode=STRICT) == wanted
+    whole = Interface("greet", dict.fromkeys(("inputs", "outputs", "errors", "side effects"), "none"))
+    made = plan(
+        task(interfaces=(whole,), change="extending"),
+        invariants=(Invariant("INV-1", "it imports", "true"),),
+        spans={"non_goals": HERE, "invariants": HERE},
+    )
+    assert codes(made, mode=STRICT) == set()
+
+
+def test_a_file_of_bare_steps_has_no_place_for_declarations() -> None:
+    """R-LOCK-6."""
+    bare = plan(task(steps=(step(command="true"),)), path="greet.yaml", mode=STRICT)
+    assert codes(bare) == set()
+
+
+def test_an_irreversible_task_is_told_in_both_modes() -> None:
+    """R-LOCK-9."""
+    made = plan(task(rollback=RollbackClass("irreversible", (), "it mails")))
+    for mode in (None, STRICT):
+        assert [f.severity for f in found(made, mode=mode) if f.code == "task.irreversible"] == ["warning"]
+
+
+# Modes and questions
+
+
+def test_one_strict_plan_makes_the_whole_phase_strict() -> None:
+    """R-LOCK-6."""
+    guided = plan(task(title="Fix it as needed"))
+    strict = plan(task("T1-02", change="extending"), path="02-PLAN.md", plan="02", mode=STRICT)
+    assert {f.code: f.severity for f in found(guided, strict)}["text.conditional"] == ERROR
+
+
+def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answer]:
+    made, _ = contract.assemble("1", "folder", plans, SETTINGS)
+    assert made is not None
+    case = registry.case(made, SETTINGS, mode=mode)
+    return {a.id: a for a in self_check.answers(case, registry.findings_of(case))}
+
+
+def test_every_no_of_the_self_check_is_an_error_in_strict_mode() -> None:
+    """R-LOCK-6."""
+    strict = {rule.code: rule.strict for rule in registry.RULES}
+    for question in self_check.QUESTIONS:
+        assert {strict[code] for code in question.codes} <= {ERROR}
+
+
+def test_ten_questions_are_answered_with_evidence() -> None:
+    """R-LOCK-6."""
+    rollback = RollbackClass("compensatable", ("true",))
+    made = plan(
+        task(requirements=("REQ-1",), change="breaking", rollback=rollback, limits=Limits(1)),
+        requirements={"REQ-1": "a"},
+        spans={"non_goals": HERE},
+    )
+    told = answered(made)
+    assert len(told) == 10
+    assert told["requirements"] == self_check.Answer("requirements", told["requirements"].question, "yes", ("REQ-1",))
+    assert told["rollback"].evidence == ("T1-01 by its own commands", "every other task by snapshot")
+    assert told["change-classes"].evidence == ("T1-01 breaking",)
+    assert told["non-goals"].evidence == ("declared: none",)
+    assert told["agents"].evidence == ("agent",)
+    assert told["design"].answer == "not judged"
+
+
+def test_a_no_names_where_it_comes_from_even_where_the_mode_is_silent() -> None:
+    """R-LOCK-6."""
+    told = answered(plan(*(task(f"T1-{n:02}", files=(FileClaim("create", f"{n}.txt"),)) for n in range(1, 31))))
+    assert told["change-classes"].answer == "no"
+    assert told["change-classes"].evidence[0] == "01-PLAN.md:9 task.no-change-class"
+    assert {rule.guided for rule in registry.RULES if rule.code == "task.no-change-class"} == {SILENT}
