@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app import effect, ports, proofs
+from idumb.app import effect, ports, proofs, step_results
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import agent, ledger, levels, outcome, settings
@@ -109,7 +109,8 @@ def _changed_while_committing(bench: Bench, attempt: Attempt) -> str | None:
 def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
     """Bytes that no check has seen are not done: the proofs are made once more, on what was committed."""
     services = bench.services
-    again = tuple(proofs.after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts))
+    checked = proofs.after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
+    again = (*checked, *step_results.bytes_again(bench, attempt, tree))
     bench.checks.end_processes()
     bench.journal.write(
         *(

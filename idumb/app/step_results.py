@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from idumb.app.bench import Attempt, Bench
@@ -21,6 +22,18 @@ def judge(bench: Bench, attempt: Attempt) -> Iterator[Evidence]:
     for criterion in wanted:
         for step in attempt.task.steps:
             yield _of_step(bench, attempt, criterion, step, records.get(step.index))
+
+
+def bytes_again(bench: Bench, attempt: Attempt, tree: str) -> Iterator[Evidence]:
+    """The files of the steps once more, on another tree, where something changed them after they were proven."""
+    if any(e.result == evidence.TOLERATED for e in attempt.evidence):
+        return
+    later = dataclasses.replace(attempt, candidate=tree)
+    for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
+        for step in attempt.task.steps:
+            wrong = _wrong_bytes(bench, later, step)
+            result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
+            yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
 
 
 def _of_step(bench: Bench, attempt: Attempt, criterion: Criterion, step: Step, record: StepRecord | None) -> Evidence:

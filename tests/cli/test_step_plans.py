@@ -204,16 +204,28 @@ def test_a_run_step_may_change_only_what_its_scope_declares(project: Project) ->
     assert project.read("out/a.txt") == "x\n"
 
 
-def test_a_program_that_changes_a_written_file_behind_the_step_is_found_by_the_bytes(project: Project) -> None:
-    """R-PLAN-7: what a step did is proven from the frozen tree, not from its own word."""
-    put(project, write("a.txt", "x\n"), {**shell("true"), "scope": ["a.txt"]})
+def test_a_step_is_proven_by_the_frozen_tree_never_by_its_own_word(project: Project) -> None:
+    """R-PLAN-7: in a repository of its own a file is written well, and no snapshot has it."""
+    project.repo.git("init", "--quiet", "inner")
+    put(project, write("inner/a.txt", "x\n"))
+    failed = execute(project)
+    assert failed.code == 1
+    assert failed.error["details"]["step_id"] == f"{ID}-01"
+    shown = project.quick("show", f"{ID}-01", "--json").data["attempts"][0]
+    assert [(e["result"], "inner/a.txt is missing" in e["text"]) for e in shown["evidence"]] == [("failed", True)]
+
+
+def test_a_hook_that_changes_a_written_file_while_it_is_committed_fails_the_step(project: Project) -> None:
+    """R-PLAN-7: what is committed has the bytes that the step gives, or the step is not done."""
+    put(project, write("a.txt", "x\n"), write("b.txt", "x\n"))
     hook = project.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho spoiled > a.txt\ngit add a.txt\n", encoding="utf-8")
+    hook.write_text("#!/bin/sh\ntest -e a.txt || exit 0\necho spoiled > a.txt\ngit add a.txt\n", encoding="utf-8")
     hook.chmod(0o755)
-    project.configure("git: {hooks: true}\n")
     failed = execute(project)
-    assert failed.code != 0
+    assert failed.code == 1
+    assert "AC-1" in failed.error["details"]["error"]
+    assert not project.exists("b.txt")
 
 
 @pytest.mark.parametrize("path", [".git/config", ".idumb/config.yaml", "../outside.txt", "/tmp/x", PLAN])
