@@ -7,6 +7,7 @@ until the plan that comes out says exactly what it should; where none does, noth
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Iterator, Sequence
 
@@ -78,12 +79,20 @@ def _as_meant(old: Plan, new: Plan, change: Amendment) -> bool:
     """Whether just this changed and nothing else."""
     if _head(old) != _head(new):
         return False
-    was = {t.id: contract.task_digest(_changed(t, change)) for t in old.tasks}
-    now = {t.id: contract.task_digest(t) for t in new.tasks}
+    was = {t.id: contract.task_digest(_sorted(_changed(t, change), change)) for t in old.tasks}
+    now = {t.id: contract.task_digest(_sorted(t, change)) for t in new.tasks}
     if change.kind != amendment.ADD:
         return was == now and list(was) == list(now)
     behind = list(now)[len(was) :]
     return bool(behind) and list(now)[: len(was)] == list(was) and all(now[t] == was[t] for t in was)
+
+
+def _sorted(task: Task, change: Amendment) -> Task:
+    """A map of verbs has its own order of claims, which means nothing."""
+    if task.id != change.task or task.files is None:
+        return task
+    claims = sorted(task.files, key=lambda c: (c.verb, c.path, c.target or ""))
+    return dataclasses.replace(task, files=tuple(claims))
 
 
 def _head(plan: Plan) -> Plan:
@@ -152,12 +161,21 @@ def _into_mapping(text: str, span: Span, claim: FileClaim) -> Iterator[str]:
     value = text[span.start : span.end]
     end = span.start + len(value.rstrip())
     indent = " " * (span.start - _line_start(text, span.start))
+    path = claim.path if _PLAIN_PATH.fullmatch(claim.path) else json.dumps(claim.path, ensure_ascii=False)
+
+    def behind(at: int, new: str) -> str:
+        return writeback.insert_after(text, Span(at, at, span.line), new)
+
     if value.lstrip().startswith("{"):
-        yield writeback.insert_after(text, Span(end - 1, end - 1, span.line), f", {claim.verb}: [{claim.path}]")
-    yield writeback.insert_after(text, Span(end, end, span.line), f"\n{indent}{claim.verb}: [{claim.path}]")
-    for found in re.finditer(rf"(?m)\b{claim.verb}:[ \t]*\[([^\]\n]*)\]", value):
-        at = span.start + found.end() - 1
-        yield writeback.insert_after(text, Span(at, at, span.line), f", {claim.path}")
+        yield behind(end - 1, f", {claim.verb}: [{path}]")
+    yield behind(end, f"\n{indent}{claim.verb}: [{path}]")
+    for found in re.finditer(rf"\b{claim.verb}:[ \t]*\[([^\]\n]*)\]", value):
+        yield behind(span.start + found.end() - 1, f", {path}")
+    for found in re.finditer(rf"\b{claim.verb}:[ \t]*(?:\r?\n([ \t]*-[ \t]+)[^\r\n]+)+", value):
+        yield behind(span.start + found.end(), f"\n{found[1]}{path}")
+    for found in re.finditer(rf"\b{claim.verb}:[ \t]*([^\s\[{{-][^\r\n,}}]*)", value):
+        begun, stop = span.start + found.start(1), span.start + found.end(1)
+        yield writeback.edit(text, [(Span(begun, stop, span.line), f"[{found[1].rstrip()}, {path}]")])
 
 
 def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
@@ -187,6 +205,7 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
         rf",\s*`?{escaped}`?(?![\w-])",
         rf"(?<![\w-])`?{escaped}`?\s*,\s*",
         rf"\n[ \t]*[-*+][ \t]+`?{escaped}`?",
+        rf"\A[-*+][ \t]+`?{escaped}`?[ \t]*\r?\n[ \t]*",  # the first bullet, which the span begins with
     )
     for pattern in patterns:
         found = re.search(pattern, value)

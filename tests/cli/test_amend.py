@@ -61,7 +61,7 @@ def test_a_task_is_added_behind_the_last_and_the_same_run_carries_it_out(project
     (said,) = versions(project)
     assert (said["from"], said["to"]) == (answer.data["from"], answer.data["contract_hash"])
     assert said["why"] == "c is needed"
-    assert project.quick("audit", "--verify", "--json").code == 0
+    assert project.quick("audit", "verify", "--json").code == 0
 
 
 def test_a_task_is_read_from_standard_input(project: Project) -> None:

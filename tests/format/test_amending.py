@@ -1,0 +1,136 @@
+"""Amendments are written in every notation, where they belong and nowhere else, or not at all."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from idumb.domain import amendment, contract
+from idumb.domain.amendment import Amendment
+from idumb.domain.errors import InputError
+from idumb.domain.plan import FileClaim, Plan
+from idumb.markdown import amending, plan_parser
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
+HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
+PROVEN = "- **Acceptance:**\n  - [ ] x — check: `true`\n"
+TASK = f"### T1-90: Added\n\n- **Depends on:** none\n- **Files:** create `z.txt`\n{PROVEN}"
+
+FENCE = "```yaml task\nid: T1-01\ntitle: A\ndepends_on: none\n"
+FENCE_END = "acceptance:\n  - text: x\n    check: 'true'\n```\n"
+
+FORMS = {
+    "inline": "### T1-01: A\n\n- **Depends on:** none\n- **Files:** create `a.py`, modify `b.py`\n- **Acceptance:**\n"
+    "  - [ ] x — check: `true`\n",
+    "bullets": "### T1-01: A\n\n- **Depends on:** none\n- **Files:**\n  - create `a.py`\n  - modify `b.py`\n"
+    "- **Acceptance:**\n  - [ ] x — check: `true`\n",
+    "none": "### T1-01: A\n\n- **Depends on:** none\n- **Files:** none\n- **Acceptance:**\n  - [ ] x — check: `true`\n",
+    "not declared": "### T1-01: A\n\n- **Depends on:** none\n- **Acceptance:**\n  - [ ] x — check: `true`\n",
+    "a box": "- [ ] T1-01 A\n  - **Depends on:** none\n  - **Files:** create `a.py`\n  - **Acceptance:**\n"
+    "    - [ ] x — check: `true`\n",
+    "YAML, a map": f"{FENCE}files: {{create: [a.py], modify: [b.py]}}\n{FENCE_END}",
+    "YAML, lines of lists": f"{FENCE}files:\n  create: [a.py]\n  modify: [b.py]\n{FENCE_END}",
+    "YAML, lines": f"{FENCE}files:\n  create:\n    - a.py\n    - a2.py\n  modify:\n    - b.py\n{FENCE_END}",
+    "YAML, a text": f"{FENCE}files:\n  create: a.py\n{FENCE_END}",
+    "a list of YAML": "- id: T1-01\n  title: A\n  depends_on: none\n  files:\n    create: [a.py]\n  acceptance:\n"
+    "    - text: x\n      check: 'true'\n",
+}
+NEEDS = {
+    "inline": "- **Depends on:** T1-01, T1-02\n",
+    "in code": "- **Depends on:** `T1-02`, `T1-01`\n",
+    "alone": "- **Depends on:** T1-02\n",
+    "bullets": "- **Depends on:**\n  - T1-01\n  - T1-02\n",
+    "the first bullet": "- **Depends on:**\n  - T1-02\n  - T1-01\n",
+}
+
+
+def plan_of(data: bytes) -> Plan:
+    parsed = plan_parser.parse(data, "case.md")
+    assert parsed.plan, parsed.findings
+    return parsed.plan
+
+
+def changed_lines(before: bytes, after: bytes) -> list[str]:
+    found = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), n=0, lineterm="")
+    return [line for line in found if line[0] in "+-" and line[:3] not in ("+++", "---")]
+
+
+def digests(plan: Plan) -> dict[str, str]:
+    return {t.id: contract.task_digest(t) for t in plan.tasks}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("verb", ["create", "delete"])
+def test_a_file_is_added_in_every_form_that_files_are_written_in(form: str, ends: str, verb: str) -> None:
+    """R-LOCK-8."""
+    data = (HEAD + FORMS[form]).replace("\n", ends).encode()
+    claim = FileClaim(verb, "src/new file.py")
+    before = plan_of(data).tasks[0].files or ()
+    made = amending.amend(data, "case.md", [Amendment(amendment.WIDEN, "T1-01", claim=claim)])
+    assert set(plan_of(made).tasks[0].files or ()) == {*before, claim}
+    assert len([line for line in changed_lines(data, made) if line[0] == "-"]) <= 1
+    assert made.count(b"\r\n") == (made.count(b"\n") if ends == "\r\n" else 0)
+
+
+@pytest.mark.parametrize("form", NEEDS)
+def test_a_dependency_is_taken_out_in_every_form(form: str) -> None:
+    """R-LOCK-8."""
+    acceptance = "- **Acceptance:**\n  - [ ] x — check: `true`\n\n"
+    others = "".join(f"### T1-0{n}: A\n\n- **Depends on:** none\n{acceptance}" for n in (1, 2))
+    data = f"{HEAD}{others}### T1-03: C\n\n{NEEDS[form]}{acceptance}".encode()
+    before = plan_of(data).tasks[2].depends_on
+    made = amending.amend(data, "case.md", [Amendment(amendment.DROP, "T1-03", "T1-02")])
+    assert plan_of(made).tasks[2].depends_on == tuple(d for d in before if d != "T1-02")
+    assert len(changed_lines(data, made)) <= 2
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_whatever_the_plan_looks_like_a_decision_changes_no_task(path: Path) -> None:
+    """R-ASK-3."""
+    data = path.read_bytes()
+    before = plan_parser.parse(data, "case.md").plan
+    line = Amendment(amendment.DECIDE, "T1-01.AC-1.1", "## yes ```\n- [ ] T1-09 <!-- --> \u202e x")
+    if before is None:
+        with pytest.raises(InputError):
+            amending.amend(data, "case.md", [line])
+        return
+    try:
+        made = amending.amend(data, "case.md", [line])
+    except InputError:  # an unclosed fence at the end would swallow it
+        return
+    assert made.startswith(data)
+    assert digests(plan_of(made)) == digests(before)
+    again = amending.amend(made, "case.md", [line])
+    assert again.count(amending.SECTION.encode()) == made.count(amending.SECTION.encode())
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_whatever_the_plan_looks_like_an_added_task_stands_behind_the_others_or_nowhere(path: Path) -> None:
+    """R-LOCK-8."""
+    data = path.read_bytes()
+    before = plan_parser.parse(data, "case.md").plan
+    if before is None:
+        return
+    task = TASK.replace("T1-90", f"T{before.phase}-90")
+    try:
+        made = plan_of(amending.amend(data, "case.md", [Amendment(amendment.ADD, None, task)]))
+    except InputError:
+        return
+    assert digests(made).items() >= digests(before).items()
+    assert [t.id for t in made.tasks][: len(before.tasks)] == [t.id for t in before.tasks]
+    assert made.tasks[-1].id.endswith("-90")
+
+
+def test_a_plan_that_cannot_be_read_is_not_written() -> None:
+    with pytest.raises(InputError) as refused:
+        amending.amend(b"no plan", "case.md", [Amendment(amendment.DECIDE, None, "x")])
+    assert refused.value.code == "plan.invalid"
+
+
+def test_a_very_long_answer_is_cut_so_that_its_line_stays_one_of_a_plan() -> None:
+    data = (HEAD + FORMS["inline"]).encode()
+    made = amending.amend(data, "case.md", [Amendment(amendment.DECIDE, "x", "*" * 200_000)])
+    assert len(made) < len(data) + 3 * amending.MOST
