@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.crash import programme
 from tests.crash.programme import OTHER, SLOW, TRACEBACK, Tally
 from tests.hostile import fuzzing
 from tests.hostile.fuzzing import PROGRAMME
+from tests.hostile.mutating import mutated
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Answer, Project
@@ -23,7 +25,7 @@ from tests.support.project import Answer, Project
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_whatever_stands_in_a_file_the_answer_is_a_result_or_an_error(tmp_path: Path) -> None:
-    """R-PLAN-6. How long an answer takes is counted in the programme, and judged there."""
+    """R-PLAN-5, R-PLAN-7. How long an answer takes is counted in the programme, and judged there."""
     result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
     assert [f for f in result.failures if f.kind != SLOW] == [], programme.report(result)
     assert result.cases == PROGRAMME.sample
@@ -36,7 +38,7 @@ def test_plans_of_other_authors_are_among_the_seeds() -> None:
 
 def test_a_case_is_made_again_by_its_seed_and_number(tmp_path: Path) -> None:
     found = fuzzing.Material(("# A plan\n\nIt has words.\n",), ())
-    made = {fuzzing.mutated(found.plans, fuzzing.random.Random("3/17")) for _ in range(3)}
+    made = {mutated(found.plans, random.Random("3/17")) for _ in range(3)}
     assert len(made) == 1
 
 
@@ -98,24 +100,25 @@ PLANTED: dict[str, tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., 
 @pytest.mark.parametrize("fault", PLANTED)
 def test_the_harness_sees(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, fake, kind = PLANTED[fault]
-    bench, tally = fuzzing.Bench(tmp_path), Tally()
+    bench, tally = fuzzing.Bench(tmp_path / "work"), Tally()
     monkeypatch.setattr(module, name, fake(getattr(module, name)))
-    case = fuzzing.made_up(bench, fuzzing.random.Random(1), fuzzing.Material(("",), ()))
-    fuzzing.carry_out(case, tally, "planted", tmp_path)
+    case = fuzzing.made_up(bench, random.Random(1), fuzzing.Material(("",), ()))
+    fuzzing.carry_out(case, bench, tally, "planted")
     assert {failure.kind for failure in tally.failures} == {kind}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(6))
-def test_the_command_itself_answers_in_one_piece(number: int, tmp_path: Path) -> None:
+def test_the_command_itself_answers_in_one_piece(tmp_path: Path) -> None:
     """R-CLI-1: one object and no traceback, in a process of its own; nothing is changed by asking."""
-    bench = fuzzing.Bench(tmp_path / "work")
-    case = fuzzing.KINDS[number](bench, fuzzing.random.Random(f"cli/{number}"), fuzzing.material())
-    case.path.write_bytes(case.data)
-    before = fuzzing.everything(tmp_path)
-    answer = case.project.json("check-plan", "1")
-    _require_answer(answer)
-    assert fuzzing.everything(tmp_path) == before
+    bench, found = fuzzing.Bench(tmp_path), fuzzing.material()
+    for number, kind in enumerate((fuzzing.plan, fuzzing.made_up, fuzzing.foreign, fuzzing.configuration)):
+        case = kind(bench, random.Random(f"cli/{number}"), found)
+        was = case.path.read_bytes()
+        case.path.write_bytes(case.data)
+        before = fuzzing.everything(tmp_path)
+        _require_answer(case.project.json("check-plan", "1"))
+        assert fuzzing.everything(tmp_path) == before
+        case.path.write_bytes(was)
 
 
 def _require_answer(answer: Answer) -> None:

@@ -1,0 +1,177 @@
+"""T13: opening a repository runs nothing. Commands that read, and commands that lack consent, run no program of its.
+
+Every payload is planted in a repository with a run that waits to go on, in a copy, as somebody would unpack it. The
+commands are run; then no marker may be there, and no byte of the repository outside idumb's own folder may differ.
+Last the payload is set off on purpose: a trap that cannot snap proves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from idumb.system import escaping
+from tests.crash.programme import FOREIGN, OTHER, TRACEBACK, Programme, Tally
+from tests.crash.warm import Warm
+from tests.hostile import payloads, unpacked
+from tests.hostile.fuzzing import everything
+from tests.hostile.payloads import Payload, Scene
+from tests.hostile.unpacked import Harm
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, making, shell, task
+
+PROGRAM = (sys.executable, "-P", "-m", "idumb")
+SECONDS = 60
+READING: Mapping[str, tuple[str, ...]] = {
+    "status": ("status",),
+    "next": ("next",),
+    "check-plan": ("check-plan", "1"),
+    "plan-diff": ("plan-diff", "1"),
+    "graph": ("graph", "1", "--format", "mermaid"),
+    "roadmap": ("roadmap",),
+    "show": ("show", "T1-01"),
+    "envelope": ("envelope", "show", "T1-01"),
+    "diff": ("diff", "T1-01"),
+    "decisions": ("decisions",),
+    "log": ("log", "1"),
+    "doctor": ("doctor",),
+    "audit": ("audit", "verify"),
+    "backup": ("backup", "none.backup", "--verify"),
+}
+"""Commands that only look."""
+WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
+    "execute-phase": ("execute-phase", "1"),
+    "execute": ("execute", "deploy.yaml"),
+    "resume": ("resume", "1"),
+    "verify-work": ("verify-work", "1"),
+    "approve": ("approve", "1"),
+    "amend": ("amend", "1", "--widen", "T1-03", "modify x.txt"),
+    "rollback": ("rollback", "1", "--to", "start"),
+    "undo": ("undo",),
+    "deinit": ("deinit",),
+}
+"""Commands that would run or write, but that nobody's word was given for."""
+WRITING = ("init", "pause", "cancel", "accept", "skip", "decide", "archive")
+"""Commands whose whole sense is to write; they run nothing of a plan."""
+COMMANDS = {**READING, **WITHOUT_CONSENT}
+MOST_TOLD = ("status", "check-plan", "doctor", "diff", "execute-phase", "resume")
+ALL: tuple[Payload, ...] = (*payloads.GIT, *payloads.PROGRAMS, *unpacked.PAYLOADS)
+
+
+class Template:
+    """The repository into which payloads are planted: two tasks done, the third failed. Made once."""
+
+    def __init__(self, folder: Path) -> None:
+        made = projects.create(GitSandbox.create(folder / "template"))
+        last = task("T1-03", check="test -e later", after="T1-02", steps=[shell("true")])
+        made.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), last])
+        assert made.execute("--max-attempts", "1").code == 1
+        self._root = made.folder
+        self._folder = folder
+        self._number = 0
+
+    def copy(self) -> Scene:
+        """Another copy, for which nobody has consented to anything."""
+        self._number += 1
+        place = self._folder / f"case-{self._number}"
+        shutil.copytree(self._root, place / "repo", symlinks=True)
+        return Scene(GitSandbox(place / "repo"), place / "marker")
+
+
+def planted(template: Template, payload: Payload | Harm) -> Scene:
+    scene = template.copy()
+    payload.plant(scene)
+    return scene
+
+
+def ask(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answer:
+    """One command in the repository, without a terminal."""
+    argv = COMMANDS[command]
+    environment = payload.environment(scene)
+    if not payload.alone:
+        return warm.run(scene.root, *argv, environment=environment)
+    done = subprocess.run(
+        [*PROGRAM, *argv],
+        cwd=scene.root,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    out, err = (one.decode("utf-8", "surrogateescape") for one in (done.stdout, done.stderr))
+    return Answer(done.returncode, out, err)
+
+
+def problems(
+    warm: Warm, scene: Scene, payload: Payload | Harm, commands: Sequence[str]
+) -> Iterator[tuple[str, str]]:  # fmt: skip
+    """Whatever a command did that it must not: (kind of failure, words)."""
+    before = _ledger(scene)
+    for command in commands:
+        answer = ask(warm, scene, payload, command)
+        yield from _wrong(command, answer)
+        if scene.marker.exists():
+            scene.marker.unlink()
+            yield FOREIGN, f"idumb {' '.join(COMMANDS[command])} ran what the repository brought"
+        if answer.code == 0 and command in ("execute-phase", "execute", "resume", "verify-work"):
+            yield FOREIGN, f"idumb {command} went on without consent: {answer.out}"
+    after = _ledger(scene)
+    changed = sorted({path for path, _ in before.items() ^ after.items()})
+    if changed:
+        yield OTHER, f"changed: {changed}"
+
+
+def _wrong(command: str, answer: Answer) -> Iterator[tuple[str, str]]:
+    for text in (answer.out, answer.err):
+        if "Traceback" in text or "idumb has a defect" in text:
+            yield TRACEBACK, f"{command}: {text[-1500:]}"
+        if escaping.show(text) != text:
+            yield OTHER, f"{command} shows characters that steer or hide"
+    if answer.code not in range(6):
+        yield OTHER, f"{command} ends with {answer.code}: {answer.err[-500:]}"
+
+
+def _ledger(scene: Scene) -> dict[str, str]:
+    """Everything in the case's folder but what idumb keeps for itself beside git's files."""
+    own = str(scene.root / ".git" / "idumb")
+    found = everything(scene.root.parent)
+    return {path: digest for path, digest in found.items() if not path.startswith(own + os.sep)}
+
+
+def chosen(number: int, seed: int) -> list[str]:
+    """The commands of a sample: the ones that do most, and three of the others in turn."""
+    others = [command for command in COMMANDS if command not in MOST_TOLD]
+    at = (number * 3 + seed) % len(others)
+    return [*MOST_TOLD, *(others + others)[at : at + 3]]
+
+
+def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    """Each payload with all commands; with a size, that many payloads with a sample of them."""
+    template = Template(folder)
+    every: list[Payload | Harm] = [*ALL, *unpacked.HARMS]
+    with Warm(folder / "answers") as warm:
+        for number, payload in enumerate(every if size is None else every[:size]):
+            commands = list(COMMANDS) if size is None else chosen(number, seed)
+            _case(warm, template, payload, commands, tally)
+
+
+def _case(warm: Warm, template: Template, payload: Payload | Harm, commands: Sequence[str], tally: Tally) -> None:
+    scene = planted(template, payload)
+    tally.cases += 1
+    tally.note("commands run", len(commands))
+    for kind, words in problems(warm, scene, payload, commands):
+        tally.fail(kind, payload.name, words)
+    if isinstance(payload, Payload):
+        payload.fire(scene)
+        tally.note("payloads that went off when they were set off", scene.marker.exists())
+        if not scene.marker.exists():
+            tally.fail(OTHER, payload.name, "cannot go off here, so it proves nothing")
+
+
+PROGRAMME = Programme("T13", "hostile repositories", 0, None, run)
