@@ -34,7 +34,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     _require(expected, phase, data, loaded.contract)
     findings = list(loaded.findings)
     if loaded.contract is not None:
-        case = registry.case(loaded.contract, services.settings, services.policy, mode)
+        case = registry.case(loaded.contract, services.settings, services.policy, mode, loaded.links)
         found = _without(loaded.findings, registry.findings_of(case))
         findings += found
         data |= _of_contract(services, loaded.contract)

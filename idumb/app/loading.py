@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from idumb.app import ports
 from idumb.app.services import Services, plans_ref
@@ -13,7 +13,7 @@ from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, errors
-from idumb.domain.intake import registry
+from idumb.domain.intake import registry, scope
 from idumb.domain.plan import Plan
 from idumb.domain.policy import NONE as NO_POLICY
 from idumb.domain.policy import Policy
@@ -23,7 +23,7 @@ from idumb.domain.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`contract` is None when a finding of the format or the graph is an error."""
+    """`contract` is None when a finding of the format or the graph is an error; `links` as a `Case` has them."""
 
     phase: str
     folder: str
@@ -32,6 +32,7 @@ class Loaded:
     paths: tuple[str, ...]
     sources: tuple[tuple[str, bytes], ...] = ()
     policy: Policy = NO_POLICY
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
@@ -61,12 +62,15 @@ def _no_plan(folder: str) -> InputError:
 def of(services: Services, phase: str) -> Loaded:
     """The same, by this work tree's services. Where a plan is gone that was run, the hint brings it back."""
     try:
-        return load(services.plans, phase, services.settings, services.policy)
+        loaded = load(services.plans, phase, services.settings, services.policy)
     except InputError as problem:
         kept = _kept(services, phase) if problem.code == "phase.no-plan" else ""
         if not kept:
             raise
         raise InputError(problem.code, problem.message, hint=kept) from problem
+    if loaded.contract is None:
+        return loaded
+    return replace(loaded, links=services.files.links(scope.folders(loaded.contract)))
 
 
 def _kept(services: Services, phase: str) -> str:
@@ -160,7 +164,7 @@ def runnable(loaded: Loaded, settings: Settings) -> Contract:
     """The contract, if it is legal and can be executed here; InputError with every finding otherwise."""
     findings = list(loaded.findings)
     if loaded.contract is not None:
-        findings += registry.findings(loaded.contract, settings, loaded.policy)
+        findings += registry.findings(loaded.contract, settings, loaded.policy, links=loaded.links)
     wrong = errors(findings)
     if loaded.contract is None or wrong:
         count = len(wrong)

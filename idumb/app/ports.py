@@ -448,6 +448,9 @@ class Files(Protocol):
     def signature(self, paths: Iterable[str]) -> str | None:
         """Another text as soon as one of the files may have changed; None where that cannot be told yet."""
 
+    def links(self, folders: Iterable[str]) -> Mapping[str, str]:
+        """Folders that are links or lie below one, and where they lead: from the root, or absolute where outside."""
+
 
 class Surroundings(Protocol):
     """What attempts run under and no plan says, read anew each time it is asked for."""

@@ -39,6 +39,32 @@ class NamedFiles:
             seen.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
         return seen.hexdigest()
 
+    def links(self, folders: Iterable[str]) -> Mapping[str, str]:
+        plain: dict[str, bool] = {"": True}
+        root = os.path.realpath(self._root)
+        found = {}
+        for folder in folders:
+            if not self._is_plain(folder, plain):
+                found[folder] = _place_of(os.path.realpath(os.path.join(root, folder)), root)
+        return found
+
+    def _is_plain(self, folder: str, known: dict[str, bool]) -> bool:
+        """Whether neither the folder nor one above it is a link; each is looked at once."""
+        above = ""
+        for name in folder.split("/"):
+            folder = f"{above}/{name}" if above else name
+            if folder not in known:
+                known[folder] = known[above] and not os.path.islink(os.path.join(self._root, folder))
+            above = folder
+        return known[above]
+
+
+def _place_of(real: str, root: str) -> str:
+    if real == root:
+        return ""
+    inside = real.startswith(root.rstrip("/") + "/")
+    return os.path.relpath(real, root) if inside else real
+
 
 def _digest(path: str) -> str | None:
     """None for what is no regular file or cannot be read."""

@@ -227,3 +227,17 @@ def test_a_criterion_that_nothing_proves_is_told_once(project: Project) -> None:
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
     found = project.quick("check-plan", "1", "--json").data["findings"]
     assert [(f["code"], f["line"]) for f in found] == [("criterion.unproven", 19)]
+
+
+def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_path: Path) -> None:
+    """R-LOCK-5: links are followed before a path is judged."""
+    (tmp_path / "away").mkdir()
+    (project.folder / "out").symlink_to(tmp_path / "away")
+    (project.folder / "in").symlink_to(".")
+    project.plan([projects.making("T1-01", "out/a.txt"), projects.making("T1-02", "in/b.txt")])
+    answer = project.quick("check-plan", "1", "--json")
+    assert answer.code == 3
+    assert [(f["code"], f["found"]) for f in answer.data["findings"]] == [("path.outside-workspace", "out/a.txt")] * 2
+    assert str(tmp_path / "away") in answer.data["findings"][0]["message"]
+    refused = project.quick("execute-phase", "1", "--approve", answer.data["contract_hash"], "--json")
+    assert refused.error["code"] == "plan.invalid"

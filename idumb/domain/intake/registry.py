@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from idumb.domain import policy as policies
 from idumb.domain.contract import Contract
@@ -21,19 +22,30 @@ RULES: tuple[Rule, ...] = (
     *coverage.RULES,
     *ambiguity.RULES,
 )
+_NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 
-def case(contract: Contract, settings: Settings, policy: Policy = policies.NONE, mode: str | None = None) -> Case:
+def case(
+    contract: Contract,
+    settings: Settings,
+    policy: Policy = policies.NONE,
+    mode: str | None = None,
+    links: Mapping[str, str] = _NO_LINKS,
+) -> Case:
     """What the checks look at; `mode` strict judges a guided contract as if it were strict."""
     judged = STRICT if STRICT in (contract.mode, mode) else contract.mode
-    return Case(contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES})
+    return Case(contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES}, links)
 
 
 def findings(
-    contract: Contract, settings: Settings, policy: Policy = policies.NONE, mode: str | None = None
+    contract: Contract,
+    settings: Settings,
+    policy: Policy = policies.NONE,
+    mode: str | None = None,
+    links: Mapping[str, str] = _NO_LINKS,
 ) -> tuple[Finding, ...]:
     """What stops a legal plan from being executed here, and what is doubtful in it."""
-    return findings_of(case(contract, settings, policy, mode))
+    return findings_of(case(contract, settings, policy, mode, links))
 
 
 def findings_of(looked: Case) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from idumb.domain import policy as policies
@@ -31,12 +31,17 @@ class Example:
 
 @dataclass(frozen=True)
 class Case:
-    """One contract under one configuration and policy; `severities` says for each code what it is in this mode."""
+    """One contract under one configuration and policy; `severities` says for each code what it is in this mode.
+
+    `links` are folders of written paths that are not what their names say, and where they lead: from the root of the
+    workspace, or absolute where that is outside.
+    """
 
     contract: Contract
     settings: Settings
     policy: Policy = policies.NONE
     severities: Mapping[str, str] | None = None
+    links: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def pairs(self) -> tuple[tuple[Plan, Task], ...]:
@@ -48,7 +53,7 @@ class Case:
         code: str,
         plan: Plan,
         task: Task | None,
-        field: str,
+        where: str,
         *,
         found: str,
         accepted: str,
@@ -57,10 +62,10 @@ class Case:
         line: int = 0,
     ) -> Finding:
         """A finding at a field of a task, or of the frontmatter where `task` is None; `line` says it more exactly."""
-        span: Span | None = plan.spans.get(field) if task is None else task.spans.get(field) or task.span
+        span: Span | None = plan.spans.get(where) if task is None else task.spans.get(where) or task.span
         severity = (self.severities or {}).get(code, SILENT)
         place = line or (span.line if span else 1)
-        return Finding(code, severity, plan.path, place, 1, field, found, accepted, message, mend)
+        return Finding(code, severity, plan.path, place, 1, where, found, accepted, message, mend)
 
 
 Check = Callable[[Case], Iterator[Finding]]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from idumb.domain import ledger, paths
+from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.plan import Plan, Step, Task
@@ -20,7 +21,7 @@ def written_paths(case: Case) -> Iterator[Finding]:
     """Every path that a task or a step would write, against workspace, scope and protected paths."""
     for plan in case.contract.plans:
         rules = _rules(case, plan)
-        doubtful = _doubtful(plan, rules)
+        doubtful = _doubtful(plan, rules, case.links)
         for task in plan.tasks:
             # What a step plan declares is made from its steps, which are looked at below.
             for path in () if task.notation == "step" else ledger.written_paths(task.files):
@@ -45,7 +46,7 @@ def step_paths(step: Step) -> tuple[str, ...]:
     return tuple(value for name in _NAMED if isinstance(value := step.arguments.get(name), str))
 
 
-def _doubtful(plan: Plan, rules: Sequence[str]) -> Callable[[str], bool]:
+def _doubtful(plan: Plan, rules: Sequence[str], links: Mapping[str, str]) -> Callable[[str], bool]:
     """Whether a path must be looked at rule by rule; the many that no rule can be about are passed at once."""
     every = [rule.lower() for rule in (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *rules)]
     firsts = {rule.partition("/")[0] for rule in every}
@@ -55,10 +56,36 @@ def _doubtful(plan: Plan, rules: Sequence[str]) -> Callable[[str], bool]:
     def doubtful(path: str) -> bool:
         if root or _PLAIN.fullmatch(path) is None:
             return True
+        if links and _resolved(path, links) != path:
+            return True
         folded = path.lower()
         return folded.partition("/")[0] in firsts or (bool(wide) and paths.matches_any(folded, wide))
 
     return doubtful
+
+
+def folders(contract: Contract) -> frozenset[str]:
+    """Every folder that a path to be written lies in, in no order; of paths that can be in the workspace only."""
+    written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
+    stepped = (path for task in contract.tasks.values() for step in task.steps for path in step_paths(step))
+    found = {_fixed(path).rpartition("/")[0] for path in (*written, *stepped)}
+    return frozenset(folder for folder in found if folder and paths.problem(folder) is None)
+
+
+def _fixed(path: str) -> str:
+    """The part of a path before its first wildcard, as far as whole names go, and a name that stands for the rest."""
+    names = path.rstrip("/").split("/")
+    plain = next((n for n, name in enumerate(names) if paths.has_wildcard(name)), len(names))
+    return path if plain == len(names) and not path.endswith("/") else "/".join((*names[:plain], "*"))
+
+
+def _resolved(path: str, links: Mapping[str, str]) -> str:
+    """Where a path leads when the links above it are followed."""
+    folder, _, name = _fixed(path).rpartition("/")
+    target = links.get(folder)
+    if target is None:
+        return path
+    return f"{target}/{name}" if target else name
 
 
 def _root(plan: Plan) -> str:
@@ -78,12 +105,18 @@ def _one(
         mend = "Write it relative to the workspace root."
         yield told("path.outside-workspace", "a path inside the workspace", message, mend)
         return
+    real = _resolved(path, case.links)
+    if real.startswith("/"):
+        message = f"{task.id} would write {path}, which a link leads out of the workspace, to {real}."
+        mend = "Name a path without a link above it, or take the link away."
+        yield told("path.outside-workspace", "a path inside the workspace", message, mend)
+        return
     if root and path != root and not path.startswith(root + "/"):
         message = f"{task.id} would write {path}, which is outside the plan's scope ({root})."
         mend = "Take the path out of the task, or widen `scope.root`."
         yield told("path.outside-scope", f"a path below {root}", message, mend)
         return
-    rule = paths.protecting_rule(path, rules, _literal(task))
+    rule = paths.protecting_rule(path, rules, _literal(task)) or paths.protecting_rule(real, rules, _literal(task))
     if rule is not None:
         message = f"{task.id} would write {path}, which is protected by {rule}."
         mend = "Take the path out of the task; idumb never writes it."

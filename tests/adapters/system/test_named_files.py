@@ -63,3 +63,23 @@ def test_what_was_written_just_now_has_no_signature_yet(files: NamedFiles, tmp_p
     ahead = 4_000_000_000  # whatever the clock says, this is not behind it
     os.utime(place, (ahead, ahead))
     assert files.signature(["a"]) is None
+
+
+def test_links_are_followed_and_plain_folders_are_left_out(tmp_path: Path) -> None:
+    """R-LOCK-5."""
+    root, away = tmp_path / "root", tmp_path / "away"
+    (root / "plain/deep").mkdir(parents=True)
+    away.mkdir()
+    (root / "out").symlink_to(away)
+    (root / "plain/in").symlink_to("deep")
+    (root / "top").symlink_to(".")
+    (root / "lost").symlink_to("nowhere")
+    folders = ["plain", "plain/deep", "out", "out/more", "plain/in", "top", "top/plain/in", "lost", "missing/a"]
+    assert NamedFiles(str(root)).links(folders) == {
+        "out": str(away),
+        "out/more": f"{away}/more",
+        "plain/in": "plain/deep",
+        "top": "",
+        "top/plain/in": "plain/deep",
+        "lost": "nowhere",
+    }

@@ -9,7 +9,7 @@ import pytest
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR, Finding
-from idumb.domain.intake import registry, self_check
+from idumb.domain.intake import registry, scope, self_check
 from idumb.domain.intake.rule import SILENT
 from idumb.domain.plan import (
     STRICT,
@@ -418,3 +418,40 @@ def test_a_no_names_where_it_comes_from_even_where_the_mode_is_silent() -> None:
     assert told["change-classes"].answer == "no"
     assert told["change-classes"].evidence[0] == "01-PLAN.md:9 task.no-change-class"
     assert {rule.guided for rule in registry.RULES if rule.code == "task.no-change-class"} == {SILENT}
+
+
+# Links
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to", "code"),
+    [
+        ("out/a.txt", "/srv/data", "path.outside-workspace"),
+        ("out/**", "/srv/data", "path.outside-workspace"),
+        ("out/", "/srv/data", "path.outside-workspace"),
+        ("out/hooks", ".git", "path.protected"),
+        ("out/config.yaml", ".idumb", "path.protected"),
+        ("out/a.txt", "elsewhere", None),
+        ("out/a.txt", "", None),
+        ("outside/a.txt", "/srv/data", None),
+    ],
+)
+def test_a_path_is_judged_by_where_its_links_lead(path: str, leads_to: str, code: str | None) -> None:
+    """R-LOCK-5."""
+    made, _ = contract.assemble("1", "folder", [plan(task(files=(FileClaim("create", path),)))], SETTINGS)
+    assert made is not None
+    told = registry.findings(made, SETTINGS, links={"out": leads_to})
+    assert {f.code for f in told} == ({code} if code else set())
+
+
+def test_the_folders_of_all_paths_are_looked_at_for_links() -> None:
+    """R-LOCK-5."""
+    files = (FileClaim("create", "a/b/c.txt"), FileClaim("modify", "d/*/e.txt"), FileClaim("delete", "f/"))
+    made, _ = contract.assemble(
+        "1",
+        "folder",
+        [plan(task(files=files, steps=(step("write_file", path="g/h", content=""), step("delete_file", path="../i"))))],
+        SETTINGS,
+    )
+    assert made is not None
+    assert scope.folders(made) == {"a/b", "d", "f", "g"}
