@@ -17,7 +17,7 @@ from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Rehearsals, Services
-from idumb.domain import errors, ledger, outcome, paths
+from idumb.domain import errors, ledger, outcome, paths, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
 from idumb.domain.event import Event
@@ -64,9 +64,10 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
     else:
         accepted = request.accept_changed
         enveloping.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
+    run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
     wanted = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    with rehearsals.open(sorted(wanted)) as copy, _in_words_of_a_rehearsal(contract.phase):
-        return _answer(_run(copy, contract, known, request, sorted(wanted)), services.settings.git.commit)
+    with rehearsals.open(sorted(wanted)) as copy, _in_words_of_a_rehearsal(contract.phase, run):
+        return _answer(_run(copy, contract, known, request, sorted(wanted)), services.settings.git.commit, run)
 
 
 def _require_quiet(services: Services) -> None:
@@ -82,9 +83,9 @@ def _require_quiet(services: Services) -> None:
 
 
 @contextmanager
-def _in_words_of_a_rehearsal(phase: str) -> Iterator[None]:
-    """Nothing can be resumed of a rehearsal: what went wrong in it leads to the next one."""
-    again = f"idumb execute-phase {phase} --dry-run"
+def _in_words_of_a_rehearsal(phase: str, run: str) -> Iterator[None]:
+    """Nothing can be resumed of a rehearsal: what went wrong in it leads to the next one. `run` is a run's command."""
+    again = f"{run} --dry-run"
     try:
         yield
     except Interrupted as interrupted:
@@ -147,7 +148,7 @@ def _unrehearsable(task: Task) -> str:
     return ""
 
 
-def _answer(ended: _Ended, policy: str) -> Result:
+def _answer(ended: _Ended, policy: str, run: str) -> Result:
     told = dict(ended.result.data)
     word = told["outcome"]
     shown = _predicted(ended, policy)
@@ -160,7 +161,7 @@ def _answer(ended: _Ended, policy: str) -> Result:
         "contract_hash": ended.contract.hash,
         "verification": told["verification"],
         "dry_run": shown,
-        "next": [f"idumb execute-phase {phase}"],
+        "next": [run],
     }
     verified = told["verification"] is None or told["verification"]["status"] in ("passed", "waiting")
     if word == "waiting" or (word == "complete" and verified):
@@ -172,7 +173,7 @@ def _answer(ended: _Ended, policy: str) -> Result:
         data,
         errors.EXIT_FAILED,
         ended.result.warnings,
-        ("dry-run.failed", f"A run would fail here. {words}", f"Mend it, then idumb execute-phase {phase} --dry-run"),
+        ("dry-run.failed", f"A run would fail here. {words}", f"Mend it, then {run} --dry-run"),
     )
 
 

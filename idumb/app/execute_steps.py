@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import execute_phase
+from idumb.app import dry_run, execute_phase
 from idumb.app.execute_phase import Request
 from idumb.app.result import Result
-from idumb.app.services import Services
+from idumb.app.services import Rehearsals, Services
 from idumb.domain import step_plan
 from idumb.domain.errors import InputError
 
@@ -15,8 +15,18 @@ ACCEPTED = " or ".join(step_plan.SUFFIXES)
 
 
 def execute(services: Services, request: Request) -> Result:
-    """Start the plan's run or go on with its unfinished one. `request.phase` is the file's path from the root."""
-    return execute_phase.execute(services, dataclasses.replace(request, phase=_id(request.phase)))
+    """Start the plan's run or go on with its unfinished one. `request` is one of `named`."""
+    return execute_phase.execute(services, request)
+
+
+def named(request: Request) -> Request:
+    """The request for a plan by its id, where it names the file's path from the root; InputError for other files."""
+    return dataclasses.replace(request, phase=_id(request.phase))
+
+
+def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Result:
+    """The same run in a throw-away copy: what it would change, and nothing is kept."""
+    return dry_run.rehearse(services, dataclasses.replace(request, phase=_id(request.phase)), rehearsals)
 
 
 def _id(path: str) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 from idumb.app import going_on, place, session
 from idumb.app.result import Result
 from idumb.app.services import Services
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.run import ACTIVE, COMPLETED, PAUSED, RunState
 
 ASKED = "asked"
 PAUSED_NOW = "paused"
 ALREADY = "paused already"
 
-_RUNNING = frozenset({"execute-phase", "resume"})
+_RUNNING = frozenset({"execute-phase", "execute", "resume"})
 _SHOWN = ("pid", "host", "since", "command", "standing")
 
 
@@ -44,9 +44,15 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
 def _as_recorded(services: Services, phase: str) -> str:
     """The phase as its runs spell it (`1` for `01`); its plan is not read, for it may be in the middle of a change."""
     folder = services.plans.phase_folder(phase)
-    folders = dict(services.plans.phases())
-    same = (name for name in services.runs.phases() if name == phase or folders.get(name) == folder)
-    return next(same, phase)
+    return next((name for name in services.runs.phases() if _folder(services, name) == folder), phase)
+
+
+def _folder(services: Services, phase: str) -> str | None:
+    """None where it is gone by now."""
+    try:
+        return services.plans.phase_folder(phase)
+    except InputError:
+        return None
 
 
 def _asked(services: Services, state: RunState, holder: Mapping[str, Any], by: str, why: str) -> Result:

@@ -14,18 +14,30 @@ from idumb.cli import options, output
 @click.argument("file")
 @click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
 @click.option("--branch", metavar="NAME", help="Begin the run on this branch, made where HEAD is.")
+@options.dry_run
 @options.running
-def command(file: str, force: bool, branch: str | None, **flags: Any) -> int:
+def command(file: str, force: bool, branch: str | None, dry_run: bool, **flags: Any) -> int:
     """Run a step plan, a YAML or JSON file of tool calls, step by step.
 
     A step plan is strict: it runs only once `idumb approve FILE` approved it. Goes on with its unfinished run. The
     other commands know it by its path from the repository's root.
+
+    With --dry-run everything runs in a copy of the work tree, under the same approval.
     """
+    from idumb.app import dry_run as rehearsing
     from idumb.app import execute_steps
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
-        request = options.request("execute", _from_root(file, services.root), flags, force=force, branch=branch)
-        result = execute_steps.execute(services, request)
+        path = _from_root(file, services.root)
+        request = execute_steps.named(
+            options.request("execute", path, flags, force=force, branch=branch, rehearsal=dry_run)
+        )
+        if dry_run:
+            from idumb.rehearsal import Rehearsals
+
+            result = rehearsing.rehearse(services, request, Rehearsals(services))
+        else:
+            result = execute_steps.execute(services, request)
     return output.finish("execute", result, as_json=flags["as_json"], quiet=flags["events"])
 
 

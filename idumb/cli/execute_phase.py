@@ -13,7 +13,7 @@ from idumb.cli import options, output
 @click.argument("phase")
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
 @click.option("--branch", metavar="NAME", help="Begin the run on this branch, made where HEAD is.")
-@click.option("--dry-run", is_flag=True, help="Run it in a throw-away copy and print the change; nothing is kept.")
+@options.dry_run
 @options.running
 def command(phase: str, force: bool, branch: str | None, dry_run: bool, **flags: Any) -> int:
     """Run a phase, task by task, and verify it.

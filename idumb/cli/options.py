@@ -30,6 +30,11 @@ accept_git = click.option(
 )
 
 
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Run it in a throw-away copy and print the change; nothing is kept."
+)
+
+
 def running(function: F) -> F:
     """The options of every command that runs tasks."""
     for option in reversed(

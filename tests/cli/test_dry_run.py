@@ -232,3 +232,35 @@ def test_two_dry_runs_at_once_do_not_disturb_each_other(busy: tuple[Project, Any
     assert project.json("execute-phase", "1", "--dry-run", "--approve", project.approval()).code == 0
     assert rehearsals(copies) == ["1", "1.lock"]
     assert process.poll() is None
+
+
+def test_a_strict_plan_is_rehearsed_under_an_approval_only(sandbox: GitSandbox) -> None:
+    """R-RUN-11, R-LOCK-4: as for a run; the approval is looked at from the copy too, and stays as it was."""
+    project = projects.create(sandbox, files={"README.md": "# A project\n", "tests/check.sh": "test -s a.txt\n"})
+    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+    head = (
+        "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+        "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
+    )
+    steps = [write("a.txt", "made\n")]
+    only = task("T1-01", files="create `a.txt`", check="sh tests/check.sh", steps=steps, fields=fields)
+    project.plan([only], head=head)
+    assert rehearse(project).error["code"] == "approval.missing"
+    assert project.json("approve", "1", "--hash", project.approval()).code == 0
+    assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
+
+
+def test_a_step_plan_is_rehearsed_too(sandbox: GitSandbox) -> None:
+    """R-RUN-11, R-PLAN-7."""
+    project = projects.create(sandbox)
+    steps = f"steps:\n- {json.dumps(write('a.txt', 'a'))}\n- {json.dumps(write('b.txt', 'b'))}\n"
+    project.repo.write("web.yaml", steps)
+    project.repo.commit("a step plan")
+    assert project.json("approve", "web.yaml", "--hash", project.approval("web.yaml")).code == 0
+    before = everything(project)
+    answer = project.json("execute", "web.yaml", "--dry-run")
+    assert everything(project) == before
+    assert answer.data["next"] == ["idumb execute web.yaml"]
+    told = answer.data["dry_run"]
+    assert [(f["path"], f["change"]) for f in told["files"]] == [("a.txt", "created"), ("b.txt", "created")]
+    assert "+a" in told["diff"]
