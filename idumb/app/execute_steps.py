@@ -15,13 +15,8 @@ ACCEPTED = " or ".join(step_plan.SUFFIXES)
 
 
 def execute(services: Services, request: Request) -> Result:
-    """Start the plan's run or go on with its unfinished one. `request` is one of `named`."""
-    return execute_phase.execute(services, request)
-
-
-def named(request: Request) -> Request:
-    """The request for a plan by its id, where it names the file's path from the root; InputError for other files."""
-    return dataclasses.replace(request, phase=_id(request.phase))
+    """Start the plan's run or go on with its unfinished one. `request.phase` is the file's path from the root."""
+    return execute_phase.execute(services, dataclasses.replace(request, phase=_id(request.phase)))
 
 
 def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Result:

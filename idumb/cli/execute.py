@@ -24,18 +24,15 @@ def command(file: str, force: bool, branch: str | None, dry_run: bool, **flags: 
 
     With --dry-run everything runs in a copy of the work tree, under the same approval.
     """
-    from idumb.app import dry_run as rehearsing
     from idumb.app import execute_steps
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
         path = _from_root(file, services.root)
-        request = execute_steps.named(
-            options.request("execute", path, flags, force=force, branch=branch, rehearsal=dry_run)
-        )
+        request = options.request("execute", path, flags, force=force, branch=branch, rehearsal=dry_run)
         if dry_run:
             from idumb.rehearsal import Rehearsals
 
-            result = rehearsing.rehearse(services, request, Rehearsals(services))
+            result = execute_steps.rehearse(services, request, Rehearsals(services))
         else:
             result = execute_steps.execute(services, request)
     return output.finish("execute", result, as_json=flags["as_json"], quiet=flags["events"])

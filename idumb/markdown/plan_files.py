@@ -10,13 +10,16 @@ from typing import Any
 from idumb.app.ports import ParsedPlan
 from idumb.domain import step_plan
 from idumb.domain.amendment import Amendment
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.legacy import OldFile
 from idumb.markdown import phases
+from idumb.system import plain_files
 
 PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"
 ROADMAP = f"{PLANNING}/ROADMAP.md"
+_LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have: its reader says that it is too large
+_LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 
 
 class PlanningFolder:
@@ -66,6 +69,12 @@ class PlanningFolder:
         return plan_parser.parse(data, path)
 
     def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
+        if path.endswith(step_plan.SUFFIXES):
+            raise Refusal(
+                "amend.step-plan",
+                f"{path} is a step plan, and idumb never writes one.",
+                hint=f"Change it yourself, approve it again (idumb approve {path}), then idumb execute {path}",
+            )
         from idumb.markdown import amending
 
         return amending.amend(data, path, amendments)
@@ -88,7 +97,7 @@ class PlanningFolder:
 
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         try:
-            text = self._read(ROADMAP).decode("utf-8", "replace")
+            text = self._read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
             return ()
         from idumb.markdown import roadmap
@@ -106,8 +115,7 @@ class PlanningFolder:
 
     def _read(self, path: str) -> bytes:
         try:
-            with open(os.path.join(self._root, path), "rb") as stream:
-                return stream.read()
+            return plain_files.read(os.path.join(self._root, path), _LARGEST)
         except OSError as problem:
             raise _unreadable(path, problem) from problem
 

@@ -389,3 +389,29 @@ def test_a_plan_below_planning_has_an_id_too(project: Project) -> None:
     assert done.code == 0, done.out
     assert done.data["phase"] == "@planning+steps+one.json"
     assert project.quick("show", "@planning+steps+one.json-01", "--json").data["status"] == "completed"
+
+
+def test_a_dry_run_shows_what_the_steps_would_change_and_changes_nothing(project: Project) -> None:
+    """R-PLAN-7, R-RUN-11."""
+    put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
+    approve(project)
+    head = project.repo.git("rev-parse", "HEAD")
+    done = project.json("execute", PLAN, "--dry-run")
+    assert done.code == 0, done.out
+    assert "+<h1>Hello</h1>" in done.data["dry_run"]["diff"]
+    assert (project.exists("a.txt"), project.read("page.html")) == (False, "<h1>Hi</h1>\n")
+    assert project.repo.git("rev-parse", "HEAD") == head
+
+
+def test_idumb_amends_no_step_plan(project: Project) -> None:
+    """R-PLAN-7, R-LOCK-8: it never writes one; a changed plan is approved and run again, and what is done is kept."""
+    put(project, write("a.txt", "x\n"), shell("exit 3"))
+    assert execute(project).code == 1
+    before = (project.folder / PLAN).read_bytes()
+    refused = project.quick("amend", PLAN, "--widen", f"{ID}-02", "modify a.txt", "--yes", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "amend.step-plan")
+    assert (project.folder / PLAN).read_bytes() == before
+    put(project, write("a.txt", "x\n"), shell("exit 0"), write("b.txt", "y\n"))
+    done = execute(project)
+    assert done.code == 0, done.out
+    assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
