@@ -15,7 +15,7 @@ from idumb.domain import errors
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set idumb up in this repository."),
     "check-plan": ("check_plan", "Check the plans of a phase; print every finding."),
-    "plan-diff": ("plan_diff", "Show what changed in the plans since they were locked."),
+    "plan-diff": ("plan_diff", "Show what changed in the plans since they were approved or locked."),
     "approve": ("approve", "Approve a phase, so that it may run in strict mode; or take that back."),
     "amend": ("amend", "Change a locked plan; its run goes on under the next version."),
     "graph": ("graph", "Show the order and the waves of a phase's tasks."),

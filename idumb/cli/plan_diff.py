@@ -12,9 +12,10 @@ from idumb.cli import options, output
 @options.as_json
 @options.debug
 def command(phase: str, as_json: bool) -> int:
-    """Show what changed in the plans since they were locked, as tasks and fields.
+    """Show what changed in the plans since they were approved or locked, as tasks and fields.
 
-    Runs nothing and writes nothing. What was locked is what the newest run of the phase goes by.
+    Runs nothing and writes nothing. The plans are held against the newest word there is: an approval, or the lock of a
+    run.
     """
     from idumb.app import plan_diff
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.views import markup, phrases
+from idumb.views import amount, markup, phrases
 
 
 def plan_diff(data: phrases.Data) -> str:
@@ -15,6 +15,8 @@ def plan_diff(data: phrases.Data) -> str:
 
 
 def _locked(since: phrases.Data) -> str:
+    if since["what"] == "approval":
+        return f"the approval by {markup.one_line(since['by'])} of {amount.moment(since['at'])}"
     version = f", version {since['version']}" if since["version"] > 1 else ""
     return f"run {since['number']}{version}"
 

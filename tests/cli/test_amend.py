@@ -14,7 +14,7 @@ from tests.cli.test_states import at_terminal
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, dies_at, edit, halted, run, run_id, versions
-from tests.support.project import Answer, Project, making
+from tests.support.project import Answer, Project, making, shell
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
@@ -293,3 +293,60 @@ def test_a_phase_that_was_never_run_has_nothing_to_amend(sandbox: GitSandbox) ->
     project.plan([making("T1-01", "a.txt")])
     refused(amend(project, "--decision", "x", "--yes"), "run.none")
     assert project.quick("amend", "1", "--from-file", "--decision", "x").code == 2
+
+
+STRICT = (
+    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+    "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
+)
+FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+
+
+def approve(project: Project) -> None:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("approve", "1", "--hash", consent, "--json").code == 0
+
+
+def strict(project: Project) -> Project:
+    """The first of two strict tasks is done, the second failed."""
+    bad = [shell("echo b > b.txt; echo more >> a.txt")]
+    tasks = [
+        making("T1-01", "a.txt", fields=FIELDS),
+        making("T1-02", "b.txt", after="T1-01", fields=FIELDS, steps=bad),
+    ]
+    project.plan(tasks, head=STRICT)
+    approve(project)
+    assert project.quick("execute-phase", "1", "--json").code == 1
+    return project
+
+
+def test_a_strict_plan_is_amended_only_as_it_was_approved(sandbox: GitSandbox) -> None:
+    """R-LOCK-8, R-LOCK-4."""
+    project = strict(projects.create(sandbox))
+    refused(amend(project, "--widen", "T1-02", "modify a.txt", "--yes"), "amend.strict")
+    edit(project, "create `b.txt`", "create `b.txt`, modify `a.txt`")
+    assert project.quick("resume", "1", "--json").error["code"] == "run.contract-changed"
+    before = project.quick("amend", "1", "--from-file", "--yes", "--json")
+    assert (before.code, before.error["code"]) == (4, "approval.void")
+    approve(project)
+    answer = amend(project, "--from-file", "--yes")
+    assert answer.data["version"] == 2
+    assert answer.data["reset"] == ["T1-02"]
+    assert project.quick("resume", "1", "--json").code == 0
+
+
+def test_what_changed_since_an_approval_is_told_before_any_run(sandbox: GitSandbox) -> None:
+    """R-LOCK-8: tasks and fields, from the bytes that were approved."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt", fields=FIELDS)], head=STRICT)
+    approve(project)
+    same = project.quick("plan-diff", "1", "--json").data
+    assert (same["same"], same["since"]["what"]) == (True, "approval")
+    edit(project, "T1-01: Task T1-01", "T1-01: Another title")
+    found = project.quick("plan-diff", "1", "--json").data
+    validate(found, "plan-diff")
+    assert found["lines"] == ["T1-01: title: Task T1-01 -> Another title"]
+    project.commit_own()  # and now nobody has the bytes that were approved
+    unknown = project.quick("plan-diff", "1", "--json").data
+    assert unknown["unknown"] == [PLAN]
+    assert not unknown["same"]

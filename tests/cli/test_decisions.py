@@ -239,3 +239,21 @@ def test_refusals_and_deviations_carry_choices_with_consequences(project: Projec
     shown = project.quick("resume", "1")
     assert "choices:" in shown.err
     assert "idumb amend 1 --from-file" in shown.err
+
+
+def test_an_approved_plan_that_tells_of_an_answer_stays_approved(project: Project) -> None:
+    """R-ASK-3, R-LOCK-4: no task changed, and a person answered."""
+    head = (
+        "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+        "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
+    )
+    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED, fields=fields)], head=head)
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("approve", "1", "--hash", consent, "--json").code == 0
+    assert project.quick("execute-phase", "1", "--json").code == 5
+    assert decide(project, QUESTION, "yes").data["version"] == 2
+    assert project.quick("resume", "1", "--json").code == 0
+    edit(project, "T1-01: Task", "T1-01: Changed task")
+    changed = project.quick("execute-phase", "1", "--json")
+    assert changed.error["code"] == "approval.void"
