@@ -47,8 +47,11 @@ def at_end(services: Services, state: RunState, contract: Contract) -> Workspace
 
 def scan(services: Services, contract: Contract) -> str:
     """The present tree, with the files that tasks declare by name though git ignores them."""
-    named = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    return services.trees.scan(sorted(named))
+    return services.trees.scan(sorted(_named(contract)))
+
+
+def _named(contract: Contract) -> frozenset[str]:
+    return frozenset(path for task in contract.tasks.values() for path in ledger.named_paths(task.files))
 
 
 def compare(services: Services, state: RunState, contract: Contract, tree: str) -> Workspace:
@@ -58,7 +61,7 @@ def compare(services: Services, state: RunState, contract: Contract, tree: str) 
         *_not_as_left(services, state, tree, writers),
         *_missing(services, state, contract, tree, writers),
     )
-    foreign = tuple(_unexpected(services, state, tree))
+    foreign = tuple(_unexpected(services, state, contract, tree))
     return Workspace(wrong, foreign[:SHOWN], max(0, len(foreign) - SHOWN))
 
 
@@ -100,15 +103,18 @@ def _missing(
             yield f"{claim.path}, created by {task}, is missing"
 
 
-def _unexpected(services: Services, state: RunState, tree: str) -> Iterator[str]:
+def _unexpected(services: Services, state: RunState, contract: Contract, tree: str) -> Iterator[str]:
     """Changes since the base that are neither a task's, nor idumb's own, nor left by a check or put back."""
     if state.workspace != "here" or not state.base_tree:
         return
     ours = {path for task in state.tasks.values() for path in (*task.touched, *task.accepted_paths, *task.deviations)}
+    named = _named(contract)  # where git ignores them the base has none of them
     found = [
         c.path
         for c in services.trees.changes(state.base_tree, tree)
-        if c.path not in ours and not paths.matches_any(c.path, paths.OWN_FILES)
+        if c.path not in ours
+        and not (c.old is None and c.path in named)
+        and not paths.matches_any(c.path, paths.OWN_FILES)
     ]
     if not found:
         return

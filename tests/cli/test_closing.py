@@ -112,3 +112,16 @@ def test_the_id_of_each_call_is_derived_from_run_task_attempt_and_index(sandbox:
         call_id(str(e["run"]), "T1-01", 1, index) for index, e in enumerate(steps)
     ]
     assert len({e["payload"]["call"] for e in steps}) == 2
+
+
+def test_an_ignored_file_that_a_task_declares_was_there_before_and_is_not_unexpected(sandbox: GitSandbox) -> None:
+    """R-RUN-2: no snapshot of the base has it, so its being there says nothing."""
+    project = projects.create(sandbox)
+    project.repo.write("local.log", "mine\n")
+    project.plan(
+        [making("T1-01", "a.txt"), task("T1-02", files="modify `local.log`", check="false", steps=[shell("true")])]
+    )
+    assert project.execute("--max-attempts", "1").code == 1
+    assert project.json("skip", "T1-02", "--why", "not now").code == 0
+    assert project.resume().code == 0
+    assert workspace(project) == {"wrong": [], "unexpected": [], "more": 0}
