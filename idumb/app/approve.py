@@ -11,6 +11,7 @@ from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import approval as approval_words
 from idumb.domain import contract as contracts
+from idumb.domain import step_plan
 from idumb.domain.approval import Approval, Kept
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -47,6 +48,7 @@ def approve(services: Services, request: Request) -> Result:
     kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
     copy = services.consent.export(kept, request.file) if request.file else None
     services.consent.approve(kept)
+    path = step_plan.path_of(contract.phase)
     data = {
         **made.as_dict(),
         "by": kept.approval.by,
@@ -54,7 +56,7 @@ def approve(services: Services, request: Request) -> Result:
         "file": copy,
         "shown": list(shown),
         "asked": request.hash is None,
-        "next": [f"idumb execute-phase {contract.phase}"],
+        "next": [f"idumb execute-phase {contract.phase}" if path is None else f"idumb execute {path}"],
     }
     return Result(data, warnings=_left_open(contract, request))
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from idumb.app import approvals, going_on, irreversible
 from idumb.app.bench import Bench
-from idumb.app.services import Services
+from idumb.app.services import Services, plans_ref
 from idumb.domain import approval as approval_words
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT, Task
 
@@ -86,20 +85,9 @@ def _require_same(bench: Bench) -> None:
 
 def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
     phase = bench.contract.phase
-    put_back = Choice("put-back", "put it back", "the run goes on as it was locked", f"idumb resume {phase}")
-    amend = Choice(
-        "amend",
-        "take the change as an amendment",
-        "the difference is shown, what is not done is checked again, and the run goes on under the next version",
-        f"idumb plan-diff {phase}; idumb amend {phase} --from-file",
-    )
-    fresh = Choice(
-        "start-fresh",
-        "start a run of what is there now",
-        "done, unchanged tasks are kept; it needs your consent anew",
-        f"idumb execute-phase {phase}",
-    )
-    choices = (put_back, amend, fresh) if what == "plan" else (put_back, fresh)
+    state = bench.journal.state
+    ref = plans_ref(bench.services, state.id, state.version)
+    choices = going_on.of_changed_contract(state, changed if what == "plan" else (), ref)
     words = f"{', '.join(changed[:5])} changed while phase {phase} runs"
     return Refusal(
         f"lock.{what}-changed",
