@@ -78,6 +78,8 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
     added = tuple(new.tasks[t] for t in new.order if t not in old.tasks)
     removed = tuple(old.tasks[t] for t in old.order if t not in new.tasks)
     touched |= {new.plan_of(task.id).path for task in added} | {old.plan_of(task.id).path for task in removed}
+    order = _order(old, new)
+    unseen = (path for path in both if before[path].sha256 != after[path].sha256 and path not in touched)
     return PlanDiff(
         tuple(path for path in after if path not in before),
         tuple(path for path in before if path not in after),
@@ -85,8 +87,8 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
         added,
         removed,
         tasks,
-        _order(old, new),
-        tuple(path for path in both if before[path].sha256 != after[path].sha256 and path not in touched),
+        order,
+        tuple(unseen) if order is None else (),
         configuration,
     )
 

@@ -1,0 +1,125 @@
+"""What may be amended while a run goes on, and what an amendment makes of the state (R-LOCK-8)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from idumb.domain import amendment, outcome, plan_diff
+from idumb.domain.contract import Contract
+from idumb.domain.errors import InputError
+from idumb.domain.event import Event
+from idumb.domain.plan import FileClaim
+from idumb.domain.run import COMPLETED, HALTED, RunState, TaskState, chained
+from tests.unit.domain.test_plan_diff import contract, task
+
+
+def state(**statuses: str) -> RunState:
+    """Two tasks, T1-01 completed and T1-02 pending unless said otherwise."""
+    known = {"T1-01": outcome.COMPLETED, "T1-02": outcome.PENDING} | {
+        name.replace("_", "-"): status for name, status in statuses.items()
+    }
+    made = RunState(id="r", phase="1", contract_hash="a" * 64, chain="a" * 64)
+    made.tasks = {t: TaskState(t, "d", status=s) for t, s in known.items()}
+    made.attempted = {"T1-01": 1}
+    return made
+
+
+def refused(new: Contract, known: RunState) -> str | None:
+    old = contract(task(1), task(2, 1))
+    found = amendment.forbidden(plan_diff.compare(old, new), old, new, known)
+    return None if found is None else found.code
+
+
+def test_tasks_may_be_added_and_what_lies_ahead_may_change() -> None:
+    assert refused(contract(task(1), task(2, 1, title="Else"), task(3, 2), sha="b"), state()) is None
+    assert refused(contract(task(1), sha="b"), state()) is None  # T1-02 was not begun
+
+
+def test_what_is_done_may_neither_change_nor_go_nor_wait() -> None:
+    assert refused(contract(task(1, title="Else"), task(2, 1), sha="b"), state()) == "amend.done"
+    assert refused(contract(task(2), sha="b"), state()) == "amend.done"
+    assert refused(contract(task(1, title="Else"), task(2, 1), sha="b"), state(T1_01=outcome.ACCEPTED)) == "amend.done"
+    half = state()
+    half.tasks["T1-02"] = dataclasses.replace(half.tasks["T1-02"], intended={"tree": "t"})
+    assert refused(contract(task(1), task(2, 1, title="Else"), sha="b"), half) == "amend.done"
+
+
+@pytest.mark.parametrize("field", ["assumptions", "mode"])
+def test_what_everything_was_agreed_under_stays(field: str) -> None:
+    more: dict[str, Any] = {"assumptions": ("x",)} if field == "assumptions" else {"mode": "strict"}
+    assert refused(contract(task(1), task(2, 1), sha="b", **more), state()) == f"amend.{field}"
+
+
+def test_a_task_with_work_in_the_files_does_not_vanish() -> None:
+    known = state(T1_02=outcome.FAILED)
+    known.tasks["T1-02"] = dataclasses.replace(known.tasks["T1-02"], touched=("b.txt",))
+    assert refused(contract(task(1), sha="b"), known) == "amend.attempted"
+
+
+@pytest.mark.parametrize("status", [outcome.FAILED, outcome.WAITING])
+def test_what_stands_still_may_be_tried_again_when_its_text_changes(status: str) -> None:
+    old, new = contract(task(1), task(2, 1)), contract(task(1), task(2, 1, title="Else"), sha="b")
+    diff = plan_diff.compare(old, new)
+    assert amendment.to_reset(diff, state(T1_02=status)) == ("T1-02",)
+    assert amendment.to_reset(diff, state()) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("modify src/x.py", FileClaim("modify", "src/x.py")),
+        ("create `a file.md`", FileClaim("create", "a file.md")),
+        ("move a.py to b.py", FileClaim("move", "a.py", "b.py")),
+    ],
+)
+def test_a_claim_is_a_verb_and_a_path(text: str, claim: FileClaim) -> None:
+    assert amendment.claim_of(text) == claim
+
+
+@pytest.mark.parametrize("text", ["", "src/x.py", "change src/x.py", "move a.py", "modify "])
+def test_anything_else_is_no_claim(text: str) -> None:
+    with pytest.raises(InputError):
+        amendment.claim_of(text)
+
+
+def event(kind: str, **payload: Any) -> Event:
+    return Event(7, "op", "r", None, None, kind, payload, 1, 1, "2026-01-01T00:00:00.000000Z", "0" * 64, "1" * 64)
+
+
+def amended(**more: Any) -> Event:
+    said = {"version": 2, "from": "a" * 64, "to": "b" * 64, "chain": chained("a" * 64, "b" * 64), "plans": [["p", "s"]]}
+    return event("contract.amended", **said, tasks=None, answers=["q"], **more)
+
+
+def test_the_next_version_is_chained_to_the_one_before_and_keeps_what_is_done() -> None:
+    known = state()
+    known.state = COMPLETED
+    known.apply(event("amendment.intended", to="b" * 64))
+    known.apply(amended())
+    assert (known.version, known.contract_hash, known.chain) == (2, "b" * 64, chained("a" * 64, "b" * 64))
+    assert not known.amending
+    assert known.appended == {"q"}
+    assert known.state == COMPLETED
+    assert known.tasks["T1-01"].status == outcome.COMPLETED
+
+
+def test_an_amended_task_is_not_as_it_was_and_a_new_one_is_pending() -> None:
+    known = state()
+    known.apply(event("run.completed", reason=""))
+    known.apply(event("verification.recorded", status="passed"))
+    changed = dataclasses.replace(amended(), payload={**amended().payload, "tasks": [["T1-01", "d"], ["T1-03", "e"]]})
+    known.apply(changed)
+    assert list(known.tasks) == ["T1-01", "T1-03"]
+    assert known.tasks["T1-03"].status == outcome.PENDING
+    assert known.state == HALTED
+    assert not known.verified
+
+
+def test_an_abandoned_amendment_leaves_the_contract() -> None:
+    known = state()
+    known.apply(event("amendment.intended", to="b" * 64))
+    known.apply(event("amendment.abandoned", version=2, to="b" * 64))
+    assert (known.amending, known.version, known.contract_hash) == (None, 1, "a" * 64)

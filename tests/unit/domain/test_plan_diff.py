@@ -1,0 +1,86 @@
+"""The difference of two contracts is told as tasks and fields, whatever their lines look like."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.domain import contract as contracts
+from idumb.domain import plan_diff
+from idumb.domain.contract import Contract
+from idumb.domain.plan import Criterion, FileClaim, Plan, Span, Task
+from idumb.domain.settings import Settings
+
+DONE = (Criterion("AC-1", "it holds", "check", "true"),)
+
+
+def task(number: int, *needs: int, **more: object) -> Task:
+    made = Task(f"T1-{number:02}", f"Task {number}", depends_on=tuple(f"T1-{n:02}" for n in needs), acceptance=DONE)
+    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+
+
+def contract(*tasks: Task, sha: str = "a", **more: object) -> Contract:
+    plan = dataclasses.replace(Plan("01-PLAN.md", sha * 64, "1", "01", "T", "G", tasks=tasks), **more)  # type: ignore[arg-type]
+    made, findings = contracts.assemble("1", "folder", [plan], Settings())
+    assert made, findings
+    return made
+
+
+def test_equal_contracts_do_not_differ() -> None:
+    one = contract(task(1), task(2, 1))
+    assert plan_diff.compare(one, one).empty
+    assert plan_diff.lines(plan_diff.compare(one, one)) == ()
+
+
+def test_tasks_come_and_go_and_change_field_by_field() -> None:
+    old = contract(task(1), task(2, 1, files=(FileClaim("create", "a.py"),)), task(3))
+    new = contract(
+        task(1), task(2, files=(FileClaim("create", "a.py"), FileClaim("modify", "b.py"))), task(4, 1), sha="b"
+    )
+    diff = plan_diff.compare(old, new)
+    assert [t.id for t in diff.tasks_added] == ["T1-04"]
+    assert [t.id for t in diff.tasks_removed] == ["T1-03"]
+    assert [(c.id, [f.field for f in c.fields]) for c in diff.tasks_changed] == [("T1-02", ["depends_on", "files"])]
+    assert plan_diff.lines(diff) == (
+        "task added: T1-04 Task 4",
+        "task removed: T1-03 Task 3",
+        "T1-02: depends on - T1-01",
+        "T1-02: files + modify b.py",
+    )
+
+
+def test_fields_of_the_plan_itself_are_told() -> None:
+    old, new = contract(task(1), assumptions=("dry",)), contract(task(1), assumptions=("wet",), sha="b")
+    diff = plan_diff.compare(old, new)
+    assert [(p.path, [f.field for f in p.fields]) for p in diff.plans_changed] == [("01-PLAN.md", ["assumptions"])]
+    assert plan_diff.lines(diff) == ("01-PLAN.md: assumptions - dry", "01-PLAN.md: assumptions + wet")
+
+
+def test_text_that_means_nothing_is_told_apart() -> None:
+    diff = plan_diff.compare(contract(task(1)), contract(task(1, span=Span(3, 9, 2), notation="list"), sha="b"))
+    assert not diff.changes_tasks
+    assert not diff.empty
+    assert plan_diff.lines(diff) == ("01-PLAN.md: only its text differs",)
+
+
+def test_another_order_of_the_same_tasks_is_told() -> None:
+    diff = plan_diff.compare(contract(task(1), task(2)), contract(task(2), task(1), sha="b"))
+    assert diff.order == (("T1-01", "T1-02"), ("T1-02", "T1-01"))
+    assert plan_diff.lines(diff) == ("order: T1-02 runs where T1-01 did",)
+
+
+titles = st.lists(st.text(max_size=20), min_size=1, max_size=4)
+
+
+@given(titles, titles)
+def test_any_difference_is_json_and_taken_both_ways_names_the_same_tasks(before: list[str], after: list[str]) -> None:
+    old = contract(*(task(n, title=text) for n, text in enumerate(before)))
+    new = contract(*(task(n, title=text) for n, text in enumerate(after)), sha="b")
+    there, back = plan_diff.compare(old, new), plan_diff.compare(new, old)
+    json.dumps(plan_diff.as_dict(there))
+    assert {t.id for t in there.tasks_added} == {t.id for t in back.tasks_removed}
+    assert {c.id for c in there.tasks_changed} == {c.id for c in back.tasks_changed}
+    assert there.changes_tasks == (before != after)
