@@ -10,7 +10,7 @@ from idumb.git import discover
 
 TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from idumb.app import ports
@@ -77,7 +77,7 @@ class Wired:
             found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return found[2] if len(found) > 2 else "unknown"
 
-        return LocalSurroundings(program.path, git_version, self.redactor.text)
+        return LocalSurroundings(lambda: program.path(self.root), git_version, self.redactor.text)
 
     @cached_property
     def clock(self) -> ports.Clock:

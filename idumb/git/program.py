@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,12 +52,25 @@ class Result(NamedTuple):
 
 
 @functools.cache
-def path() -> str:
-    """Absolute path of the git program, looked up once. Raises Refusal `git.program-missing`."""
-    found = shutil.which("git")
-    if found is None:
-        raise errors.Refusal("git.program-missing", "there is no git program on PATH", hint="install git 2.31 or newer")
-    return os.path.abspath(found)
+def path(root: str | None = None) -> str:
+    """Absolute path of the git program, looked up once. Raises Refusal `git.program-missing`.
+
+    Entries of PATH that are relative, or lie in the work tree at `root`, are passed over: a repository could put its
+    own git there.
+    """
+    for folder in _absolute(os.environ.get("PATH", os.defpath)):  # noqa: TID251 - where the user's programs are
+        found = os.path.join(folder, "git")
+        if os.path.isfile(found) and os.access(found, os.X_OK) and not _is_below(found, root):
+            return found
+    raise errors.Refusal("git.program-missing", "there is no git program on PATH", hint="install git 2.31 or newer")
+
+
+def _absolute(path: str) -> list[str]:
+    return [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
+
+
+def _is_below(found: str, root: str | None) -> bool:
+    return root is not None and os.path.realpath(found).startswith(os.path.realpath(root).rstrip(os.sep) + os.sep)
 
 
 def environment(root: str) -> dict[str, str]:
@@ -67,6 +79,7 @@ def environment(root: str) -> dict[str, str]:
     kept = {name: value for name, value in inherited.items() if not name.startswith("GIT_") or name in _KEPT}
     return {
         **kept,
+        "PATH": os.pathsep.join(_absolute(kept.get("PATH", os.defpath))),  # the working folder is the repository
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "true",
@@ -108,7 +121,7 @@ def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
     """The same in pieces, for output that need not fit into memory."""
     surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0"}
     with subprocess.Popen(
-        [path(), *_ALWAYS, *_NO_HOOKS, *arguments],
+        [path(root), *_ALWAYS, *_NO_HOOKS, *arguments],
         cwd=root,
         env=surroundings,
         stdin=subprocess.DEVNULL,
@@ -168,7 +181,7 @@ def _nameless() -> IO[bytes]:
 def _run(root: str, arguments: Sequence[str], given: bytes, surroundings: Mapping[str, str]) -> Result:
     with _whole(given) as stdin:
         process = subprocess.Popen(
-            [path(), *arguments],
+            [path(root), *arguments],
             cwd=root,
             env=surroundings,
             stdin=stdin,

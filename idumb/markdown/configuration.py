@@ -27,6 +27,7 @@ from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 from idumb.markdown.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.yaml_nodes import Node, Scalar
+from idumb.system import plain_files
 
 PATH = ".idumb/config.yaml"
 MAX_BYTES = 1024 * 1024
@@ -37,8 +38,7 @@ _BUILT_IN = ("steps", "human")
 def load(root: str) -> Settings:
     """The settings of the repository at `root`; raises InputError with findings, gives defaults without a file."""
     try:
-        with open(os.path.join(root, PATH), "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = plain_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return Settings()
     except OSError as problem:

@@ -14,6 +14,7 @@ from idumb.markdown import tools, yaml_nodes
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 from idumb.markdown.yaml_nodes import Mapping, Node, Scalar, Sequence
+from idumb.system import plain_files
 
 PATH = ".idumb/policy/tools.yaml"
 MAX_BYTES = 64 * 1024
@@ -32,8 +33,7 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 
 def _one(place: str, shown: str, *, required: bool) -> Policy | None:
     try:
-        with open(place, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = plain_files.read(place, MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as problem:
         if required:
             raise _unreadable(shown, "it is not there") from problem

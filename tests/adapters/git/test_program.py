@@ -22,3 +22,20 @@ def test_git_is_given_all_of_its_input_before_it_starts(sandbox: GitSandbox) -> 
 def test_large_input_and_large_output_do_not_wait_for_each_other(sandbox: GitSandbox) -> None:
     data = b"x" * (1 << 20)
     assert program.output(str(sandbox.root), ["-c", "alias.x=!cat", "x"], data) == data
+
+
+def test_a_git_that_the_repository_brings_is_passed_over(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S4: neither the working folder nor the work tree decides which git runs."""
+    marker = sandbox.root / "ran"
+    for folder in ("", "bin/"):
+        sandbox.write(f"{folder}git", f"#!/bin/sh\ntouch {marker}\n", mode=0o755)
+    monkeypatch.setenv("PATH", f".::bin:{sandbox.root}/bin:{os.environ['PATH']}")
+    monkeypatch.chdir(sandbox.root)
+    program.path.cache_clear()
+    try:
+        assert program.output(str(sandbox.root), ["version"]).startswith(b"git version")
+        told = program.output(str(sandbox.root), ["-c", "alias.x=!git version; echo $PATH", "x"]).decode()
+    finally:
+        program.path.cache_clear()
+    assert "." not in told.splitlines()[-1].split(os.pathsep)
+    assert program.path().startswith("/")
