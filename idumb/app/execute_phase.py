@@ -280,6 +280,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
         services.owner.guard()
         journal.write(journal.event("run.halted", reason=refusal.message))
         publish.write_progress(services, contract, journal.state)
+        refusal.details = {**failure.of_refusal(services, journal.state, contract, refusal.message), **refusal.details}
         raise
     finally:
         publish.waiting_checkpoints(bench)

@@ -59,6 +59,15 @@ def _deviation(contract: Contract, state: RunState, task: str) -> dict[str, Any]
     }
 
 
+def of_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
+    """The same where a run of a step plan is refused to go on; the step is the one whose turn it was."""
+    if contract.plans[0].dialect != step_plan.DIALECT:
+        return {}
+    turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
+    found = structured(services, state, contract, turn)
+    return {} if found is None else {**found, "error": words}
+
+
 def _entry(event: Event) -> dict[str, Any]:
     known = {"seq": event.seq, "kind": event.kind, "at": event.at, "task": event.task}
     if event.kind != STEP:

@@ -274,8 +274,39 @@ def test_a_plan_that_changes_while_it_runs_stops_the_run(project: Project) -> No
     """R-LOCK-4: the hash is looked at again before each step."""
     put(project, write("a.txt", "x\n"), shell(f"echo '# more' >> {PLAN}"), write("b.txt", "y\n"))
     failed = execute(project)
-    assert failed.code != 0
+    assert (failed.code, failed.error["code"]) == (1, "run.halted")  # the step changed what it may not
     assert not project.exists("b.txt")
+
+
+def test_a_plan_that_somebody_changes_while_a_step_runs_stops_the_run(project: Project, tmp_path: Path) -> None:
+    """R-LOCK-4, R-RUN-7: nobody can tell that it was not the step, so it is halted with the path named."""
+    go = tmp_path / "go"
+    wait = f"until test -e {go}; do sleep 0.05; done"
+    put(project, write("a.txt", "x\n"), {**shell(wait), "timeout": 60}, write("b.txt", "y\n"))
+    approve(project)
+    with project.running("execute", PLAN) as command:
+        command.wait_for("attempt.started", f"{ID}-02")
+        put(project, write("a.txt", "z\n"), commit=False)
+        go.touch()
+        assert command.end() == 1
+    assert not project.exists("b.txt")
+    refused = project.quick("resume", PLAN, "--json")
+    assert (refused.code, refused.error["code"].split(".")[0]) in {(4, "run"), (4, "approval")}
+
+
+def test_a_run_that_is_refused_to_go_on_answers_as_one_that_failed(project: Project) -> None:
+    """R-RUN-7: the step whose turn it was, the plan's hash, the audit trail."""
+    put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
+    approve(project)
+    (project.folder / "page.html").write_text("<h1>Hi, mine</h1>\n", encoding="utf-8")
+    refused = project.json("execute", PLAN)
+    assert (refused.code, refused.error["code"]) == (4, "task.dirty-path")
+    details = refused.error["details"]
+    assert (details["status"], details["step_id"], details["tool"]) == ("failed", f"{ID}-01", "write_file")
+    assert details["error"] == refused.error["message"]
+    assert details["plan_hash"] == project.quick("check-plan", PLAN, "--json").data["plan_hashes"][PLAN]
+    assert details["paths"] == ["page.html"]
+    assert project.read("page.html") == "<h1>Hi, mine</h1>\n"
 
 
 def test_a_killed_run_goes_on_with_the_step_that_was_cut_short(project: Project, tmp_path: Path) -> None:
