@@ -83,3 +83,16 @@ def test_a_check_that_timed_out_never_counts_as_passed(project: Project, tmp_pat
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert "AC-1 timed_out" in answer.data["tasks"][0]["reason"]
+
+
+def test_a_validator_that_timed_out_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
+    """R-GATE-6: it says PASS only after its time."""
+    os.mkfifo(tmp_path / "fifo")
+    program = tmp_path / "reviewer"
+    program.write_text(f"#!/bin/sh\nread line < {tmp_path}/fifo\nexit 0\n", encoding="utf-8")
+    program.chmod(0o755)
+    project.configure(CONFIG.format(program=program, level=1) + "run: {validator_timeout: 1s}\n")
+    project.plan([making("T1-01", "a.txt")])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "validator reviewer timed_out" in answer.data["tasks"][0]["reason"]
