@@ -8,7 +8,9 @@ Last the payload is set off on purpose: a trap that cannot snap proves nothing.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +28,8 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Answer, making, shell, task
 
 PROGRAM = (sys.executable, "-P", "-m", "idumb")
-SECONDS = 60
+SECONDS = 30
+MEMORY = 2 * 1024**3
 READING: Mapping[str, tuple[str, ...]] = {
     "status": ("status",),
     "next": ("next",),
@@ -59,7 +62,6 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
 WRITING = ("init", "pause", "cancel", "accept", "skip", "decide", "archive")
 """Commands whose whole sense is to write; they run nothing of a plan."""
 COMMANDS = {**READING, **WITHOUT_CONSENT}
-MOST_TOLD = ("status", "check-plan", "doctor", "diff", "execute-phase", "resume")
 ALL: tuple[Payload, ...] = (*payloads.GIT, *payloads.PROGRAMS, *unpacked.PAYLOADS)
 
 
@@ -94,7 +96,8 @@ def ask(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answ
     argv = COMMANDS[command]
     environment = payload.environment(scene)
     if not payload.alone:
-        return warm.run(scene.root, *argv, environment=environment)
+        limits = "tests.hostile.hostile_repositories:bounded"
+        return warm.run(scene.root, *argv, environment=environment, hook=limits, given=SECONDS)
     done = subprocess.run(
         [*PROGRAM, *argv],
         cwd=scene.root,
@@ -106,6 +109,12 @@ def ask(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answ
     )
     out, err = (one.decode("utf-8", "surrogateescape") for one in (done.stdout, done.stderr))
     return Answer(done.returncode, out, err)
+
+
+def bounded(seconds: int) -> None:
+    """In the process of a command: it ends by a signal where it waits for ever, and gets no memory without end."""
+    signal.alarm(seconds)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def problems(
@@ -144,11 +153,11 @@ def _ledger(scene: Scene) -> dict[str, str]:
     return {path: digest for path, digest in found.items() if not path.startswith(own + os.sep)}
 
 
-def chosen(number: int, seed: int) -> list[str]:
-    """The commands of a sample: the ones that do most, and three of the others in turn."""
-    others = [command for command in COMMANDS if command not in MOST_TOLD]
-    at = (number * 3 + seed) % len(others)
-    return [*MOST_TOLD, *(others + others)[at : at + 3]]
+def chosen(number: int, count: int) -> list[str]:
+    """The commands of a sample: one that would run tasks, and the others in turn."""
+    others = [command for command in COMMANDS if command != "execute-phase"]
+    at = number * (count - 1) % len(others)
+    return [*(others + others)[at : at + count - 1], "execute-phase"]
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
@@ -157,11 +166,11 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     every: list[Payload | Harm] = [*ALL, *unpacked.HARMS]
     with Warm(folder / "answers") as warm:
         for number, payload in enumerate(every if size is None else every[:size]):
-            commands = list(COMMANDS) if size is None else chosen(number, seed)
-            _case(warm, template, payload, commands, tally)
+            commands = list(COMMANDS) if size is None else chosen(number + seed, 5)
+            case(warm, template, payload, commands, tally)
 
 
-def _case(warm: Warm, template: Template, payload: Payload | Harm, commands: Sequence[str], tally: Tally) -> None:
+def case(warm: Warm, template: Template, payload: Payload | Harm, commands: Sequence[str], tally: Tally) -> None:
     scene = planted(template, payload)
     tally.cases += 1
     tally.note("commands run", len(commands))

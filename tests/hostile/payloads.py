@@ -107,7 +107,14 @@ def _hooks(scene: Scene) -> None:
         scene.script(f".git/hooks/{hook}")
 
 
-HOOKS = ("post-index-change", "reference-transaction", "pre-commit", "post-commit", "post-checkout", "fsmonitor-watchman")
+HOOKS = (
+    "post-index-change",
+    "reference-transaction",
+    "pre-commit",
+    "post-commit",
+    "post-checkout",
+    "fsmonitor-watchman",
+)
 
 
 def _change_ref(scene: Scene) -> None:
@@ -195,8 +202,12 @@ def _credentials(scene: Scene) -> None:
 
 def _asked_for_credentials(scene: Scene) -> None:
     subprocess.run(
-        ["git", "credential", "fill"], cwd=scene.root, input=b"url=https://host.invalid\n\n", capture_output=True, check=False
-    )  # fmt: skip
+        ["git", "credential", "fill"],
+        cwd=scene.root,
+        input=b"url=https://host.invalid\n\n",
+        capture_output=True,
+        check=False,
+    )
 
 
 def _signature(scene: Scene) -> None:

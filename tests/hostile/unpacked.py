@@ -11,7 +11,6 @@ from pathlib import Path
 
 from idumb.store import consent
 from tests.hostile.payloads import Payload, Scene
-from tests.support import project as projects
 from tests.support.project import Project, making, plan_text, shell, task, write
 
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -36,6 +35,8 @@ def _project(scene: Scene) -> Project:
 def _fresh_phase(scene: Scene, *tasks: str, head: str = "") -> None:
     """Another plan in place of the one that ran, as if nothing had ever run."""
     shutil.rmtree(scene.root / ".git" / "idumb")
+    for ref in scene.repo.refs("refs/idumb/"):
+        scene.repo.git("update-ref", "-d", ref)
     scene.repo.write(PLAN, plan_text(tasks, head=head))
 
 
@@ -52,7 +53,7 @@ def _commands(scene: Scene) -> None:
     )
     fields = f"- **Preconditions:** command `{_touch(scene)}`\n- **Verify:** `{_touch(scene)}`\n"
     first = task("T1-01", check=_touch(scene), steps=[shell(_touch(scene))], fields=fields)
-    _fresh_phase(scene, first, making("T1-02", "b.txt"), making("T1-03", "c.txt"), head=head)
+    _fresh_phase(scene, first, making("T1-02", "c.txt"), making("T1-03", "d.txt"), head=head)
 
 
 def _binding(scene: Scene) -> None:
@@ -62,13 +63,15 @@ def _binding(scene: Scene) -> None:
         "builder: agent\nbindings:\n  agent: {adapter: command, argv: [/bin/sh, tools/agent.sh]}\n",
     )
     scene.repo.write(".idumb/policy/tools.yaml", "allow: [run, write_file]\n")
-    _fresh_phase(scene, task("T1-01", check="true"), making("T1-02", "b.txt"), making("T1-03", "c.txt"))
+    _fresh_phase(scene, task("T1-01", check="true"), making("T1-02", "c.txt"), making("T1-03", "d.txt"))
 
 
 def _agreed(scene: Scene) -> None:
     """What a person would have to say for it."""
     scene.repo.commit("theirs")
-    _project(scene).execute()
+    project = _project(scene)
+    digest = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    project.idumb("execute-phase", "1", "--approve", str(digest))
 
 
 def _waiting(scene: Scene) -> None:
@@ -79,7 +82,7 @@ def _waiting(scene: Scene) -> None:
 
 
 def _resumed(scene: Scene) -> None:
-    _project(scene).idumb("amend", "1", "--from-file", "--yes")
+    _project(scene).quick("amend", "1", "--from-file", "--yes")
     _project(scene).idumb("resume", "1")
 
 
@@ -91,15 +94,20 @@ def _steps(scene: Scene) -> None:
 def _deployed(scene: Scene) -> None:
     scene.repo.commit("theirs")
     project = _project(scene)
-    project.idumb("approve", "deploy.yaml", "--hash", project.approval("deploy.yaml"))
+    digest = project.quick("check-plan", "deploy.yaml", "--json").data["contract_hash"]
+    project.quick("approve", "deploy.yaml", "--hash", str(digest))
     project.idumb("execute", "deploy.yaml")
 
 
 def _forgeable(scene: Scene, *, mode: str = "") -> str:
     """A plan with a command; the hash of its contract."""
-    tasks = [task("T1-01", check="true", steps=[shell(_touch(scene))]), making("T1-02", "b"), making("T1-03", "c")]
+    tasks = [
+        task("T1-01", check="true", steps=[shell(_touch(scene))]),
+        making("T1-02", "c.txt"),
+        making("T1-03", "d.txt"),
+    ]
     _fresh_phase(scene, *tasks, head=mode)
-    return str(_project(scene).json("check-plan", "1").data["contract_hash"])
+    return str(_project(scene).quick("check-plan", "1", "--json").data["contract_hash"])
 
 
 def _consent_places(scene: Scene) -> list[Path]:
@@ -148,10 +156,10 @@ def _forged_approval(scene: Scene) -> None:
     _fresh_phase(scene, f"{made}```yaml steps\n{lines}```\n", head=STRICT)
     scene.repo.commit("theirs")
     project = _project(scene)
-    answer = project.json("check-plan", "1")
+    answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 0, answer.out
     before = set(_state_dir().rglob("*.json"))
-    assert project.idumb("approve", "1", "--hash", str(answer.data["contract_hash"])).code == 0
+    assert project.quick("approve", "1", "--hash", str(answer.data["contract_hash"])).code == 0
     (record,) = set(_state_dir().rglob("*.json")) - before
     for place in _consent_places(scene):
         target = place / record.relative_to(_state_dir())
@@ -258,7 +266,10 @@ HARMS = (
     *(Harm(f"a huge {path}", _huge(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),
     *(Harm(f"a huge {path}", _huge(path)) for path in (".planning/ROADMAP.md", ".planning/phases/1/1-SUMMARY.md")),
     *(Harm(f"a huge {path}", _huge(path)) for path in ("deploy.yaml", "data.bin")),
-    *(Harm(f"a link out as {path}", _linked(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),
+    *(
+        Harm(f"a link out as {path}", _linked(path))
+        for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)
+    ),
     *(Harm(f"a link out as {path}", _linked(path)) for path in (".planning", ".idumb", ".idumb/brain", "deploy.yaml")),
     *(Harm(f"a link out as {path}", _linked(path)) for path in (".planning/phases", ".planning/phases/1")),
     *(Harm(f"an endless {path}", _endless(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),

@@ -1,0 +1,80 @@
+"""T13: a sample of commands in every hostile repository, and proof that each of them would go off (S1, S4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from idumb.cli import main
+from tests.crash.programme import FOREIGN, OTHER
+from tests.crash.warm import Warm
+from tests.hostile import hostile_repositories as hostile
+from tests.hostile import payloads, unpacked
+from tests.hostile.hostile_repositories import Template
+from tests.hostile.payloads import Payload, Scene
+from tests.hostile.unpacked import Harm
+from tests.support.project import Answer
+
+pytestmark = pytest.mark.slow
+
+# One of each kind; the programme takes them all.
+HARMS = [*unpacked.HARMS[:9:2], *unpacked.HARMS[9:-3:4], *unpacked.HARMS[-3:]]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    return Template(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    with Warm(tmp_path_factory.mktemp("answers")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("payload", hostile.ALL, ids=lambda payload: payload.name)
+def test_nothing_that_a_repository_brings_is_run(payload: Payload, template: Template, warm: Warm) -> None:
+    """R-LOCK-2, R-LOCK-3: without consent; and nothing is changed. Afterwards the trap is sprung on purpose."""
+    scene = hostile.planted(template, payload)
+    commands = hostile.chosen(hostile.ALL.index(payload), 3 if payload.alone else 5)
+    assert list(hostile.problems(warm, scene, payload, commands)) == []
+    payload.fire(scene)
+    assert scene.marker.exists(), "it cannot go off, so it proves nothing"
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.name)
+def test_nothing_that_lies_in_a_repository_is_waited_for_or_written_through(
+    harm: Harm, template: Template, warm: Warm
+) -> None:
+    """F19, F21, F62: links out, pipes, huge files, characters that steer; within bounded time and memory."""
+    scene = hostile.planted(template, harm)
+    commands = hostile.chosen(unpacked.HARMS.index(harm), 4)
+    assert list(hostile.problems(warm, scene, harm, commands)) == []
+
+
+def test_every_command_is_tried_or_writes_by_its_nature() -> None:
+    known = [*hostile.READING, *hostile.WITHOUT_CONSENT, *hostile.WRITING]
+    assert sorted(known) == sorted(main.COMMANDS)
+
+
+def test_the_sample_has_every_command_several_times() -> None:
+    told = [command for number in range(len(hostile.ALL)) for command in hostile.chosen(number, 5)]
+    assert min(told.count(command) for command in hostile.COMMANDS) >= 3
+
+
+def _careless(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answer:
+    scene.shell("git", "status")
+    scene.repo.write("README.md", "written\n")
+    return Answer(0, "\x1b[2J", "")
+
+
+def test_the_harness_sees_a_careless_command(
+    template: Template, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs git as it is, writes, shows what steers, and goes on without consent is found at each of the four."""
+    monkeypatch.setattr(hostile, "ask", _careless)
+    scene = hostile.planted(template, payloads.GIT[0])
+    found = list(hostile.problems(warm, scene, payloads.GIT[0], ["resume"]))
+    assert sorted(kind for kind, _ in found) == sorted([OTHER, FOREIGN, FOREIGN, OTHER])
