@@ -50,7 +50,9 @@ def _no_plan(folder: str) -> InputError:
     steps = step_plan.path_in(folder)
     if steps is not None:
         return InputError(
-            "phase.no-plan", f"There is no step plan {steps}.", hint=f"Write {steps}; docs/step-plans.md shows one"
+            "phase.no-plan",
+            f"There is no step plan {steps} below the repository's root.",
+            hint="Name it by its path from there; docs/step-plans.md shows one",
         )
     return InputError(
         "phase.no-plan",
