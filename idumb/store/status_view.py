@@ -22,6 +22,7 @@ NAME = "status.json"
 _JOURNAL = "-journal"
 _COUNTER = slice(24, 28)  # SQLite's file change counter: every commit outside write-ahead mode increases it
 _FINE = 50_000_000  # nanoseconds by which the times of files may lag behind the clock
+_LARGEST = 32 * 1024 * 1024  # bytes of what is read to see whether it changed
 _COARSE = 2_000_000_000  # the same on file systems that keep whole seconds or two
 
 
@@ -132,7 +133,7 @@ def _same(root: str, path: str, record: Mapping[str, Any]) -> bool:
     place = os.path.join(root, path)
     if _stat(place) != record["stat"]:
         return False
-    return "digest" not in record or _digest(place) == record["digest"]
+    return "digest" not in record or (record["digest"] is not None and _digest(place) == record["digest"])
 
 
 def _digest(path: str) -> str | None:
@@ -141,9 +142,11 @@ def _digest(path: str) -> str | None:
     try:
         if os.path.isdir(path):
             data = "\0".join(sorted(os.listdir(path))).encode("utf-8", "surrogateescape")
-        else:
+        elif os.path.isfile(path) and os.stat(path).st_size <= _LARGEST:
             with open(path, "rb") as stream:
                 data = stream.read()
+        else:
+            return None  # a pipe would wait for ever
     except OSError:
         return None
     return hashlib.sha256(data).hexdigest()

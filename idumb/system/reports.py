@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from idumb.system import atomic
 
+_LARGEST = 64 * 1024 * 1024  # bytes; no report comes near, and a repository may hold a file of any size
+
 
 class LinkInTheWay(OSError):
     """A part of the path is a link or no folder. `filename` is the path as it was asked for."""
@@ -83,7 +85,7 @@ class FileReports:
             os.close(folder)
 
     def read(self, path: str) -> str | None:
-        """None when there is no such file; LinkInTheWay when it is a link."""
+        """None when there is no such file, or one larger than any report; LinkInTheWay when it is a link."""
         try:
             folder = self._open_folder(path)
         except FileNotFoundError:
@@ -155,6 +157,7 @@ def _read(folder: int, path: str) -> str | None:
     # A folder of that name is refused by `open`, which then leaves the descriptor to its caller.
     try:
         with open(descriptor, "rb", closefd=False) as stream:
-            return stream.read().decode("utf-8", "surrogateescape")
+            data = stream.read(_LARGEST + 1)
+        return data.decode("utf-8", "surrogateescape") if len(data) <= _LARGEST else None
     finally:
         os.close(descriptor)

@@ -20,7 +20,7 @@ from tests.support.project import Answer
 pytestmark = pytest.mark.slow
 
 # One of each kind; the programme takes them all.
-HARMS = [*unpacked.HARMS[:9:2], *unpacked.HARMS[9:-3:4], *unpacked.HARMS[-3:]]
+HARMS = [*unpacked.HARMS[:-3:3], *unpacked.HARMS[-3:]]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_nothing_that_lies_in_a_repository_is_waited_for_or_written_through(
 ) -> None:
     """F19, F21, F62: links out, pipes, huge files, characters that steer; within bounded time and memory."""
     scene = hostile.planted(template, harm)
-    commands = hostile.chosen(unpacked.HARMS.index(harm), 4)
+    commands = ["status", "check-plan", "doctor", "execute-phase"]
     assert list(hostile.problems(warm, scene, harm, commands)) == []
 
 

@@ -262,7 +262,7 @@ def _foreign_owner(scene: Scene) -> None:
 HARMS = (
     *(Harm(f"a pipe as {path}", _pipe(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),
     *(Harm(f"a pipe as {path}", _pipe(path)) for path in (".planning/ROADMAP.md", ".planning/phases/1/1-SUMMARY.md")),
-    *(Harm(f"a pipe as {path}", _pipe(path)) for path in ("deploy.yaml", ".gitattributes", ".git/info/exclude")),
+    *(Harm(f"a pipe as {path}", _pipe(path)) for path in ("deploy.yaml", ".gitattributes")),
     *(Harm(f"a huge {path}", _huge(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),
     *(Harm(f"a huge {path}", _huge(path)) for path in (".planning/ROADMAP.md", ".planning/phases/1/1-SUMMARY.md")),
     *(Harm(f"a huge {path}", _huge(path)) for path in ("deploy.yaml", "data.bin")),
