@@ -446,3 +446,29 @@ def test_idumb_amends_no_step_plan(project: Project) -> None:
     done = execute(project)
     assert done.code == 0, done.out
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
+
+
+def test_the_policy_of_tools_holds_for_step_plans(project: Project) -> None:
+    """R-LOCK-5, R-PLAN-7."""
+    place = project.folder / ".idumb/policy/tools.yaml"
+    place.parent.mkdir()
+    place.write_text("allow: [write_file]\n", encoding="utf-8")
+    put(project, write("a.txt", "x\n"), shell("true"))
+    checked = project.quick("check-plan", PLAN, "--json")
+    assert checked.code == 3
+    assert [(f["code"], f["line"]) for f in checked.data["findings"]] == [("step.tool-not-allowed", 3)]
+    assert project.quick("execute", PLAN, "--json").code == 3
+
+
+@pytest.mark.parametrize("flags", [("--workspace", "clone"), ()])
+def test_steps_work_in_a_clone_and_without_commits_too(project: Project, flags: tuple[str, ...]) -> None:
+    """R-PLAN-7."""
+    if not flags:
+        project.configure("git: {commit: none}\n")
+    put(project, write("a.txt", "x\n"), tolerant("echo half > n.txt; exit 3", "n.txt"), edit("page.html", "Hi", "Ho"))
+    done = execute(project, *flags)
+    assert done.code == 0, done.out
+    assert (project.read("a.txt"), project.read("n.txt")) == ("x\n", "half\n")
+    assert project.json("rollback", PLAN, "--to", f"{ID}-01", "--yes").code == 0
+    assert (project.exists("a.txt"), project.exists("n.txt")) == (True, False)
+    assert project.read("page.html") == "<h1>Hi</h1>\n"
