@@ -128,6 +128,8 @@ def _parts(value: object) -> dict[str, Part] | None:
             return None
         if canonical.digest(one["value"]) != one["digest"]:
             return None
+        if name == "files" and not isinstance(one["value"], Mapping):
+            return None
         found[str(name)] = Part(one["digest"], one["value"])
     return found
 

@@ -151,6 +151,7 @@ def _whole(**change: Any) -> dict[str, Any]:
         _whole(bound={"plans": []}),
         _whole(bound={"plans": {"digest": "x"}}),
         _whole(bound={"plans": {"digest": "0" * 64, "value": {}}}),
+        _whole(bound={"files": {"digest": canonical.digest(1.5), "value": 1.5}}),
         _whole(accepted="T1-01"),
         _whole(accepted=[1]),
     ],
