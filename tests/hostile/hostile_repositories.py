@@ -150,7 +150,7 @@ def _ledger(scene: Scene) -> dict[str, str]:
     """Everything in the case's folder but what idumb keeps for itself beside git's files."""
     own = str(scene.root / ".git" / "idumb")
     found = everything(scene.root.parent)
-    return {path: digest for path, digest in found.items() if not path.startswith(own + os.sep)}
+    return {path: digest for path, digest in found.items() if not f"{path}/".startswith(f"{own}/")}
 
 
 def chosen(number: int, count: int) -> list[str]:
