@@ -363,6 +363,19 @@ def test_a_file_of_bare_steps_has_no_place_for_declarations() -> None:
     assert codes(bare) == set()
 
 
+def test_the_intent_of_a_bare_step_is_judged_once_though_it_is_the_title_too() -> None:
+    """R-LOCK-7."""
+    vague = "clear the caches as needed"
+    bare = plan(task(title=vague, steps=(step(intent=vague, command="true"),)), path="greet.yaml", mode=STRICT)
+    assert [(f.code, f.line) for f in found(bare)] == [("text.conditional", 20)]
+
+
+def test_no_mode_that_is_asked_for_makes_a_strict_plan_guided() -> None:
+    """R-LOCK-6."""
+    strict = plan(mode=STRICT)
+    assert codes(strict, mode="guided") == codes(strict) == {"plan.no-non-goals", "task.no-change-class"}
+
+
 def test_an_irreversible_task_is_told_in_both_modes() -> None:
     """R-LOCK-9."""
     made = plan(task(rollback=RollbackClass("irreversible", (), "it mails")))
