@@ -74,9 +74,11 @@ def folders(contract: Contract) -> frozenset[str]:
 
 def _fixed(path: str) -> str:
     """The part of a path before its first wildcard, as far as whole names go, and a name that stands for the rest."""
+    if not paths.has_wildcard(path):
+        return path
     names = path.rstrip("/").split("/")
     plain = next((n for n, name in enumerate(names) if paths.has_wildcard(name)), len(names))
-    return path if plain == len(names) and not path.endswith("/") else "/".join((*names[:plain], "*"))
+    return "/".join((*names[:plain], "*"))
 
 
 def _resolved(path: str, links: Mapping[str, str]) -> str:
