@@ -17,8 +17,11 @@ ACCEPT = "accept"
 
 def of(contract: Contract) -> tuple[Task, ...]:
     """The irreversible tasks that are not done by a person alone, in the order of execution."""
-    found = (contract.tasks[t] for t in contract.order)
-    return tuple(t for t in found if t.rollback.kind == IRREVERSIBLE and not t.is_human)
+    return tuple(task for t in contract.order if _is(task := contract.tasks[t]))
+
+
+def _is(task: Task) -> bool:
+    return task.rollback.kind == IRREVERSIBLE and not task.is_human
 
 
 def require_all(services: Services, contract: Contract, *, asks: bool) -> None:
@@ -39,7 +42,7 @@ def require_all(services: Services, contract: Contract, *, asks: bool) -> None:
 
 def require(services: Services, contract: Contract, task: Task) -> None:
     """The same for one task, right before it starts."""
-    if task in of(contract):
+    if _is(task):
         accepted = approvals.accepted(services, contract)
         if task.id not in accepted:
             raise _refusal(contract, [task], sorted(accepted))
