@@ -61,7 +61,7 @@ PHRASES = (
 )
 _WORDS = {
     "text.placeholder": ("is a placeholder", "Decide it, and write the decision."),
-    "text.vague": ("leaves open what belongs to it", "Name all that is meant, and nothing else."),
+    "text.vague": ("leaves open what is meant", "Name all that is meant, and nothing else."),
     "text.conditional": (
         "is a condition that nobody can check",
         "Decide it in the plan: say that it is done, or leave it out.",
