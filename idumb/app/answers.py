@@ -56,6 +56,7 @@ def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
 def _append(services: Services, journal: Journal, contract: Contract, path: str, mine: tuple[str, ...]) -> Contract:
     state = journal.state
     before = services.plans.plans(contract.folder)
+    relock.require_bytes(contract, before)
     lines = [Amendment(amendment.DECIDE, i, _words(state.decisions[i], state.answers[i])) for i in mine]
     made = services.plans.amended(dict(before)[path], path, lines)
     sources = tuple((p, made if p == path else data) for p, data in before)

@@ -43,6 +43,7 @@ class Next:
 
 def lock(services: Services, journal: Journal, wanted: Next) -> None:
     """Make it the contract of the run. Refusal `amend.changed-meanwhile` where somebody else changed the plan."""
+    require_bytes(wanted.contract, wanted.sources)
     state, now = journal.state, services.clock.now()
     said = _said(services, state, wanted)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in wanted.sources}
@@ -74,15 +75,26 @@ def _said(services: Services, state: RunState, wanted: Next) -> dict[str, Any]:
     }
 
 
+def require_bytes(contract: Contract, sources: Sequence[tuple[str, bytes]]) -> None:
+    """These bytes are the contract's; Refusal `amend.changed-meanwhile` where somebody saved a plan in between."""
+    known = {plan.path: plan.sha256 for plan in contract.plans}
+    if {path: _sha256(data) for path, data in sources} != known:
+        raise _changed_meanwhile(", ".join(known), contract.phase)
+
+
+def _changed_meanwhile(path: str, phase: str) -> Refusal:
+    return Refusal(
+        "amend.changed-meanwhile",
+        f"{path} was changed by somebody else at this moment; it is left as it is.",
+        hint=f"idumb plan-diff {phase}",
+    )
+
+
 def _write(services: Services, journal: Journal, wanted: Next) -> None:
     path = wanted.path or ""
     if _present(services, path) != _sha256(wanted.before):
         _abandon(journal)
-        raise Refusal(
-            "amend.changed-meanwhile",
-            f"{path} was changed by somebody else at this moment; it is left as it is.",
-            hint=f"idumb plan-diff {journal.state.phase}",
-        )
+        raise _changed_meanwhile(path, journal.state.phase)
     services.reports.write(path, dict(wanted.sources)[path].decode("utf-8"))
     services.trees.force((path,))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -120,6 +121,25 @@ def test_a_plan_that_is_being_edited_is_left_alone_and_told_of_the_answer_later(
     edit(project, "T1-02: Mine", "T1-02: Task T1-02")
     assert project.quick("resume", "1", "--json").code == 0
     assert f"- **{QUESTION}**: yes" in project.read(PLAN)
+
+
+def test_words_that_a_person_is_writing_are_not_locked_with_an_answer(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ASK-3: saved in the very moment, even what changes no task stays theirs."""
+    from idumb.app import answers
+
+    judged(project)
+    inner = answers._append
+
+    def saved_meanwhile(*arguments: Any) -> Any:
+        edit(project, "# Phase 1", "# Phase one")
+        return inner(*arguments)
+
+    monkeypatch.setattr(answers, "_append", saved_meanwhile)
+    assert decide(project, QUESTION, "yes").data["version"] is None
+    assert versions(project) == []
+    assert "## Decisions" not in project.read(PLAN)
 
 
 def test_killed_while_the_answer_is_written_it_is_told_once(project: Project) -> None:
