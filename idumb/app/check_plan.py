@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Sequence
@@ -87,7 +86,7 @@ def _run_command(contract: Contract) -> str:
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:
     wrong = only_errors(findings)
     data |= {
-        "findings": [dataclasses.asdict(f) for f in findings],
+        "findings": [f.as_dict() for f in findings],
         "errors": len(wrong),
         "warnings": len(findings) - len(wrong),
     }

@@ -171,6 +171,5 @@ def _complain(
 
 
 def _plain(finding: Any) -> dict[str, Any]:
-    import dataclasses
-
-    return dataclasses.asdict(finding)
+    found: dict[str, Any] = finding.as_dict()
+    return found
