@@ -91,7 +91,7 @@ run: {max_attempts: 3, on_deviation: halt, check_timeout: 10m, workspace: here, 
 protected: ["*.lock", "db/**"]
 environment: [LANG]
 limits: {cpu: 10m, processes: 100, open_files: 256}
-gates: {validator: {level: 3}}
+gates: {validator: {level: 2}}
 levels: {"1": 60s}
 """
 POLICY = "allow: [write_file, edit_file, run]\ndeny:\n  - delete_file\n  - move_file\n"
