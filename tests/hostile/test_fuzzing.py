@@ -109,7 +109,7 @@ def test_the_harness_sees(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_the_command_itself_answers_in_one_piece(tmp_path: Path) -> None:
-    """R-CLI-1: one object and no traceback, in a process of its own; nothing is changed by asking."""
+    """One object and no traceback, in a process of its own; nothing is changed by asking."""
     bench, found = fuzzing.Bench(tmp_path), fuzzing.material()
     for number, kind in enumerate((fuzzing.plan, fuzzing.made_up, fuzzing.foreign, fuzzing.configuration)):
         case = kind(bench, random.Random(f"cli/{number}"), found)
