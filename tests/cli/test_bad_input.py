@@ -199,19 +199,18 @@ def test_all_errors_of_a_plan_are_told_at_once(project: Project) -> None:
     assert len({f["line"] for f in project.json("check-plan", "1").data["findings"]}) >= 2
 
 
-def test_a_link_that_leads_out_is_refused_whether_declared_or_met_by_a_step(project: Project, tmp_path: Path) -> None:
-    """R-LOCK-5: paths stay inside the workspace after resolving links."""
+def test_a_link_that_leads_out_is_refused_before_anything_is_begun(project: Project, tmp_path: Path) -> None:
+    """R-LOCK-5: paths stay inside the workspace after resolving links, whether declared or only a step's."""
     outside = tmp_path / "outside"
     outside.mkdir()
     project.repo.link("door", str(outside))
     project.repo.commit("a link", "door")
     project.plan([making("T1-01", "door/x.txt"), task("T1-02", check="true", steps=[write("door/y.txt", "y\n")])])
-    answer = project.execute("--max-attempts", "1")
-    assert answer.code == 1
+    assert project.json("execute-phase", "1", "--approve", "0" * 64).error["code"] == "plan.invalid"
     assert list(outside.iterdir()) == []
     assert (project.folder / "door").is_symlink()
-    assert {row["status"] for row in answer.data["tasks"]} == {"failed"}
-    assert all("link" in row["reason"] for row in answer.data["tasks"]), answer.data["tasks"]
+    named = [f["found"] for f in project.json("check-plan", "1").data["findings"]]
+    assert {"door/x.txt", "door/y.txt"} <= set(named), named
 
 
 def test_a_builder_that_writes_through_a_link_is_seen_where_the_link_is_made(project: Project, tmp_path: Path) -> None:
