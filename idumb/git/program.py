@@ -70,7 +70,9 @@ def _absolute(path: str) -> list[str]:
 
 
 def _is_below(found: str, root: str | None) -> bool:
-    return root is not None and os.path.realpath(found).startswith(os.path.realpath(root).rstrip(os.sep) + os.sep)
+    top = os.path.realpath(root) if root is not None else os.sep
+    # All programs are below `/`, which is where git is asked what has to do with no work tree.
+    return top != os.sep and os.path.realpath(found).startswith(top + os.sep)
 
 
 def environment(root: str) -> dict[str, str]:
