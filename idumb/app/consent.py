@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from idumb.app import approvals, going_on, irreversible
 from idumb.app.approvals import agents, commands
@@ -27,9 +27,12 @@ def ensure(
     mode: str | None,
     approval: str | None = None,
     rehearsal: bool = False,
+    earlier: Collection[str] = (),
 ) -> None:
     """Consent that was given before, by `--approve`, or at the terminal now; Refusal otherwise.
 
+    `earlier` are versions of the contract that the run had before a person's answers and amendments: to name one of
+    them gives no new consent, and is no contradiction where the present version has it.
     A strict plan, and any plan in strict mode, needs an approval that holds; `approval` is a file with a signed one.
     A `rehearsal` starts no irreversible task, so it needs no word about them.
     """
@@ -38,7 +41,8 @@ def ensure(
     if STRICT in (contract.mode, mode):
         approvals.require(services, contract)
     else:
-        _ensure_guided(services, contract, approve)
+        present = approve in earlier and approvals.given(services, contract.phase, contract.hash)
+        _ensure_guided(services, contract, None if present else approve)
     if not rehearsal:
         irreversible.require_all(services, contract, asks=STRICT not in (contract.mode, mode))
 

@@ -93,7 +93,8 @@ def prepare(services: Services, request: Request) -> Contract:
             "The plan says `mode: strict`; --mode guided cannot soften it.",
             hint="Change the plan's mode, or leave --mode away",
         )
-    place.require_guarded(services, session.latest_run(services, contract.phase), request.accept_git)
+    state = session.latest_run(services, contract.phase)
+    place.require_guarded(services, state, request.accept_git)
     place.require_repository(services)
     consent.ensure(
         services,
@@ -102,6 +103,7 @@ def prepare(services: Services, request: Request) -> Contract:
         mode=request.mode,
         approval=request.approval,
         rehearsal=request.rehearsal,
+        earlier=state.earlier if state is not None and state.contract_hash == contract.hash else (),
     )
     return contract
 

@@ -26,7 +26,14 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
     place.require_guarded(services, state, request.accept_git)
     place.require_repository(services)
     mode = STRICT if state.mode == STRICT else request.mode
-    consent.ensure(services, contract, approve=request.approve, mode=mode, approval=request.approval)
+    consent.ensure(
+        services,
+        contract,
+        approve=request.approve,
+        mode=mode,
+        approval=request.approval,
+        earlier=state.earlier,
+    )
     if state.state == COMPLETED and state.restoring is None and (state.verified or not request.verify):
         with session.owned(services, "resume") as owned:
             execute_phase.finish_reports(services, owned, contract, state)

@@ -136,6 +136,11 @@ class RunState:
         return sum(1 for t in self.tasks.values() if t.status in statuses)
 
     @property
+    def earlier(self) -> tuple[str, ...]:
+        """Contract hashes of the versions before the present one."""
+        return tuple(a["from"] for a in self.amendments)
+
+    @property
     def verified(self) -> bool:
         return self.verification is not None and self.verification.get("status") == "passed"
 

@@ -146,7 +146,7 @@ def _answered(one: Told) -> Iterator[tuple[str, str]]:
     words, answer = " ".join(one.argv), one.answer
     if "Traceback" in answer.err or "Traceback" in answer.out or answer.code == 70:
         yield TRACEBACK, f"{words}: {answer.out}{answer.err}"
-    elif "locked" in answer.out or "store.busy" in answer.out:
+    elif "is locked" in answer.out or "store.busy" in answer.out:
         yield OTHER, f"{words}: shows a locked database: {answer.out}"
     elif answer.code not in CODES and not (answer.code == 3 and one.argv[0] in {"decide", "rollback"}):
         yield OTHER, f"{words}: exit {answer.code}: {answer.out}{answer.err}"

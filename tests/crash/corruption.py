@@ -384,7 +384,7 @@ def _problem(common: str, events: Sequence[Event]) -> IdumbError | None:
         assert _events(common) == events, "a damaged log was believed"
     except IdumbError as problem:
         return problem
-    except ValueError as problem:
+    except (ValueError, TypeError, LookupError) as problem:
         raise AssertionError(f"a damaged log was believed, down to {problem}") from problem
     return None
 

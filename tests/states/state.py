@@ -56,8 +56,7 @@ def identified(repo: GitSandbox) -> GitSandbox:
 class State:
     """`make` brings the repository into the state; a sandbox that it returns is where the work is done then.
 
-    `ends` is `runs`, `refused:CODE` (before anything is touched), `fails:CODE` (a commit that git refuses) or
-    `halts:CODE` (a task that cannot be done).
+    `ends` is `runs`, `refused:CODE` (before anything is touched) or `fails:CODE` (a commit that git refuses).
     `elsewhere` says that `make` gives back another sandbox, in which nothing was run.
     """
 

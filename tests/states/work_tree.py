@@ -184,7 +184,7 @@ def links_of_every_kind(scene: Scene) -> None:
     scene.repo.write("links/inside", "a file now\n")
 
 
-@state("F19", ends="halts:run.failed")
+@state("F19", ends="refused:plan.invalid")
 def a_link_where_a_task_makes_a_folder(scene: Scene) -> None:
     if (scene.repo.root / "out").exists():
         (scene.repo.root / "out").rename(scene.case / "moved")
