@@ -91,6 +91,7 @@ def _wanted(services: Services, request: Request, state: RunState, now: Contract
     if not request.from_file:
         changes = (*request.amendments, *(_deviation(services, state, *one) for one in request.deviations))
         path = _one_plan(now, request, changes)
+        relock.require_file(services, path, state.phase)
         before = dict(sources)[path]
         made = services.plans.amended(before, path, changes)
         sources = tuple((p, made if p == path else data) for p, data in sources)

@@ -55,6 +55,7 @@ def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
 
 def _append(services: Services, journal: Journal, contract: Contract, path: str, mine: tuple[str, ...]) -> Contract:
     state = journal.state
+    relock.require_file(services, path, state.phase)
     before = services.plans.plans(contract.folder)
     relock.require_bytes(contract, before)
     lines = [Amendment(amendment.DECIDE, i, _words(state.decisions[i], state.answers[i])) for i in mine]

@@ -42,7 +42,12 @@ class Next:
 
 
 def lock(services: Services, journal: Journal, wanted: Next) -> None:
-    """Make it the contract of the run. Refusal `amend.changed-meanwhile` where somebody else changed the plan."""
+    """Make it the contract of the run.
+
+    Refusal `amend.changed-meanwhile` where somebody else changed the plan, `amend.link` where a link would be replaced.
+    """
+    if wanted.path is not None:
+        require_file(services, wanted.path, journal.state.phase)
     require_bytes(wanted.contract, wanted.sources)
     state, now = journal.state, services.clock.now()
     said = _said(services, state, wanted)
@@ -80,6 +85,23 @@ def require_bytes(contract: Contract, sources: Sequence[tuple[str, bytes]]) -> N
     known = {plan.path: plan.sha256 for plan in contract.plans}
     if {path: _sha256(data) for path, data in sources} != known:
         raise _changed_meanwhile(", ".join(known), contract.phase)
+
+
+def require_file(services: Services, path: str, phase: str) -> None:
+    """A plan is written as a file of its own; Refusal `amend.link` where it is reached by a symbolic link."""
+    parts = path.split("/")
+    links = services.files.links("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    if not links:
+        return
+    link = min(links, key=len)
+    leads = links[link] or "."
+    raise Refusal(
+        "amend.link",
+        f"{link} is a symbolic link to {leads}, and idumb replaces no link by a file; nothing was written.",
+        hint=f"Change {links[path] or '.'} yourself and idumb amend {phase} --from-file,"
+        f" or put what it leads to in place of {link}",
+        details={"link": link, "leads_to": leads},
+    )
 
 
 def _changed_meanwhile(path: str, phase: str) -> Refusal:

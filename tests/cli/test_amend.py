@@ -232,6 +232,49 @@ def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drop
     assert len(abandoned) == (version == 1)
 
 
+def linked(project: Project) -> Path:
+    """The plan becomes a symbolic link; where its bytes are then."""
+    place, real = project.folder / PLAN, project.folder / ".planning/the-plan.md"
+    place.rename(real)
+    place.symlink_to("../../the-plan.md")
+    return real
+
+
+def test_a_plan_that_is_a_link_stays_a_link_and_nothing_is_written(project: Project) -> None:
+    """R-LOCK-8."""
+    real = linked(project)
+    before = real.read_bytes()
+    answer = amend(project, "--widen", "T1-03", "create c.md", "--yes")
+    details = refused(answer, "amend.link")
+    assert details == {"link": PLAN, "leads_to": ".planning/the-plan.md"}
+    assert all(name in answer.error["message"] for name in details.values())
+    assert "--from-file" in answer.error["hint"]
+    assert (project.folder / PLAN).is_symlink()
+    assert real.read_bytes() == before
+    assert versions(project) == []
+    assert project.quick("log", "1", "--kind", "amendment.intended", "--json").data["events"] == []
+    real.write_bytes(before.replace(b"create `d.txt`", b"create `d.txt`, create `c.md`"))
+    assert amend(project, "--from-file", "--yes").code == 0
+    assert (project.folder / PLAN).is_symlink()
+
+
+def test_an_answer_about_a_plan_that_is_a_link_stays_in_the_record_and_a_note_says_so(sandbox: GitSandbox) -> None:
+    """R-LOCK-8, R-ASK-3."""
+    project = projects.create(sandbox)
+    criteria = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
+    project.plan([making("T1-01", "a.txt", criteria=criteria)])
+    assert run(project).code == 5
+    real = linked(project)
+    before = real.read_bytes()
+    (waiting,) = project.quick("decisions", "--json").data["decisions"]
+    answer = project.quick("decide", waiting["id"], waiting["choices"][0]["id"], "--json")
+    assert (answer.code, answer.data["version"]) == (0, None), answer
+    assert f"{PLAN} is a symbolic link to .planning/the-plan.md" in str(answer.object["warnings"])
+    assert (project.folder / PLAN).is_symlink()
+    assert real.read_bytes() == before
+    assert len(project.quick("log", "1", "--kind", "decision.answered", "--json").data["events"]) == 1
+
+
 def test_somebody_who_saves_the_plan_at_that_moment_keeps_what_they_wrote(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
