@@ -48,7 +48,7 @@ def _present(services: Services, contract: Contract) -> Mapping[str, str]:
     written = [*OWN_REPORTS, *(p for task in contract.tasks.values() for p in ledger.written_paths(task.files))]
     known = services.settings.bindings
     argv = [" ".join(known[name].argv) for name in agents(services.settings, contract)]
-    found = services.files.digests(approvals.named_files([*all_commands(contract), *argv], written))
+    found = services.files.digests(approvals.named_files([*all_commands(contract), *argv], written, services.root))
     ignored = services.history.ignored(found)
     return {path: digest for path, digest in found.items() if path not in ignored}
 

@@ -44,7 +44,7 @@ def approve(services: Services, request: Request) -> Result:
     made = approvals.make(
         services, contract, by=request.who, accepted=request.accept, expires=expires, pin_base=request.pin_base
     )
-    shown = tuple(lines(contract, made))
+    shown = tuple(lines(contract, made, services.root))
     kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
     copy = services.consent.export(kept, request.file) if request.file else None
     services.consent.approve(kept)
@@ -181,8 +181,8 @@ def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     return (f"{', '.join(left)} cannot be taken back and will be refused; {named} accepts by name",)
 
 
-def lines(contract: Contract, made: Approval) -> Iterable[str]:
-    """Everything that is consented to, in words; nothing is cut short."""
+def lines(contract: Contract, made: Approval, root: str) -> Iterable[str]:
+    """Everything that is consented to, in words; nothing is cut short. `root` is the absolute path of the work tree."""
     yield from consent.plan_lines(contract, ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
@@ -191,10 +191,12 @@ def lines(contract: Contract, made: Approval) -> Iterable[str]:
         yield f"agent {name} starts: {list(argv)}"
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
+    for command in approval_words.unbound(bound["commands"], bound["files"], root):
+        yield f"command binds no file: {command}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
-    for path, root in bound["scope"].items():
-        yield f"scope of {path}: {root}"
+    for path, folder in bound["scope"].items():
+        yield f"scope of {path}: {folder}"
     protected = [*bound["protected"]["configuration"], *(p for v in bound["protected"]["plans"].values() for p in v)]
     yield f"protected besides idumb's own list: {', '.join(protected) if protected else 'nothing'}"
     run, processes = bound["limits"]["run"], bound["limits"]["processes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -239,6 +240,7 @@ def _ends(text: str, begun: datetime) -> datetime:
 
 _SEPARATORS = re.compile(r"[\s;|&()<>\"'`=,]+")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _READ_BY = {
     "make": ("Makefile", "makefile", "GNUmakefile"),
     "just": ("justfile",),
@@ -247,24 +249,89 @@ _READ_BY = {
 }
 
 
-def named_files(words: Iterable[str], written: Iterable[str]) -> tuple[str, ...]:
+_PLAIN_OPTION = re.compile(r"-(?!m.)[\w-]*")
+_HERE = r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`"
+# Every word is tried in each of them, so a command of thousands of `cd` must not make that a square.
+_MOST_FOLDERS = 16
+
+
+def named_files(commands: Iterable[str], written: Iterable[str], root: str) -> tuple[str, ...]:
     """Relative paths that commands may name as a word: what of them exists decides what a check says.
 
-    `tests/test_a.py::one`, `--config=x.ini` and `python -m tests.test_a` name files too. Paths that a task declares
-    to write (`written`, globs allowed) are left out, because the plan itself changes them.
+    `tests/test_a.py::one`, `--config=x.ini`, `python -m tests.test_a`, `cd tests && ./a.sh` and absolute paths below
+    `root`, the repository's own, name files too. Paths that a task declares to write (`written`, globs allowed) are
+    left out, because the plan itself changes them.
     """
     is_written = paths.cover(written)
-    found: dict[str, None] = {}
-    for word in dict.fromkeys(one for text in words for one in _SEPARATORS.split(text)):
-        for path in _paths_of(word):
-            if paths.problem(path) is None and not is_written(path):
-                found[path] = None
+    found = {path for command in dict.fromkeys(commands) for path in _named(command, root) if not is_written(path)}
     return tuple(sorted(found))
 
 
-def _paths_of(word: str) -> Iterable[str]:
-    name = word.partition("::")[0].removeprefix("./")
+def unbound(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:
+    """Commands that name none of these files and are more than a program with options, as `git --version` is."""
+    known = frozenset(files)
+    return tuple(
+        command
+        for command in dict.fromkeys(commands)
+        if not _is_plain_program(command) and known.isdisjoint(_named(command, root))
+    )
+
+
+def _is_plain_program(command: str) -> bool:
+    program, *options = command.split() or [""]
+    named = re.fullmatch(r"(?:/(?:[\w.+-]+/)*)?[\w.+-]+", program) is not None
+    return named and all(_PLAIN_OPTION.fullmatch(option) for option in options)
+
+
+def _named(command: str, root: str) -> set[str]:
+    """What the words of one command may name, from the root or from a folder that it went to before."""
+    # A word does not end within the root's own name, whatever characters that has.
+    top = r"(?<![^\s;|&()<>\"'`=,])" + re.escape(root.rstrip("/"))
+    plain = re.sub(rf"(?:{_HERE}|{top})[\"']?/", "./", re.sub(r"/(?:\.?/)+", "/", command))
+    found: set[str] = set()
+    # `"tests"/a.sh` is one word to a shell, and `sh -c "a.sh"` has two.
+    for text in dict.fromkeys((plain, re.sub(r"[\"']", "", plain))):
+        found |= _named_by(_SEPARATORS.split(text), root)
+    return found
+
+
+def _named_by(words: Sequence[str], root: str) -> set[str]:
+    found: set[str] = set()
+    folders, last, before = [""], "", ""
+    for word in filter(None, words):
+        names = tuple(_paths_of(word, before))
+        placed = (_from_root(root, folder, name) for folder in folders for name in names)
+        found.update(path for path in placed if path is not None and paths.problem(path) is None)
+        if before == "cd" and len(folders) < _MOST_FOLDERS:
+            last = posixpath.join(last, word)
+            folders += [folder for folder in dict.fromkeys((word, last)) if folder not in folders]
+        if before != "cd" or word != "--":
+            before = word
+    return found
+
+
+def _from_root(root: str, folder: str, name: str) -> str | None:
+    """A path as seen from the root, None for what lies elsewhere."""
+    top = posixpath.normpath(root).rstrip("/") + "/"
+    path = posixpath.normpath(posixpath.join(top, folder, name))
+    return path.removeprefix(top) if path.startswith(top) else None
+
+
+def _paths_of(word: str, before: str) -> Iterable[str]:
+    """What a word may name; `before` is the one that stands before it."""
+    name = word.partition("::")[0]
     yield name
     yield from _READ_BY.get(name.rpartition("/")[2], ())
-    if _MODULE.fullmatch(name):
-        yield name.replace(".", "/") + ".py"
+    module = name if before == "-m" else name.removeprefix("-m")
+    if _MODULE.fullmatch(module) or (_NAME.fullmatch(module) and (before == "-m" or module != name)):
+        yield from _of_module(module)
+
+
+def _of_module(module: str) -> Iterable[str]:
+    """The files that Python reads for a module: its own, and those of the packages that it lies in."""
+    place = module.replace(".", "/")
+    yield f"{place}.py"
+    yield f"{place}/__main__.py"
+    while place:
+        yield f"{place}/__init__.py"
+        place = place.rpartition("/")[0]

@@ -120,6 +120,35 @@ def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, type
     assert answer.code == code, answer
 
 
+@pytest.mark.parametrize(
+    ("command", "changed"),
+    [
+        ("sh {root}/tests/check.sh", CHECK),
+        ('sh "$PWD/tests/check.sh"', CHECK),
+        ("sh tests//check.sh", CHECK),
+        ("cd tests && ./check.sh", CHECK),
+        ("python3 -m mypkg", "mypkg/__main__.py"),
+    ],
+)
+def test_a_file_is_bound_however_a_command_spells_it(sandbox: GitSandbox, command: str, changed: str) -> None:
+    """R-LOCK-4: and a command that binds none is told before anybody approves it."""
+    made = projects.create(sandbox, files={CHECK: "true\n", "mypkg/__main__.py": "\n", ".gitignore": "*.log\n"})
+    spelled = command.format(root=made.folder)
+    made.plan(
+        [
+            task("T1-01", files="create `a.txt`", check=spelled, steps=(write("a.txt", "made\n"),), fields=FIELDS),
+            task("T1-02", files="create `b.txt`", check='sh "$A"', steps=(write("b.txt", "made\n"),), fields=FIELDS),
+        ],
+        head=STRICT,
+    )
+    found = approve(made).data
+    assert list(found["bound"]["files"]["value"]) == [changed]
+    told = [line for line in found["shown"] if line.startswith("command binds no file")]
+    assert sorted(told) == ['command binds no file: sh "$A"', "command binds no file: test -s a.txt"]
+    (made.folder / changed).write_text("exit 1\n")
+    assert refused(run(made), "approval.void")["changed"] == ["files"]
+
+
 def test_a_plan_with_errors_is_not_approved(project: Project) -> None:
     place = project.folder / ".planning/phases/1/01-PLAN.md"
     place.write_text(place.read_text().replace("T1-01\n- **Files", "T1-09\n- **Files"))

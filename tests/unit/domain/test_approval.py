@@ -15,6 +15,7 @@ from idumb.domain.plan import Limits, Plan, Scope
 from idumb.domain.settings import Binding, RunSettings, Settings
 
 NOW = "2026-01-02T03:04:05.000000Z"
+ROOT = "/a/my repo"
 LATER = "2026-01-09T03:04:05.000000Z"
 
 
@@ -197,12 +198,66 @@ def test_an_end_that_is_none_or_not_ahead_is_refused(text: str) -> None:
         ("python3 -m unittest tests.test_a", "tests/test_a.py"),
         ("/usr/bin/make test", "Makefile"),
         ("npm test", "package.json"),
+        ("sh /a/my repo/tests/check.sh", "tests/check.sh"),
+        ("sh '/a/my repo'/tests/check.sh", "tests/check.sh"),
+        ("sh //a/./my repo//tests/check.sh", "tests/check.sh"),
+        ('sh "$PWD/tests/check.sh"', "tests/check.sh"),
+        ('sh "$PWD"/tests/check.sh', "tests/check.sh"),
+        ("sh ${PWD}/tests/check.sh", "tests/check.sh"),
+        ("sh $(pwd)/tests/check.sh", "tests/check.sh"),
+        ("sh 'tests'/check.sh", "tests/check.sh"),
+        ("sh tests//check.sh", "tests/check.sh"),
+        ("sh ././tests/././check.sh", "tests/check.sh"),
+        ("sh tests/../tests/check.sh", "tests/check.sh"),
+        ("cd tests && ./check.sh", "tests/check.sh"),
+        ("cd -- tests/; sh $PWD/check.sh", "tests/check.sh"),
+        ("(cd a && ./x); (cd tests && ./check.sh)", "tests/check.sh"),
+        ("cd a && cd tests && ./check.sh", "a/tests/check.sh"),
+        ("cd a && sh ../tests/check.sh", "tests/check.sh"),
+        ('cd "/a/my repo/tests" && ./check.sh', "tests/check.sh"),
+        ("cd tests && sh one/check.sh && ../check.sh", "check.sh"),
+        ("python3 -m mypkg", "mypkg.py"),
+        ("python3 -m mypkg", "mypkg/__main__.py"),
+        ("python3 -mmypkg --fast", "mypkg/__init__.py"),
+        ("python3 -m mypkg.sub", "mypkg/sub/__main__.py"),
+        ("python3 -m mypkg.sub", "mypkg/__init__.py"),
+        ("cd lib && python3 -m mypkg", "lib/mypkg/__main__.py"),
     ],
 )
 def test_commands_name_files(command: str, path: str) -> None:
-    assert path in approval.named_files([command], [])
+    """R-LOCK-4: however a shell lets one write it."""
+    assert path in approval.named_files([command], [], ROOT)
+
+
+@pytest.mark.parametrize(
+    ("command", "files", "told"),
+    [
+        ("sh tests/check.sh", ["tests/check.sh"], False),
+        ("sh $PWD//tests/check.sh", ["tests/check.sh"], False),
+        ("sh tests/other.sh", ["tests/check.sh"], True),
+        ('sh "$CHECK"', [], True),
+        ("true", [], False),
+        ("/usr/bin/git --version -v", [], False),
+        ("./check.sh", [], True),
+        ("python3 -mmypkg", [], True),
+        ("true; false", [], True),
+        ("tool --config=x.ini", [], True),
+    ],
+)
+def test_a_command_that_binds_no_file_is_told_unless_it_is_a_program_with_options(
+    command: str, files: list[str], *, told: bool
+) -> None:
+    """R-LOCK-4."""
+    assert approval.unbound([command], files, ROOT) == ((command,) if told else ())
+
+
+def test_a_command_of_very_many_folders_is_read_in_time_that_grows_with_its_length() -> None:
+    command = " && ".join(f"cd d{n} && ./a.sh" for n in range(5000))
+    assert len(approval.named_files([command], [], ROOT)) < 40 * 5000
 
 
 def test_files_outside_and_files_that_the_plan_itself_writes_are_not_bound() -> None:
-    named = approval.named_files(["cat /etc/x ../y ~/z a/b.sh a/c.sh d_sh e_sh"], ["a/**", "d_sh"])
+    named = approval.named_files(
+        ["cat /etc/x ../y ~/z /a/other/f_sh/f_sh a/b.sh a/c.sh d_sh e_sh"], ["a/**", "d_sh"], ROOT
+    )
     assert named == ("cat", "e_sh")
