@@ -14,8 +14,8 @@ from idumb.domain.approval import Approval, Change, Kept, Part
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import AdapterError, Refusal
-from idumb.domain.plan import Task
-from idumb.domain.run import COMPLETED
+from idumb.domain.plan import STRICT, Task
+from idumb.domain.run import COMPLETED, RunState
 from idumb.domain.settings import Settings
 
 OWN_REPORTS = (".idumb/brain/**", "**/*-SUMMARY.md", "**/*-VERIFICATION.md")
@@ -150,9 +150,13 @@ def make(
 
 
 class Standings:
-    """The approvals of one phase, held against the contract as it is now. Parts are looked at once."""
+    """The approvals of one phase, held against the contract as it is now. Parts are looked at once.
 
-    def __init__(self, services: Services, contract: Contract) -> None:
+    `base` is what a run began from, for what is done about that very run; None is what the next one begins from.
+    """
+
+    def __init__(self, services: Services, contract: Contract, base: str | None = None) -> None:
+        self._base = base
         self._services = services
         self._contract = contract
         self._now = services.clock.now()
@@ -162,7 +166,7 @@ class Standings:
         """The parts that this approval is to be compared with."""
         key = (approvals.BASE in approval.bound, files_of(approval))
         if key not in self._parts:
-            base = present_base(self._services, self._contract.phase) if key[0] else None
+            base = (self._base or present_base(self._services, self._contract.phase)) if key[0] else None
             self._parts[key] = parts(self._services, self._contract, base=base, files=key[1])
         return self._parts[key]
 
@@ -179,9 +183,23 @@ class Standings:
 LIVE = approvals.LIVE
 
 
-def given(services: Services, phase: str, contract_hash: str) -> bool:
-    """Whether somebody consented to run what a contract runs, by a word or by an approval that nobody took back."""
-    return services.consent.given(contract_hash) or _newest(services, phase, contract_hash) is not None
+def require_for(services: Services, contract: Contract, state: RunState) -> None:
+    """What a run's contract names may be started now, be the run over or not.
+
+    In strict mode the refusals of `require`; else Refusal `consent.missing` without plain consent or an approval that
+    holds.
+    """
+    if STRICT in (contract.mode, state.mode):
+        require(services, contract, base=state.base_commit)
+        return
+    if services.consent.given(contract.hash) or newest_live(services, contract, base=state.base_commit) is not None:
+        return
+    raise Refusal(
+        "consent.missing",
+        f"Nobody consented to contract {contract.hash[:16]} on this machine, or what was approved is another now.",
+        hint=f"idumb execute-phase {contract.phase} --approve {contract.hash}",
+        details={"contract_hash": contract.hash},
+    )
 
 
 def name_of(services: Services, contract: Contract) -> str | None:
@@ -195,9 +213,9 @@ def _newest(services: Services, phase: str, contract_hash: str) -> Kept | None:
     return next((k for k in known if k.revoked is None and k.approval.contract_hash == contract_hash), None)
 
 
-def newest_live(services: Services, contract: Contract) -> Kept | None:
+def newest_live(services: Services, contract: Contract, *, base: str | None = None) -> Kept | None:
     """The newest approval that holds and whose signature, where it has one, is right."""
-    return next((kept for kept in Standings(services, contract).live() if _genuine(services, kept)), None)
+    return next((kept for kept in Standings(services, contract, base).live() if _genuine(services, kept)), None)
 
 
 def accepted(services: Services, contract: Contract) -> frozenset[str]:
@@ -207,9 +225,9 @@ def accepted(services: Services, contract: Contract) -> frozenset[str]:
                      for task in kept.approval.accepted)  # fmt: skip
 
 
-def require(services: Services, contract: Contract) -> Kept:
+def require(services: Services, contract: Contract, *, base: str | None = None) -> Kept:
     """The newest one that holds. Refusal `approval.missing`, `.expired`, `.revoked`, `.void` or `.bad-signature`."""
-    standings = Standings(services, contract)
+    standings = Standings(services, contract, base)
     known = services.consent.approvals(contract.phase)
     for kept in known:
         if standings.of(kept) == LIVE:

@@ -62,23 +62,26 @@ def approve(services: Services, request: Request) -> Result:
 
 
 def revoke(services: Services, phase: str, who: str) -> Result:
-    """Take back every approval of a phase; a strict run that is going on stops before its next task."""
+    """Take back every approval of a phase and every plain consent to it; no plan is read, so it need not be there.
+
+    A strict run that is going on stops before its next task.
+    """
     place.require_initialised(services)
-    folder = services.plans.phase_folder(phase)
-    name = next((number for number, where in services.plans.phases() if where == folder), phase)
-    loaded = loading.of(services, phase)
-    names = {name, loaded.contract.phase} if loaded.contract is not None else {name}
-    found = [k for one in sorted(names) for k in services.consent.approvals(one) if k.revoked is None]
-    if not found:
-        raise Refusal("approval.none", f"Phase {phase} has no approval to take back.", hint=f"idumb check-plan {phase}")
+    store = services.consent
+    names = [name for name in store.phases() if services.plans.same_phase(name, phase)]
+    found = [kept for name in names for kept in store.approvals(name) if kept.revoked is None]
     word = {"at": services.clock.now(), "by": who}
     for kept in found:
-        services.consent.approve(dataclasses.replace(kept, revoked=word))
+        store.approve(dataclasses.replace(kept, revoked=word))
+    withdrawn = sum(store.withdraw(name) for name in names)
+    if not found and not withdrawn:
+        raise Refusal("approval.none", f"Phase {phase} has no approval to take back.", hint=f"idumb check-plan {phase}")
     return Result(
         {
-            "phase": found[0].approval.phase,
+            "phase": found[0].approval.phase if found else names[0],
             "status": approval_words.REVOKED,
             "revoked": len(found),
+            "withdrawn": withdrawn,
             "by": who,
             "next": [f"idumb approve {phase}"],
         }

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.app import approvals
+from idumb.app import approvals, loading
 from idumb.app.journal import Journal
 from idumb.app.ports import Checks, Snapshot
 from idumb.app.recording import evidence_payload
@@ -19,7 +19,7 @@ from idumb.app.services import Services, plans_ref, run_ref
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.evidence import Evidence
-from idumb.domain.plan import COMPENSATABLE, IRREVERSIBLE, Task
+from idumb.domain.plan import COMPENSATABLE, IRREVERSIBLE, STRICT, Task
 from idumb.domain.run import EFFECT, RunState, TaskState
 
 
@@ -52,14 +52,8 @@ def effects(
     owed = [t for t in reversed(known) if t.rollback.kind == COMPENSATABLE]
     commands = [(t.id, t.rollback.commands) for t in owed if t.id not in named]
     remaining = {**irreversible, **{t.id: "its commands were not to be run" for t in owed if t.id in named}}
-    if commands and not approvals.given(services, state.phase, state.contract_hash):
-        raise Refusal(
-            "consent.missing",
-            f"{commands[0][0]} is taken back by commands, and nobody consented to contract {state.contract_hash[:16]}"
-            " on this machine.",
-            hint=f"idumb check-plan {state.phase}, then idumb resume {state.phase} --approve HASH",
-            details={"contract_hash": state.contract_hash},
-        )
+    if commands:
+        _require_word(services, state, contract, commands[0][0])
     return Effects(
         tuple(remaining),
         tuple(commands),
@@ -69,6 +63,22 @@ def effects(
         ),
         tuple(f"What {task} did outside the files remains: {why}" for task, why in remaining.items()),
     )
+
+
+def _require_word(services: Services, state: RunState, contract: Contract, first: str) -> None:
+    """Refusal where what the run locked, held against everything else as it is now, has no person's word."""
+    same = contract.hash == state.contract_hash
+    locked = contract if same else loading.locked(services, state, contract.folder).contract
+    if locked is not None and locked.hash == state.contract_hash:
+        approvals.require_for(services, locked, state)
+    elif STRICT in (contract.mode, state.mode) or not services.consent.given(state.contract_hash):
+        raise Refusal(
+            "consent.missing",
+            f"{first} is taken back by commands, and nobody consented to contract {state.contract_hash[:16]}"
+            " under the configuration and the policy of now.",
+            hint=f"Put them back, or add --past {first} to leave its effect",
+            details={"contract_hash": state.contract_hash},
+        )
 
 
 def _named(state: RunState, past: Sequence[str]) -> frozenset[str]:

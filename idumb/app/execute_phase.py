@@ -303,6 +303,7 @@ def conclude(
     reports = publish.ending(services, contract, journal.state)
     verification = None
     if done and request.verify:
+        _require_word(services, journal, contract, reports)
         verification = verify_work.judge(services, journal, contract)
         contract = answers.append(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
@@ -311,6 +312,16 @@ def conclude(
     unproven = () if verification is not None else workspace.wrong
     warnings = (*failure.tolerated(journal.state, contract), *unproven, *workspace.words(), *warnings)
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
+
+
+def _require_word(services: Services, journal: Journal, contract: Contract, reports: tuple[str, ...]) -> None:
+    """The tasks are done and stay so, whatever became of the approval; what judges them starts only under one."""
+    try:
+        if STRICT in (contract.mode, journal.state.mode):
+            approvals.require(services, contract, base=journal.state.base_commit)
+    except Refusal:
+        publish.record_reports(services, journal, reports)
+        raise
 
 
 def finish_reports(services: Services, owned: session.Owned, contract: Contract, state: RunState) -> None:

@@ -394,6 +394,12 @@ class ConsentStore(Protocol):
     def approve(self, kept: Kept) -> None:
         """Keep an approval; one of the same contract and nonce is replaced."""
 
+    def phases(self) -> tuple[str, ...]:
+        """Every phase, as it was spelled, of which this repository has an approval or consent."""
+
+    def withdraw(self, phase: str) -> int:
+        """Forget the plain consent to every contract of a phase; how many there were."""
+
     def mark(self) -> str:
         """Another text as soon as consent or an approval was given or taken back."""
 
@@ -476,6 +482,9 @@ class PlanFiles(Protocol):
 
         For the path or id of a step plan, whether it is there or not, the folder that its reports go to.
         """
+
+    def same_phase(self, one: str, other: str) -> bool:
+        """Whether two spellings mean one phase or step plan; nothing is read, so neither need be there."""
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         """(number, folder) of every phase folder, in order."""

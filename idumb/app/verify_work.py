@@ -29,12 +29,7 @@ def verify(services: Services, phase: str) -> Result:
     session.same_contract(services, contract, state)
     place.require_settled(state)
     place.require_repository(services)
-    if not approvals.given(services, contract.phase, contract.hash):
-        raise Refusal(
-            "consent.missing",
-            f"Nobody consented to contract {contract.hash[:16]} on this machine.",
-            hint=f"idumb execute-phase {contract.phase} --approve {contract.hash}",
-        )
+    approvals.require_for(services, contract, state)
     shown = schedule.statuses(contract, state)
     open_tasks = [t for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED]
     if open_tasks:

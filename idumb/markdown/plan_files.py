@@ -29,7 +29,7 @@ class PlanningFolder:
         self._root = root
 
     def phase_folder(self, phase: str) -> str:
-        steps = step_plan.phase_of(step_plan.path_of(phase) or posixpath.normpath(phase))
+        steps = _steps_of(phase)
         if steps is not None:
             return step_plan.folder_of(steps)
         names = self._names(PHASES)
@@ -46,6 +46,12 @@ class PlanningFolder:
                 "phase.ambiguous", f"Phase {phase} is ambiguous: {named}.", hint="Rename or merge one of the folders"
             )
         return f"{PHASES}/{found[0]}"
+
+    def same_phase(self, one: str, other: str) -> bool:
+        first, second = _steps_of(one), _steps_of(other)
+        if first is not None or second is not None:
+            return first == second
+        return phases.same_phase(phases.number(one) or one, phases.number(other) or other)
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         numbered = [(number, name) for name in self._names(PHASES) if (number := phases.number(name)) is not None]
@@ -122,3 +128,8 @@ class PlanningFolder:
 
 def _unreadable(path: str, problem: OSError) -> InputError:
     return InputError("plan.unreadable", f"{path} cannot be read: {problem.strerror}", hint=f"Look at `ls -ld {path}`")
+
+
+def _steps_of(phase: str) -> str | None:
+    """The id of a step plan by its id or path; None for a phase of `.planning/`."""
+    return step_plan.phase_of(step_plan.path_of(phase) or posixpath.normpath(phase))

@@ -16,6 +16,8 @@ from idumb.system import atomic, state_dir
 
 SCHEMA = 1
 _APPROVAL = re.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
+_CONSENT = re.compile(r"[0-9a-f]{40,128}\.json")
+_RECORD = re.compile(r"[0-9a-f]{40,128}(?:\.[0-9a-f]{16,64})?\.json")
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -59,6 +61,33 @@ class FileConsentStore:
         names = sorted(name for name in _names(folder) if _APPROVAL.fullmatch(name))
         found = [kept for name in names if (kept := _kept(os.path.join(folder, name), name, repository, phase))]
         return tuple(sorted(found, key=lambda kept: kept.approval.validated_at, reverse=True))
+
+    def phases(self) -> tuple[str, ...]:
+        """What is damaged or another repository's counts for nothing. Refusal `consent.unsafe` as for `given`."""
+        repository, found = repository_id(self._common_dir), set()
+        for _, record in self._records(repository, _RECORD):
+            approval = record.get("approval", record)
+            found.add(approval.get("phase") if isinstance(approval, dict) else None)
+        return tuple(sorted(phase for phase in found if isinstance(phase, str)))
+
+    def withdraw(self, phase: str) -> int:
+        repository = repository_id(self._common_dir)
+        found = [path for path, record in self._records(repository, _CONSENT) if record.get("phase") == phase]
+        for path in found:
+            os.unlink(path)
+        return len(found)
+
+    def _records(self, repository: str, names: re.Pattern[str]) -> list[tuple[str, dict[str, Any]]]:
+        """(path, record) of this repository's files with such names."""
+        folder = os.path.join(state_dir.path(), "consent", repository)
+        _require_safe(state_dir.problem("consent", repository))
+        found = []
+        for path in (os.path.join(folder, name) for name in sorted(_names(folder)) if names.fullmatch(name)):
+            _require_safe(state_dir.unsafe(path))
+            record = _read(path)
+            if record.get("repository") == repository:
+                found.append((path, record))
+        return found
 
     def approve(self, kept: Kept) -> None:
         repository = repository_id(self._common_dir)

@@ -9,7 +9,8 @@ def approve(data: phrases.Data) -> str:
     """What was approved and until when; everything that it is bound to was shown before, or is in the JSON answer."""
     phase = markup.one_line(data["phase"])
     if data["status"] == "revoked":
-        taken = amount.counted(data["revoked"], "approval")
+        parts = [(data["revoked"], "approval"), (data["withdrawn"], "consent")]
+        taken = " and ".join(amount.counted(count, what) for count, what in parts if count)
         return "\n".join([f"Phase {phase}: {taken} taken back.", *phrases.commands(data)]) + "\n"
     lines = [] if data["asked"] else [markup.visible(line) for line in data["shown"]]
     until = f", until {data['expires']}" if data["expires"] else ""

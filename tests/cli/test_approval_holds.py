@@ -1,0 +1,214 @@
+"""Whatever starts a plan's commands asks whether the approval still holds, and every word can be taken back."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_approve import CHECK, STRICT, approve, contract, refused, run, strict_task
+from tests.cli.test_step_plans import put
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Answer, Project, making, shell, task, write
+
+BACK = "tests/back.sh"
+MODES = pytest.mark.parametrize("mode", ["guided", "strict"])
+EDITED = "echo edited >> ran.log\n"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    files = {"README.md": "# A project\n", ".gitignore": "*.log\n", CHECK: "test -s a.txt\n", BACK: "echo back\n"}
+    return projects.create(sandbox, files=files)
+
+
+def _plan(project: Project, mode: str) -> None:
+    """A plan whose success criterion runs a script, and one task that a script takes back."""
+    head = f"success_criteria: [{{text: it is there, check: sh {CHECK}}}]\n"
+    if mode == "strict":
+        head = STRICT.replace("test -s a.txt", f"sh {CHECK}")
+    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n" if mode == "strict" else ""
+    fields += f"- **Rollback:** compensatable\n  - `sh {BACK}`\n"
+    steps = (write("a.txt", "made\n"), shell("echo did >> outside.log"))
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps, fields=fields)], head=head)
+
+
+def _verify(project: Project) -> Answer:
+    return project.quick("verify-work", "1", "--json")
+
+
+def _expire(home: Path, ends: str) -> None:
+    for place in (home / "state/idumb/consent").rglob("*.json"):
+        place.write_text(place.read_text().replace(ends, "2020-01-01T00:00:00.000000Z"))
+
+
+@MODES
+def test_verification_runs_nothing_under_an_approval_that_is_void(project: Project, mode: str) -> None:
+    """R-LOCK-4."""
+    _plan(project, mode)
+    approve(project)
+    assert run(project, "--no-verify").code == 0
+    project.repo.write(CHECK, EDITED)
+    answer = _verify(project)
+    if mode == "strict":
+        assert [c["id"] for c in refused(answer, "approval.void")["choices"]] == ["put-back", "approve", "no"]
+    else:
+        refused(answer, "consent.missing")
+    assert not project.exists("ran.log")
+    assert not project.events("1", "--kind", "verification.recorded")
+    project.repo.write(CHECK, "test -s a.txt\n")
+    assert _verify(project).code == 0
+
+
+@MODES
+def test_verification_runs_nothing_under_an_approval_that_ended(project: Project, home: Path, mode: str) -> None:
+    """R-LOCK-4."""
+    _plan(project, mode)
+    ends = approve(project, "--expires", "90m").data["expires"]
+    assert run(project).code == 0
+    _expire(home, ends)
+    refused(_verify(project), "approval.expired" if mode == "strict" else "consent.missing")
+
+
+def test_what_judges_a_strict_run_at_its_end_needs_the_approval_too(project: Project) -> None:
+    """R-LOCK-4: the last task is done and stays so; the changed script is not run."""
+    _plan(project, "strict")
+    approve(project)
+    hook = project.folder / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nprintf {shlex.quote(EDITED)} > {CHECK}\n")
+    hook.chmod(0o755)
+    assert refused(run(project), "approval.void")["changed"] == ["files"]
+    assert not project.exists("ran.log")
+    assert project.statuses() == {"T1-01": "completed"}
+    assert not project.events("1", "--kind", "verification.recorded")
+    assert project.exists(".planning/phases/1/1-SUMMARY.md")
+
+
+def test_a_pinned_base_is_that_of_the_run_when_the_run_is_verified(project: Project) -> None:
+    """R-LOCK-4: the commits of its own tasks do not void it."""
+    _plan(project, "strict")
+    approve(project, "--pin-base")
+    assert run(project).code == 0
+    assert _verify(project).code == 0
+
+
+@MODES
+def test_a_rollback_runs_no_command_under_an_approval_that_is_void(project: Project, mode: str) -> None:
+    """R-LOCK-4, R-GIT-4."""
+    _plan(project, mode)
+    approve(project)
+    assert run(project).code == 0
+    project.repo.write(BACK, EDITED)
+    back = ("rollback", "1", "--to", "start", "--yes")
+    refused(project.quick(*back, "--json"), "approval.void" if mode == "strict" else "consent.missing")
+    assert not project.exists("ran.log")
+    assert project.exists("a.txt")
+    assert project.quick(*back, "--past", "T1-01", "--json").code == 0
+    assert not project.exists("ran.log")
+    assert not project.exists("a.txt")
+
+
+def test_a_rollback_needs_the_approval_of_what_was_locked_not_of_what_the_plan_says_now(project: Project) -> None:
+    """R-LOCK-4, R-GIT-4."""
+    _plan(project, "strict")
+    approve(project)
+    assert run(project).code == 0
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    place.write_text(place.read_text().replace("A plan of tests", "Another plan"))
+    project.repo.commit("another plan")
+    answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert answer.code == 0, answer
+    assert answer.data["compensated"] == ["T1-01"]
+
+
+def test_invariants_are_not_judged_after_a_rollback_under_an_approval_that_is_void(project: Project) -> None:
+    """R-LOCK-4: the files are put back all the same."""
+    invariants = f"invariants: [{{id: I-1, text: it holds, check: sh {BACK}}}]\n"
+    project.plan([strict_task("T1-01", "a.txt")], head=STRICT + invariants)
+    approve(project)
+    assert run(project).code == 0
+    project.repo.write(BACK, EDITED)
+    answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert (answer.code, answer.data["invariants"]) == (0, [])
+    undone = project.quick("undo", "--yes", "--json")
+    assert (undone.code, undone.data["invariants"]) == (0, [])
+    assert not project.exists("ran.log")
+
+
+# Taking a word back
+
+
+@pytest.mark.parametrize("spelling", ["1", "01", "1-name", "001"])
+@pytest.mark.parametrize("state", ["broken", "gone", "another"])
+def test_an_approval_is_taken_back_without_its_plan(project: Project, spelling: str, state: str) -> None:
+    """R-LOCK-3, R-LOCK-4: it does not live on."""
+    _plan(project, "strict")
+    approve(project)
+    folder = project.folder / ".planning/phases/1"
+    text = (folder / "01-PLAN.md").read_text()
+    if state == "gone":
+        shutil.rmtree(folder)
+    else:
+        (folder / "01-PLAN.md").write_text("---\nbroken\n" if state == "broken" else text.replace('"1"', '"7"'))
+    answer = project.quick("approve", spelling, "--revoke", "--json")
+    assert (answer.code, answer.data["revoked"], answer.data["phase"]) == (0, 1, "1"), answer
+    folder.mkdir(exist_ok=True)
+    (folder / "01-PLAN.md").write_text(text)
+    refused(run(project), "approval.revoked")
+
+
+def test_the_spelling_of_an_approval_does_not_keep_it_alive(project: Project) -> None:
+    """R-LOCK-4: an approval of 01 is taken back as 1, and one of 10 is not."""
+    project.plan([making("T01-01", "a.txt")], phase="01", folder="01")
+    project.plan([making("T10-01", "b.txt")], phase="10", folder="10")
+    for phase in ("01", "10"):
+        known = project.quick("check-plan", phase, "--json").data["contract_hash"]
+        assert project.quick("approve", phase, "--hash", known, "--json").code == 0
+    (project.folder / ".planning/phases/01/01-PLAN.md").write_text("---\nbroken\n")
+    assert project.quick("approve", "1", "--revoke", "--json").data["revoked"] == 1
+    assert project.quick("approve", "1", "--revoke", "--json").error["code"] == "approval.none"
+    assert project.quick("approve", "10", "--revoke", "--json").data["revoked"] == 1
+
+
+def test_the_approval_of_a_step_plan_is_taken_back_by_its_path_and_without_it(project: Project) -> None:
+    """R-LOCK-4."""
+    put(project, write("one.txt", "x\n"), path="steps/one.yaml")
+    known = project.quick("check-plan", "steps/one.yaml", "--json")
+    assert known.code == 0, known
+    for named in ("steps/one.yaml", "./steps/one.yaml", "steps+one.yaml"):
+        made = project.quick("approve", "steps/one.yaml", "--hash", known.data["contract_hash"], "--json")
+        assert made.code == 0, made
+        text = project.read("steps/one.yaml")
+        (project.folder / "steps/one.yaml").unlink()
+        assert project.quick("approve", named, "--revoke", "--json").data["revoked"] == 1
+        project.repo.write("steps/one.yaml", text)
+
+
+def test_plain_consent_is_taken_back_too(project: Project) -> None:
+    """R-LOCK-3."""
+    _plan(project, "guided")
+    assert run(project, "--approve", contract(project), "--no-verify").code == 0
+    answer = project.quick("approve", "01", "--revoke", "--json")
+    assert (answer.data["revoked"], answer.data["withdrawn"]) == (0, 1)
+    refused(_verify(project), "consent.missing")
+    assert project.quick("approve", "1", "--revoke", "--json").error["code"] == "approval.none"
+    assert run(project, "--approve", contract(project)).code == 0
+    approve(project)
+    assert "1 approval and 1 consent taken back" in project.quick("approve", "1", "--revoke").out
+
+
+def test_a_run_that_ends_while_its_approval_is_taken_back_is_not_judged(project: Project) -> None:
+    """R-LOCK-4."""
+    _plan(project, "strict")
+    approve(project)
+    hook = project.folder / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m idumb approve 1 --revoke\n")
+    hook.chmod(0o755)
+    refused(run(project), "approval.revoked")
+    assert not project.events("1", "--kind", "verification.recorded")
