@@ -183,6 +183,11 @@ class Standings:
 LIVE = approvals.LIVE
 
 
+def given(services: Services, contract: Contract, *, base: str | None = None) -> bool:
+    """Whether somebody consented to run what a contract runs: by plain consent, or by an approval that holds."""
+    return services.consent.given(contract.hash) or newest_live(services, contract, base=base) is not None
+
+
 def require_for(services: Services, contract: Contract, state: RunState) -> None:
     """What a run's contract names may be started now, be the run over or not.
 
@@ -192,7 +197,7 @@ def require_for(services: Services, contract: Contract, state: RunState) -> None
     if STRICT in (contract.mode, state.mode):
         require(services, contract, base=state.base_commit)
         return
-    if services.consent.given(contract.hash) or newest_live(services, contract, base=state.base_commit) is not None:
+    if given(services, contract, base=state.base_commit):
         return
     raise Refusal(
         "consent.missing",

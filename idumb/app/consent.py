@@ -41,7 +41,7 @@ def ensure(
     if STRICT in (contract.mode, mode):
         approvals.require(services, contract)
     else:
-        present = approve in earlier and approvals.given(services, contract.phase, contract.hash)
+        present = approve in earlier and approvals.given(services, contract)
         _ensure_guided(services, contract, None if present else approve)
     if not rehearsal:
         irreversible.require_all(services, contract, asks=STRICT not in (contract.mode, mode))
