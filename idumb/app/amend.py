@@ -45,7 +45,8 @@ def amend(services: Services, request: Request, who: str) -> Result:
     place.require_initialised(services)
     now, state = _present(services, request)
     wanted, found = _wanted(services, request, state, now)
-    wanted = replace(wanted, by=who, why=request.why)
+    consents = STRICT not in (state.mode, wanted.contract.mode) or services.consent.given(found.contract.hash)
+    wanted = replace(wanted, by=who, why=request.why, consents=consents)
     _confirm(services, request, found, wanted)
     with session.owned(services, "amend") as owned:
         journal = owned.journal(state)

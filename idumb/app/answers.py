@@ -13,6 +13,7 @@ from idumb.app.services import Services
 from idumb.domain import amendment, approval, plan_diff, remembered
 from idumb.domain import contract as contracts
 from idumb.domain.amendment import Amendment
+from idumb.domain.approval import Approval, Kept
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import IdumbError, InputError, Refusal
@@ -32,8 +33,8 @@ def locked(services: Services, state: RunState) -> Contract | None:
 def append(services: Services, journal: Journal, contract: Contract) -> Contract:
     """Let the plans tell of every answer that they do not tell of yet; the contract that follows.
 
-    No task changes, so consent goes on: whoever answered knew the plan. What a plan leaves no place for stays in the
-    record alone, and a note says so.
+    No task changes, so consent goes on as it was given: a word without an end as one, each approval with its own. What
+    a plan leaves no place for, or no consent can follow, stays in the record alone, and a note says so.
     """
     state = journal.state
     waiting = [i for i in state.answers if i in state.decisions and i not in state.appended]
@@ -65,17 +66,13 @@ def _append(services: Services, journal: Journal, contract: Contract, path: str,
     if loaded.contract is None or plan_diff.compare(contract, loaded.contract).changes_tasks:
         raise InputError("amend.cannot-write", f"{path} would not be the same plan with it")
     by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in mine))
-    carried = _approval(services, state, contract, loaded.contract, by)
+    consents = services.consent.given(contract.hash)
+    carried = _approvals(services, state, contract, loaded.contract, by, consents=consents)
     what = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in mine)
-    if carried is not None:
-        services.consent.approve(approval.Kept(carried))
-    relock.lock(
-        services,
-        journal,
-        Next(
-            loaded.contract, sources, what, by, path=path, before=dict(before)[path], changes_tasks=False, answers=mine
-        ),
-    )
+    for one in carried:
+        services.consent.approve(one)
+    wanted = Next(loaded.contract, sources, what, by, path=path, before=dict(before)[path], changes_tasks=False)
+    relock.lock(services, journal, dataclasses.replace(wanted, answers=mine, consents=consents))
     return loaded.contract
 
 
@@ -84,27 +81,35 @@ def _words(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     return f"{said} ({answer['guidance']})" if answer.get("guidance") else said
 
 
-def _approval(services: Services, state: RunState, old: Contract, new: Contract, by: str) -> approval.Approval | None:
-    """The approval goes on for the plan with the answers in it; Refusal where it cannot, and the run is strict.
+def _approvals(
+    services: Services, state: RunState, old: Contract, new: Contract, by: str, *, consents: bool
+) -> tuple[Kept, ...]:
+    """Each approval that holds, for the plan with the answers in it; Refusal where nobody's word would follow.
 
-    Only the bytes of the plans differ, and only by answers of people. A signature is over the bytes and nobody else can
-    give it again.
+    Only the bytes of the plans differ, and only by answers of people. Each keeps its end and what it accepts. A
+    signature is over the bytes and nobody else can give it again, so the plan stays where only that one counts.
     """
     strict = STRICT in (state.mode, new.mode)
-    kept = approvals.require(services, old) if strict else approvals.newest_live(services, old)
-    if kept is None or (kept.signature is not None and not strict):
-        return None
-    if kept.signature is not None:
-        raise Refusal("approval.missing", "its approval is signed, and the signature is over the plan as it is")
+    if strict:
+        approvals.require(services, old)
+    live = approvals.all_live(services, old)
+    free = [kept.approval for kept in live if kept.signature is None]
+    lost = {t for kept in live for t in kept.approval.accepted} - {t for one in free for t in one.accepted}
+    if lost or (not free and (strict or not consents)):
+        why = "its approval is signed, and the signature is over the plan as it is"
+        raise Refusal("approval.missing", why if live else "no consent holds that could follow it")
+    return tuple(Kept(_carried(services, one, new, by)) for one in reversed(free))
+
+
+def _carried(services: Services, one: Approval, new: Contract, by: str) -> Approval:
     return dataclasses.replace(
-        kept.approval,
+        one,
         plan_hash=contracts.phase_hash(new.plans),
         contract_hash=new.hash,
         validated_at=services.clock.now(),
         validator=f"idumb {services.version}, answers of {by}",
         nonce=services.consent.nonce(),
-        accepted=tuple(sorted(approvals.accepted(services, old))),
-        bound={**kept.approval.bound, "plans": approval.part({p.path: p.sha256 for p in new.plans})},
+        bound={**one.bound, "plans": approval.part({p.path: p.sha256 for p in new.plans})},
     )
 
 

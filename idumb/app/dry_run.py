@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import branches, carrying, enveloping, execute_phase, leftovers, recording, schedule, session
+from idumb.app import branches, carrying, enveloping, execute_phase, leftovers, recording, relock, schedule, session
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -52,6 +52,7 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
     contract = execute_phase.prepare(services, request)
     _require_quiet(services)
     known = session.latest_run(services, contract.phase)
+    known = relock.foreseen(known, contract.hash) if known is not None else None
     unfinished = execute_phase.unfinished(services, contract, force=request.force)
     if unfinished is None:
         execute_phase.refuse_verified(services, contract, force=request.force)

@@ -23,6 +23,7 @@ from idumb.app import (
     place,
     publish,
     recovery,
+    relock,
     restoring,
     runner,
     schedule,
@@ -76,6 +77,7 @@ def execute(services: Services, request: Request) -> Result:
             branches.begin(services, contract, request.branch)
             start(services, journal, contract, request)
         else:
+            session.same_contract(services, contract, state)
             place.require_branch(services, state)
             enveloping.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
             restoring.settle(services, journal, contract)
@@ -111,16 +113,18 @@ def prepare(services: Services, request: Request) -> Contract:
 def unfinished(services: Services, contract: Contract, *, force: bool) -> RunState | None:
     """The phase's newest run, if it is of this contract and has something left to do: at least to be verified."""
     state = session.latest_run(services, contract.phase)
-    if state is None or state.contract_hash != contract.hash:
+    known = relock.foreseen(state, contract.hash) if state is not None else None
+    if known is None or known.contract_hash != contract.hash:
         return None
-    ended = state.state == COMPLETED and state.restoring is None
-    return None if ended and (state.verified or force) else state
+    ended = known.state == COMPLETED and known.restoring is None
+    return None if ended and (known.verified or force) else state
 
 
 def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
     state = session.latest_run(services, contract.phase)
     if state is None:
         return
+    state = relock.foreseen(state, contract.hash)
     if force:
         _require_room(services, contract, state)
         return

@@ -7,6 +7,7 @@ the amendment.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from idumb.app.services import Services, plans_ref
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
+from idumb.domain.event import Event
 from idumb.domain.run import RunState, chained
 
 HOW = "amendment"
@@ -27,6 +29,7 @@ class Next:
     """A contract that is to follow, with the bytes of its plans. `path` is the plan to be written, None: as it is.
 
     `before` are the bytes that are to be replaced. `answers` are decisions whose answers the plan then tells of.
+    `consents`: somebody's word for it has no end, and is kept as such; else only approvals of it count.
     """
 
     contract: Contract
@@ -39,6 +42,7 @@ class Next:
     changes_tasks: bool = True
     answers: tuple[str, ...] = ()
     reset: tuple[str, ...] = ()
+    consents: bool = False
 
 
 def lock(services: Services, journal: Journal, wanted: Next) -> None:
@@ -53,7 +57,8 @@ def lock(services: Services, journal: Journal, wanted: Next) -> None:
     said = _said(services, state, wanted)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in wanted.sources}
     services.trees.keep_blobs(said["ref"], blobs, f"plans of run {state.number}, version {said['version']}")
-    services.consent.record(wanted.contract.hash, phase=state.phase, how=HOW, at=now)
+    if wanted.consents:
+        services.consent.record(wanted.contract.hash, phase=state.phase, how=HOW, at=now)
     if wanted.path is not None:
         journal.write(journal.event("amendment.intended", **said))
         _write(services, journal, wanted)
@@ -147,6 +152,23 @@ def settle(services: Services, journal: Journal) -> None:
 def adopts(state: RunState, contract_hash: str) -> bool:
     """Whether this contract is one that was agreed to and only misses its record."""
     return state.amending is not None and state.amending["to"] == contract_hash
+
+
+def foreseen(state: RunState, contract_hash: str) -> RunState:
+    """The state as it is once the missing record is made; as it is where this contract misses none."""
+    said = state.amending
+    if said is None or not adopts(state, contract_hash):
+        return state
+    found = dataclasses.replace(state, tasks=dict(state.tasks))
+    at = (state.id, state.last_seq, state.changed_at)
+    found.apply(_unwritten("contract.amended", None, said, *at))
+    for task in said["reset"]:
+        found.apply(_unwritten("task.reset", task, {"reason": "amended"}, *at))
+    return found
+
+
+def _unwritten(kind: str, task: str | None, payload: Mapping[str, Any], run: str, seq: int, at: str) -> Event:
+    return Event(seq, "", run, task, None, kind, payload, version=1, fence=0, at=at, previous="", hash="")
 
 
 def _present(services: Services, path: str) -> str | None:

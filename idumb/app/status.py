@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, schedule, session
+from idumb.app import loading, relock, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -97,6 +97,7 @@ def _phase(
 def _planned(
     services: Services, told: Told, row: dict[str, Any], contract: Contract, state: RunState | None
 ) -> dict[str, Any]:
+    state = relock.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract_hash == contract.hash else None
     changed = state is not None and current is None
     shown = schedule.statuses(contract, current or _blank(contract, state))

@@ -61,6 +61,8 @@ def command(
     named += [Amendment(DROP, task, other) for task, other in drops]
     named += [Amendment(ADD, None, _read(name)) for name in tasks]
     named += [Amendment(DECIDE, None, text) for text in decisions]
+    if not all(text.strip() for text in decisions):
+        raise click.UsageError("--decision takes words; there are none in it.")
     if from_file and (named or deviations):
         raise click.UsageError("--from-file takes the plan as it is; the other amendments write into it. Choose one.")
     words = ["idumb", "amend", phase, *(["--from-file"] if from_file else []), *(["--plan", plan] if plan else [])]

@@ -232,6 +232,37 @@ def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drop
     assert len(abandoned) == (version == 1)
 
 
+def test_killed_after_it_wrote_the_plan_the_same_run_goes_on_whatever_command_comes_next(project: Project) -> None:
+    """R-LOCK-8: nothing that is done is taken back, and `next` and `status` tell of that run."""
+    before = run_id(project)
+    dies_at(project, "_record", "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    assert project.quick("next", "--json").data["next"]["command"] == "idumb resume 1"
+    row = project.quick("status", "--json").data["phases"][0]
+    assert (row["changed_since_run"], row["tasks"].get("completed")) == (False, 1)
+    ended = project.quick("execute-phase", "1", "--json")
+    assert (ended.code, ended.data["run"]) == (0, before), ended
+    assert [v["version"] for v in versions(project)] == [2]
+
+
+def test_killed_while_it_added_words_to_a_verified_phase_it_is_verified_still(sandbox: GitSandbox) -> None:
+    """R-LOCK-8."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert run(project).code == 0
+    dies_at(project, "_record", "amend", "1", "--decision", "x", "--yes")
+    refused(project.quick("execute-phase", "1", "--json"), "phase.verified")
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_a_decision_without_words_is_no_amendment(project: Project, text: str) -> None:
+    """R-LOCK-8."""
+    before = project.read(PLAN)
+    assert amend(project, "--decision", text, "--yes").code == 2
+    assert amend(project, "--decision", "words", "--decision", text, "--yes").code == 2
+    assert project.read(PLAN) == before
+    assert versions(project) == []
+
+
 def linked(project: Project) -> Path:
     """The plan becomes a symbolic link; where its bytes are then."""
     place, real = project.folder / PLAN, project.folder / ".planning/the-plan.md"
@@ -375,6 +406,7 @@ def test_a_strict_plan_is_amended_only_as_it_was_approved(sandbox: GitSandbox) -
     answer = amend(project, "--from-file", "--yes")
     assert answer.data["version"] == 2
     assert answer.data["reset"] == ["T1-02"]
+    assert not project.quick("check-plan", "1", "--json").data["consent"]  # it ends with the approval
     assert project.quick("resume", "1", "--json").code == 0
 
 

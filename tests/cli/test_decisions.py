@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.adapters.store.test_approvals import make_key
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -277,3 +278,74 @@ def test_an_approved_plan_that_tells_of_an_answer_stays_approved(project: Projec
     edit(project, "T1-01: Task", "T1-01: Changed task")
     changed = project.quick("execute-phase", "1", "--json")
     assert changed.error["code"] == "approval.void"
+
+
+def contract(project: Project) -> str:
+    return str(project.quick("check-plan", "1", "--json").data["contract_hash"])
+
+
+def approve(project: Project, *flags: str) -> None:
+    answer = project.quick("approve", "1", "--hash", contract(project), *flags, "--json")
+    assert answer.code == 0, answer
+
+
+def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, ...], bool]]:
+    """Of the present contract: whether it has an end, what it accepts and whether it is signed."""
+    read = [json.loads(p.read_text(encoding="utf-8")) for p in home.rglob(f"consent/*/{contract(project)}.*.json")]
+    found = [(r["approval"]["expires"], tuple(r["approval"]["accepted"]), r["signature"]) for r in read]
+    return sorted((end is not None, accepted, signed is not None) for end, accepted, signed in found)
+
+
+def test_an_approval_that_goes_on_with_an_answer_keeps_its_end_and_can_be_taken_back(
+    project: Project, home: Path
+) -> None:
+    """R-ASK-3, R-LOCK-4: an answer is no consent without an end."""
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
+    approve(project, "--expires", "90m")
+    assert project.quick("execute-phase", "1", "--json").code == 5
+    assert decide(project, QUESTION, "yes").data["version"] == 2
+    assert not project.quick("check-plan", "1", "--json").data["consent"]
+    assert kept_approvals(project, home) == [(True, (), False)]
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    refused(project.quick("resume", "1", "--json"), "consent.missing")
+
+
+def test_an_answer_stays_in_the_record_alone_where_no_consent_can_follow_it(project: Project) -> None:
+    """R-ASK-3, R-LOCK-4."""
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
+    approve(project)
+    assert project.quick("execute-phase", "1", "--json").code == 5
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    before = project.read(PLAN)
+    assert decide(project, QUESTION, "yes").data["version"] is None
+    assert project.read(PLAN) == before
+    refused(project.quick("resume", "1", "--json"), "consent.missing")
+
+
+def of_no_return(project: Project) -> None:
+    """T1-01 waits for a judgement; T1-02 cannot be taken back."""
+    last = making("T1-02", "b.txt", after="T1-01", fields="- **Rollback:** irreversible: it tells the world\n")
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED), last])
+
+
+def test_what_a_person_accepted_ends_with_the_approval_in_which_they_did(project: Project, home: Path) -> None:
+    """R-ASK-3, R-LOCK-9: an answer moves no acceptance into an approval that lasts longer."""
+    of_no_return(project)
+    approve(project, "--expires", "90m", "--accept-irreversible", "T1-02")
+    approve(project)
+    assert project.quick("execute-phase", "1", "--json").code == 5
+    assert decide(project, QUESTION, "yes").data["version"] == 2
+    assert kept_approvals(project, home) == [(False, (), False), (True, ("T1-02",), False)]
+    assert project.quick("resume", "1", "--json").code == 0
+
+
+def test_what_a_signed_approval_accepts_goes_into_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
+    """R-ASK-3, R-LOCK-9: the plan stays as it was signed, and the run goes on with the answer."""
+    of_no_return(project)
+    approve(project, "--accept-irreversible", "T1-02", "--sign", str(make_key(tmp_path / "key")))
+    approve(project)
+    assert project.quick("execute-phase", "1", "--json").code == 5
+    before = kept_approvals(project, home)
+    assert decide(project, QUESTION, "yes").data["version"] is None
+    assert kept_approvals(project, home) == before == [(False, (), False), (False, ("T1-02",), True)]
+    assert project.quick("resume", "1", "--json").code == 0
