@@ -79,10 +79,17 @@ class Scene:
         return running.wait()
 
     def _word(self, project: Project, word: str) -> str | None:
+        if word == "{consent}":
+            return self._consent(project)
         if not word.startswith("@"):
-            return word.replace("{consent}", self.consent)
+            return word
         asked = self.warm.run(project.folder, "decisions", "--json").data["decisions"]
         return next((str(row["id"]) for row in asked if row["task"] == word[1:]), None)
+
+    def _consent(self, project: Project) -> str:
+        """Of the plan as it is: answers are written into it, and a copied repository brings no consent with it."""
+        found = self.warm.run(project.folder, "check-plan", "1", "--json").data
+        return str(found.get("contract_hash", self.consent))
 
     def go_on(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
         """What a user says when a step was killed: resume, or the same again."""

@@ -131,7 +131,10 @@ def problems(
         if answer.code == 0 and command in ("execute-phase", "execute", "resume", "verify-work"):
             yield FOREIGN, f"idumb {command} went on without consent: {answer.out}"
     after = _ledger(scene)
-    changed = sorted({path for path, _ in before.items() ^ after.items()})
+    # What a look at the work tree found may be kept for the next one: new objects, and the ref that names them.
+    kept = ("/.git/objects/", "/refs/idumb/worktrees/main/scan")
+    every = {path for path, _ in before.items() ^ after.items()}
+    changed = sorted(path for path in every if not any(place in path for place in kept))
     if changed:
         yield OTHER, f"changed: {changed}"
 
