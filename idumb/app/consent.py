@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from idumb.app import approvals, going_on, irreversible
-from idumb.app.approvals import agents, commands
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import ledger
@@ -15,8 +14,6 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plan import BUILD, IRREVERSIBLE, STRICT, Task
 
 SHOWN_PATHS = 8
-
-__all__ = ["agents", "commands", "decision", "ensure", "lines"]
 
 
 def ensure(
@@ -105,7 +102,7 @@ def decision(services: Services, contract: Contract) -> Decision:
 def lines(services: Services, contract: Contract) -> Iterable[str]:
     """What will run and what will be written, one line each."""
     yield from plan_lines(contract)
-    for name in agents(services.settings, contract):
+    for name in approvals.agents(services.settings, contract):
         yield f"agent {name}: {' '.join(services.settings.bindings[name].argv)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
@@ -127,7 +124,7 @@ def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
     if written:
         more = f" and {len(written) - shown_paths} more" if len(written) > shown_paths else ""
         yield f"  writes {', '.join(written[:shown_paths])}{more}"
-    for command in commands(task):
+    for command in approvals.commands(task):
         yield f"  runs   {command}"
     for command in task.rollback.commands:
         yield f"  runs   {command}, when it is rolled back"

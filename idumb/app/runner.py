@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from idumb.app import (
     answers,
-    consent,
+    approvals,
     effect,
     failing,
     going_on,
@@ -194,7 +194,7 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
 
 def require_agents(bench: Bench) -> None:
     """Every program that builds or validates can be started; a missing one is told before anything is touched."""
-    for name in consent.agents(bench.services.settings, bench.contract):
+    for name in approvals.agents(bench.services.settings, bench.contract):
         try:
             bench.agents.get(name).describe()
         except AdapterError as problem:

@@ -9,7 +9,7 @@ from json import decoder
 from typing import Any
 
 from idumb.markdown.problems import Problems
-from idumb.markdown.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence
+from idumb.markdown.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, duplicate_key
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
@@ -152,12 +152,4 @@ class _Reader:
             seen[key.value] = key.start
             mapping.pairs.append((key, value))
             return
-        line = self.problems.source.place(seen[key.value])[0]
-        self.problems.error(
-            "yaml.duplicate-key",
-            key.start,
-            f"the key `{key.value}` stands here a second time (first in line {line})",
-            field=self.field,
-            found=key.value,
-            mend="keep one of them",
-        )
+        duplicate_key(self.problems, key, seen[key.value], self.field)

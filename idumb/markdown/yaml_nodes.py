@@ -152,7 +152,7 @@ class _Reader:
             key = self._key(event, depth)
             value = self.node(next(self.events), depth + 1)
             if key.value in seen:
-                self._duplicate(key, seen[key.value])
+                duplicate_key(self.problems, key, seen[key.value], self.field)
             else:
                 seen[key.value] = key.start
                 mapping.pairs.append((key, value))
@@ -168,16 +168,18 @@ class _Reader:
             )
         return key
 
-    def _duplicate(self, key: Scalar, first: int) -> None:
-        line = self.problems.source.place(first)[0]
-        self.problems.error(
-            "yaml.duplicate-key",
-            key.start,
-            f"the key `{key.value}` stands here a second time (first in line {line})",
-            field=self.field,
-            found=key.value,
-            mend="keep one of them",
-        )
+
+def duplicate_key(problems: Problems, key: Scalar, first: int, field: str) -> None:
+    """A key for the second time in one mapping; `first` is where it stood before."""
+    line = problems.source.place(first)[0]
+    problems.error(
+        "yaml.duplicate-key",
+        key.start,
+        f"the key `{key.value}` stands here a second time (first in line {line})",
+        field=field,
+        found=key.value,
+        mend="keep one of them",
+    )
 
 
 def _mark_of(error: Any, text: str) -> int:

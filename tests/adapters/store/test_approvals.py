@@ -39,13 +39,6 @@ def _approval(**more: Any) -> Approval:
 
 
 @pytest.fixture
-def common_dir(tmp_path: Path) -> Path:
-    place = tmp_path / "repo" / ".git"
-    place.mkdir(parents=True)
-    return place
-
-
-@pytest.fixture
 def store(common_dir: Path) -> FileConsentStore:
     return FileConsentStore(str(common_dir))
 

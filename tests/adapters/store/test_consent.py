@@ -19,13 +19,6 @@ OTHER = "b" * 64
 
 
 @pytest.fixture
-def common_dir(tmp_path: Path) -> Path:
-    place = tmp_path / "repo" / ".git"
-    place.mkdir(parents=True)
-    return place
-
-
-@pytest.fixture
 def consent(common_dir: Path) -> FileConsentStore:
     return FileConsentStore(str(common_dir))
 

@@ -1,0 +1,14 @@
+"""What several tests of the store begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def common_dir(tmp_path: Path) -> Path:
+    place = tmp_path / "repo" / ".git"
+    place.mkdir(parents=True)
+    return place
