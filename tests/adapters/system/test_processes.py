@@ -152,11 +152,11 @@ def test_an_interrupt_leaves_nothing_running(tmp_path: Path) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    # More than a pipe holds: when all is written, the process is known to us and its output is being read.
+    known = "head -c 1000000 /dev/zero"
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            # More than a pipe holds: when all is written, the process is known to us and its output is being read.
-            known = "head -c 1000000 /dev/zero"
             run(f"sh -c 'echo $$ > pid; exec sleep 1000' & {known}; kill -USR1 {os.getpid()}; wait", tmp_path)
     finally:
         signal.signal(signal.SIGUSR1, before)
