@@ -100,7 +100,7 @@ class CommandAgent:
     def _transcript(self, request: AgentRequest) -> Transcript | None:
         if self._transcripts is None or self._stream is None:
             return None
-        name = f"{request.task.id}-{request.attempt}-{request.role}.log"
+        name = f"{request.subject}-{request.attempt}-{request.role}.log"
         return Transcript(self._transcripts, name, request.budget.output_bytes, self._stream)
 
     def _result(self, request: AgentRequest, finished: processes.Finished, transcript: str | None) -> AgentResult:

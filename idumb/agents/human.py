@@ -29,7 +29,7 @@ class HumanAgent:
 
     def run(self, request: AgentRequest) -> AgentResult:
         if request.question is None:
-            return AgentResult(outcome.ERRORED, f"{request.task.id} has no question for a person")
+            return AgentResult(outcome.ERRORED, f"{request.subject} has no question for a person")
         answer = request.answer
         if answer is None and self._asker is not None:
             answer = self._asker.ask(request.question)

@@ -32,7 +32,7 @@ def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[
     return {
         **environment,
         **request.environment,
-        "IDUMB_TASK": request.task.id,
+        "IDUMB_TASK": request.subject,
         "IDUMB_ATTEMPT": str(request.attempt),
         "IDUMB_ROLE": request.role,
         **processes.run_cookies(request.run_id, request.workspace),

@@ -48,6 +48,10 @@ class StepsAgent:
         return ()
 
     def run(self, request: AgentRequest) -> AgentResult:
+        if request.task is None:
+            return AgentResult(
+                outcome.ERRORED, f"{request.subject} has no steps; the role {request.role} needs an agent"
+            )
         started = time.monotonic()
         deadline = None if request.deadline is None else started + request.deadline
         records: list[StepRecord] = []

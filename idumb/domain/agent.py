@@ -4,12 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.plan import Task
 
+RESEARCHER = "researcher"
+PLANNER = "planner"
+PLAN_CHECKER = "plan-checker"
 BUILDER = "builder"
 VALIDATOR = "validator"
+SKEPTIC = "skeptic"
+VERIFIER = "verifier"
+DEBUGGER = "debugger"
+ROLES = (RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIER, DEBUGGER)
+
+# Why an agent did not do its work, where that was not the work itself.
+MISSING = "missing"
+NOT_LOGGED_IN = "not-logged-in"
+DECLINED = "declined"
+RATE_LIMITED = "rate-limited"
+NETWORK = "network"
+MALFORMED = "malformed"
+STALL = "stall"
+CONTEXT_EXHAUSTED = "context-exhausted"
+OVER_BUDGET = "over-budget"
+FAILURES = (
+    MISSING,
+    NOT_LOGGED_IN,
+    DECLINED,
+    RATE_LIMITED,
+    NETWORK,
+    MALFORMED,
+    STALL,
+    CONTEXT_EXHAUSTED,
+    OVER_BUDGET,
+)
+TRANSIENT = frozenset({RATE_LIMITED, NETWORK})
+"""Failures that say nothing of the work: to ask the same again later can help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +66,17 @@ class Usage:
 class AgentRequest:
     """One piece of work for one role.
 
-    `workspace` is an absolute path. `allowed_paths` are the paths and globs the task declares (without `read`).
-    `question` is set where a person is to do the work, `answer` where that person has answered already.
-    `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
+    `task` is None for roles that work on more than one task; `about` then says on what, such as `phase-2`. `model` is
+    the model that is wanted, None for the agent's own choice. `schema` is a JSON Schema that the reply is to follow,
+    None for free text. `workspace` is an absolute path. `allowed_paths` are the paths and globs the task declares
+    (without `read`). `question` is set where a person is to do the work, `answer` where that person has answered
+    already. `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
     `feedback` is what the validator said of the attempt before, "" on the first. `idle_timeout` is how long (seconds)
     nothing may be printed and nothing done, `limits` are ceilings by name (`idumb.domain.settings.Limits`).
     """
 
     role: str
-    task: Task
+    task: Task | None
     prompt: str
     workspace: str
     allowed_paths: tuple[str, ...]
@@ -58,6 +92,14 @@ class AgentRequest:
     answer: Answer | None = None
     idle_timeout: float | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    about: str = ""
+    model: str | None = None
+    schema: Mapping[str, Any] | None = None
+
+    @property
+    def subject(self) -> str:
+        """What is worked on, in one word that may stand in a file name: the task's id, or `about`."""
+        return self.task.id if self.task is not None else self.about
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +125,10 @@ class AgentResult:
 
     `exit_code` is None where there was no process. `output` holds head and tail of what was printed, bounded.
     `answer` is what a person said to the request's question. `cause` says why it did not end by itself: `resources`,
-    `deadlock`, `model-stall` or `external`; None where it did.
+    `deadlock`, `model-stall` or `external`; None where it did. `failure` is one of FAILURES where something other than
+    the work went wrong, and None otherwise. `reply` is the agent's last message in full, without secrets; it is what
+    planners and other roles of text answer with. `handover` is what a next agent must know to go on where this one's
+    context was exhausted. `model` is the model that the agent says it used.
     """
 
     outcome: str
@@ -100,3 +145,7 @@ class AgentResult:
     seconds: float = 0.0
     answer: Answer | None = None
     cause: str | None = None
+    failure: str | None = None
+    reply: str = ""
+    handover: str = ""
+    model: str | None = None

@@ -38,10 +38,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What may be used up at most; None is no ceiling. Money in US dollars, wall time in seconds."""
+
+    attempts: int | None = None
+    seconds: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """A named way to fill a role. `prompt` is `stdin` or `file`; `timeout` in seconds overrides the task's.
 
     `idle_timeout` (seconds) and `limits` stand for those of the whole configuration; None where it has none of its own.
+    `model` is what the agent is asked to use, None for its own choice.
     """
 
     name: str
@@ -53,6 +64,21 @@ class Binding:
     options: Mapping[str, Any] = field(default_factory=dict)
     idle_timeout: int | None = None
     limits: Limits | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSettings:
+    """How a role is filled: the name of a binding, and what stands for the binding's own where it is said.
+
+    `prompt` is the name of a template, without its ending; `timeout` in seconds.
+    """
+
+    binding: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    timeout: int | None = None
+    ceiling: Ceiling = Ceiling()
 
 
 BRANCH_CURRENT = "current"
@@ -93,14 +119,23 @@ class GateSettings:
     timeout: int | None = None
 
 
-_LATER = ("gates", "levels")  # settings of which older hashes know nothing count only where they are given
+_LATER = (
+    "gates",
+    "levels",
+    "roles",
+    "profile",
+    "profiles",
+    "ceilings",
+)  # settings of which older hashes know nothing count only where they are given
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`builder` and `validator` name bindings; None means that tasks bring their own steps and proofs.
 
-    `gates` are by the name of a gate or role, `levels` are timeouts in seconds by the number of a level.
+    `gates` are by the name of a gate or role, `levels` are timeouts in seconds by the number of a level. `roles` are by
+    role; `builder` and `validator` stand for the bindings of those two. `profile` names one of `profiles`, each of
+    which gives roles their models. `ceilings` are of `task` and `run`.
     """
 
     builder: str | None = None
@@ -113,6 +148,10 @@ class Settings:
     limits: Limits = Limits()
     gates: Mapping[str, GateSettings] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
+    roles: Mapping[str, RoleSettings] = field(default_factory=dict)
+    profile: str | None = None
+    profiles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
 
     def digest(self) -> str:
         """What consent is bound to: every setting decides what runs or what is written."""
