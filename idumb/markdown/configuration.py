@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from idumb.domain import levels
+from idumb.domain import agent, levels
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.settings import (
@@ -15,9 +15,11 @@ from idumb.domain.settings import (
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
     Binding,
+    Ceiling,
     GateSettings,
     GitSettings,
     Limits,
+    RoleSettings,
     RunSettings,
     Settings,
 )
@@ -33,6 +35,7 @@ PATH = ".idumb/config.yaml"
 MAX_BYTES = 1024 * 1024
 
 _BUILT_IN = ("steps", "human")
+_NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 
 def load(root: str) -> Settings:
@@ -88,6 +91,7 @@ class _Reading:
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
+        self._places: dict[str, int] = {}
 
     def settings(self, node: Any) -> Settings:
         found = self._section(node, "", _TOP)
@@ -97,9 +101,18 @@ class _Reading:
         limits = self._section(found.pop("limits", None), "limits", _LIMITS)
         gates = self._gates(found.pop("gates", None))
         times = self._times(found.pop("levels", None))
-        for role in ("builder", "validator"):
+        profiles = self._profiles(found.pop("profiles", None))
+        ceilings = self._ceilings(found.pop("ceilings", None))
+        if "profile" in found:
+            found["profile"] = self._chosen("profile", found["profile"], profiles, "profiles")
+        for role in _NAMED_ROLES:
             if role in found:
                 found[role] = self._binding_name(role, found[role], bindings)
+        roles = self._roles(found.pop("roles", None), bindings)
+        for role in _NAMED_ROLES:
+            own = roles[role].binding if role in roles else None
+            if own is not None and found.setdefault(role, own) != own:
+                self._wrong(f"roles.{role}.binding", self._places[role], own, f"{found[role]}, as `{role}` says")
         if "environment" in found:
             found["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *found["environment"])))
         return Settings(
@@ -109,6 +122,9 @@ class _Reading:
             limits=Limits(**limits),
             gates=gates,
             levels=times,
+            roles=roles,
+            profiles=profiles,
+            ceilings=ceilings,
             **found,
         )
 
@@ -159,15 +175,66 @@ class _Reading:
             found[key.value] = Binding(key.value, adapter or "", **fields)
         return found
 
-    def _binding_name(self, role: str, named: tuple[str, int], bindings: Mapping[str, Binding]) -> str | None:
+    def _binding_name(
+        self, role: str, named: tuple[str, int], bindings: Mapping[str, Binding], where: str = ""
+    ) -> str | None:
+        built_in = {agent.BUILDER: _BUILT_IN, agent.VALIDATOR: ("human",)}.get(role, ())
+        return self._chosen(where or role, named, (*bindings, *built_in), "bindings")
+
+    def _chosen(self, where: str, named: tuple[str, int], known: Iterable[str], section: str) -> str | None:
+        """A name that must be one of those that are defined in a section."""
         name, at = named
-        known = [*bindings, *(_BUILT_IN if role == "builder" else ("human",))]
+        known = tuple(known)
         if name in known:
             return name
         near = nearest(name, known)
-        mend = f"Did you mean {near}?" if near else f"Define {name} under `bindings`."
-        self._wrong(role, at, name, ", ".join(known), mend)
+        mend = f"Did you mean {near}?" if near else f"Define {name} under `{section}`."
+        self._wrong(where, at, name, ", ".join(known) or f"defined under `{section}`", mend)
         return None
+
+    def _roles(self, node: Any, bindings: Mapping[str, Binding]) -> dict[str, RoleSettings]:
+        """How each role is filled; where its binding was named is kept in `_places`."""
+        found: dict[str, RoleSettings] = {}
+        for key, value in self._of_roles(node, "roles"):
+            where = f"roles.{key.value}"
+            fields = self._section(value, where, _ROLE)
+            if "binding" in fields:
+                self._places[key.value] = fields["binding"][1]
+                fields["binding"] = self._binding_name(key.value, fields["binding"], bindings, f"{where}.binding")
+            if "ceiling" in fields:
+                fields["ceiling"] = self._ceiling(fields["ceiling"], f"{where}.ceiling")
+            if key.value == agent.VALIDATOR and "timeout" in fields:
+                self._wrong(f"{where}.timeout", key.start, f"{fields['timeout']}s", "set here, but by gates.validator")
+            found[key.value] = RoleSettings(**fields)
+        return found
+
+    def _profiles(self, node: Any) -> dict[str, dict[str, str]]:
+        """The model of each role, by the name of a profile."""
+        found: dict[str, dict[str, str]] = {}
+        for key, value in self._pairs(node, "profiles"):
+            where = f"profiles.{key.value}"
+            if not values.NAME.fullmatch(key.value):
+                self._wrong(where, key.start, key.value, "a name without blanks")
+                continue
+            found[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
+        return found
+
+    def _ceilings(self, node: Any) -> dict[str, Ceiling]:
+        read = self._section(node, "ceilings", {"task": values.node, "run": values.node})
+        return {name: self._ceiling(value, f"ceilings.{name}") for name, value in read.items()}
+
+    def _ceiling(self, node: Node, where: str) -> Ceiling:
+        fields = self._section(node, where, _CEILING)
+        if "time" in fields:
+            fields["seconds"] = fields.pop("time")
+        return Ceiling(**fields)
+
+    def _of_roles(self, node: Any, where: str) -> Iterable[tuple[Scalar, Node]]:
+        for key, value in self._pairs(node, where):
+            if key.value in agent.ROLES:
+                yield key, value
+            else:
+                self._unknown(f"{where}.{key.value}", key, agent.ROLES)
 
     def _section(self, node: Node | None, where: str, readers: Mapping[str, values.Reader]) -> dict[str, Any]:
         """The values of one mapping, by key; what is wrong is noted and left out."""
@@ -226,6 +293,10 @@ _TOP: Mapping[str, values.Reader] = {
     "limits": values.node,
     "gates": values.node,
     "levels": values.node,
+    "roles": values.node,
+    "profile": values.placed,
+    "profiles": values.node,
+    "ceilings": values.node,
 }
 _BINDING: Mapping[str, values.Reader] = {
     "adapter": values.words,
@@ -236,6 +307,20 @@ _BINDING: Mapping[str, values.Reader] = {
     "idle_timeout": values.duration,
     "limits": values.node,
     "options": values.options,
+    "model": values.words,
+}
+_ROLE: Mapping[str, values.Reader] = {
+    "binding": values.placed,
+    "model": values.words,
+    "prompt": values.template_name,
+    "timeout": values.duration,
+    "ceiling": values.node,
+}
+_CEILING: Mapping[str, values.Reader] = {
+    "attempts": values.count,
+    "time": values.duration,
+    "tokens": values.count,
+    "cost_usd": values.money,
 }
 _GIT: Mapping[str, values.Reader] = {
     "commit": values.one_of(COMMIT_POLICIES),

@@ -16,6 +16,7 @@ _SIZE = re.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME = re.compile(r"[\w.:/@+-]+")
+_TEMPLATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NUMBER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
@@ -62,6 +63,25 @@ def count(node: Node) -> int:
     if not 1 <= int(node.value[:20]) <= 10**15:
         raise WrongValue(node.start, shown(node), "a whole number of at least 1")
     return int(node.value)
+
+
+def money(node: Node) -> float:
+    """An amount in US dollars."""
+    plain = (
+        isinstance(node, Scalar) and node.plain and (_NUMBER.fullmatch(node.value) or _DECIMAL.fullmatch(node.value))
+    )
+    amount = float(node.value) if plain and isinstance(node, Scalar) else 0.0
+    if not 0 < amount <= 10**9:
+        raise WrongValue(node.start, shown(node), "an amount of dollars above 0, such as 2.50")
+    return amount
+
+
+def template_name(node: Node) -> str:
+    """The name of a prompt template: a file name without its ending, so it never leads out of a folder."""
+    name = words(node)
+    if not _TEMPLATE.fullmatch(name) or name.endswith(".md"):
+        raise WrongValue(node.start, name, "the name of a template in .idumb/prompts/, without .md")
+    return name
 
 
 def level(node: Node) -> int:

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import InputError
-from idumb.domain.settings import DEFAULT_ENVIRONMENT, Binding, GateSettings, GitSettings, Limits, RunSettings, Settings
+from idumb.domain.settings import (
+    DEFAULT_ENVIRONMENT,
+    Binding,
+    Ceiling,
+    GateSettings,
+    GitSettings,
+    Limits,
+    RoleSettings,
+    RunSettings,
+    Settings,
+)
 from idumb.markdown import configuration
 
 FULL = """\
@@ -24,6 +34,7 @@ bindings:
     timeout: 1h30m
     idle_timeout: 5m
     limits: {memory: 4G, cpu: 1h}
+    model: middle
     options: {depth: 3, names: [a, 06.2], on: true, ratio: 0.5, text: "3", nothing: null}
   reviewer: {adapter: command, argv: [review], timeout: 90}
 git: {commit: none, hooks: false, commit_reports: false, network: true}
@@ -42,6 +53,12 @@ gates:
   limits: {level: 0}
   validator: {level: 2, timeout: 20s}
 levels: {1: 3m, 2: 15s}
+roles:
+  builder: {binding: coder, prompt: terse}
+  planner: {binding: reviewer, model: big, timeout: 20m, ceiling: {attempts: 4, time: 1h, tokens: 9000, cost_usd: 2.5}}
+profile: budget
+profiles: {budget: {builder: small, skeptic: tiny}, quality: {}}
+ceilings: {task: {cost_usd: 1}, run: {time: 2h}}
 protected: ["migrations/**", docs/]
 environment: [CI, PATH]
 """
@@ -76,6 +93,7 @@ def test_every_setting_can_be_given() -> None:
                 {"depth": 3, "names": ["a", 6.2], "on": True, "ratio": 0.5, "text": "3", "nothing": None},
                 300,
                 Limits(memory=4 << 30, cpu=3600),
+                "middle",
             ),
             "reviewer": Binding("reviewer", "command", ("review",), timeout=90),
         },
@@ -86,6 +104,13 @@ def test_every_setting_can_be_given() -> None:
         limits=Limits(512 << 20, 600, 500, 1_000_000, 64),
         gates={"limits": GateSettings(level=0), "validator": GateSettings(level=2, timeout=20)},
         levels={"1": 180, "2": 15},
+        roles={
+            "builder": RoleSettings("coder", prompt="terse"),
+            "planner": RoleSettings("reviewer", "big", timeout=1200, ceiling=Ceiling(4, 3600, 9000, 2.5)),
+        },
+        profile="budget",
+        profiles={"budget": {"builder": "small", "skeptic": "tiny"}, "quality": {}},
+        ceilings={"task": Ceiling(cost_usd=1.0), "run": Ceiling(seconds=7200)},
     )
     assert settings.digest() != Settings().digest()
 
@@ -93,6 +118,12 @@ def test_every_setting_can_be_given() -> None:
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "git:\nrun:\nbindings:\n"])
 def test_what_the_file_does_not_say_has_its_default(text: str) -> None:
     assert parsed(text) == Settings()
+
+
+def test_a_role_names_the_builder_as_the_setting_of_that_name_does() -> None:
+    text = "roles: {builder: {binding: a}}\nbindings: {a: {adapter: x}}\n"
+    assert parsed(text).builder == "a"
+    assert parsed(f"builder: a\n{text}").builder == "a"
 
 
 def test_an_unknown_key_is_named_with_the_nearest() -> None:
@@ -149,6 +180,24 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ("gates: {limits: {timeout: 40s}}\n", "for a gate, which waits for nothing"),
         ("levels: {1: 10s}\n", "between 30s and 300s"),
         ("levels: {0: 10s}\n", "levels.0 is no key"),
+        ("roles: {bilder: {}}\n", "Did you mean builder?"),
+        ("roles: {planner: {binding: nobody}}\n", "Define nobody under `bindings`."),
+        ("roles: {planner: {binding: steps}}\n", "'steps' is not"),
+        ("roles: {planner: {prompt: ../../x}}\n", "the name of a template in .idumb/prompts/"),
+        ("roles: {planner: {ceiling: {cost_usd: 0}}}\n", "an amount of dollars above 0"),
+        ("roles: {planner: {ceiling: {cost_usd: cheap}}}\n", "an amount of dollars above 0"),
+        ("roles: {planner: {ceiling: {money: 3}}}\n", "roles.planner.ceiling.money is no key"),
+        ("roles: {validator: {timeout: 40s}}\n", "by gates.validator"),
+        (
+            "builder: a\nroles: {builder: {binding: b}}\nbindings: {a: {adapter: x}, b: {adapter: x}}\n",
+            "roles.builder.binding: 'b' is not a, as `builder` says",
+        ),
+        ("profile: cheap\n", "Define cheap under `profiles`."),
+        ("profile: budgte\nprofiles: {budget: {}}\n", "Did you mean budget?"),
+        ("profiles: {budget: {bilder: x}}\n", "profiles.budget.bilder is no key"),
+        ("profiles: {a b: {}}\n", "without blanks"),
+        ("ceilings: {phase: {}}\n", "ceilings.phase is no key"),
+        ("ceilings: {run: {time: soon}}\n", "a time such as 90s"),
         ("builder: &a x\nvalidator: *a\n", "anchors"),
         ("builder: x\nbuilder: y\n", "second time"),
         ("builder: [\n", "not readable YAML"),
