@@ -17,9 +17,9 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from idumb.cli import quick
+    from idumb.cli import kept
 
-    code = quick.answer(arguments)
+    code = kept.answer(arguments)
     if code is None:
         from idumb.cli import main as command_line
 

@@ -42,7 +42,7 @@ def test_ctrl_c_in_a_command_ends_with_130_and_one_line(project: Project, tmp_pa
     assert said(project, f"idumb.app.{command}", *arguments) == WORDS
 
 
-@pytest.mark.parametrize("moment", ["idumb.cli.quick", "idumb.cli.main"])
+@pytest.mark.parametrize("moment", ["idumb.cli.kept", "idumb.cli.main"])
 def test_ctrl_c_before_the_command_was_found_ends_the_same_way(project: Project, moment: str) -> None:
     assert said(project, moment, "doctor") == WORDS
 
