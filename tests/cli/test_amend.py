@@ -12,9 +12,10 @@ import pytest
 
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, dies_at, edit, halted, run, run_id, versions
-from tests.support.project import Answer, Project, making, shell
+from tests.support.project import Project, making, shell
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 

@@ -12,8 +12,9 @@ import pytest
 from tests.cli.test_approve import CHECK, STRICT, approve, contract, refused, run, strict_task
 from tests.cli.test_step_plans import put
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task, write
+from tests.support.project import Project, making, shell, task, write
 
 BACK = "tests/back.sh"
 MODES = pytest.mark.parametrize("mode", ["guided", "strict"])

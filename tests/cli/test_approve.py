@@ -16,8 +16,9 @@ import pytest
 from tests.adapters.store.test_approvals import allow, make_key
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task, write
+from tests.support.project import Project, making, shell, task, write
 
 STRICT = (
     "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"

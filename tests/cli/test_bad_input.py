@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import ByteLedger, GitSandbox
-from tests.support.project import Answer, Project, making, shell, task, write
+from tests.support.project import Project, making, shell, task, write
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: A plan\ngoal: A goal\n'

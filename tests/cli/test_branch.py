@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making
+from tests.support.project import Project, making
 
 
 def _project(sandbox: GitSandbox, settings: str = "", *, first: bool = True) -> Project:

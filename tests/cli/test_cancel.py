@@ -15,8 +15,9 @@ import pytest
 
 from idumb.system import process_tree
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import IDUMB, Answer, Project, making, shell, task
+from tests.support.project import IDUMB, Project, making, shell, task
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/cancel.json"
 

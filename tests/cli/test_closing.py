@@ -11,6 +11,7 @@ import pytest
 
 from idumb.domain.run import call_id
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
 
@@ -39,10 +40,10 @@ def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def ended(project: Project, process: subprocess.Popen[str], tmp_path: Path) -> projects.Answer:
+def ended(project: Project, process: subprocess.Popen[str], tmp_path: Path) -> Answer:
     (tmp_path / "let-go").write_text("go\n")
     out, err = process.communicate(timeout=60)
-    return projects.Answer(process.returncode, out, err)
+    return Answer(process.returncode, out, err)
 
 
 def workspace(project: Project) -> dict[str, object]:

@@ -12,9 +12,10 @@ import pytest
 from tests.adapters.store.test_approvals import make_key
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, dies_at, edit, run, run_id, versions
-from tests.support.project import Answer, Project, making, shell, task
+from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — human\n"

@@ -16,8 +16,9 @@ import jsonschema
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task
+from tests.support.project import Project, making, shell, task
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/doctor.json").read_text(encoding="utf-8"))
 DEAD = 2**22 - 3  # above the numbers that Linux gives to processes by default

@@ -13,8 +13,9 @@ import jsonschema
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
-from tests.support.project import Answer, Project, delete, edit, making, shell, task, write
+from tests.support.project import Project, delete, edit, making, shell, task, write
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
 

@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, task, write
+from tests.support.project import Project, making, task, write
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 BUILDER = """#!/bin/sh

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task, write
+from tests.support.project import Project, making, shell, task, write
 
 HOOK = ".git/hooks/pre-commit"
 

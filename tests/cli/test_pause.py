@@ -12,8 +12,9 @@ import jsonschema
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task, user_bytes
+from tests.support.project import Project, making, shell, task, user_bytes
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/pause.json"
 WAYS = ["replan", "go-on", "start-fresh"]

@@ -10,10 +10,11 @@ import pytest
 
 from idumb.git import put_back
 from idumb.git.presence import Step
-from tests.crash.warm import Warm
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task
+from tests.support.project import Project, making, shell, task
+from tests.support.warm import Warm
 
 
 def _project(sandbox: GitSandbox, *tasks: str, settings: str = "") -> Project:

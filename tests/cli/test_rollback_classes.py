@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, shell, task, write
+from tests.support.project import Project, shell, task, write
 
 
 def _effect(id: str, path: str, rollback: str, *, after: str = "none", check: str = "true") -> str:

@@ -12,8 +12,9 @@ import jsonschema
 import pytest
 
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, delete, edit, shell, write
+from tests.support.project import Project, delete, edit, shell, write
 
 PLAN = "deploy/web.yaml"
 ID = "deploy+web.yaml"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, task, write
+from tests.support.project import Project, task, write
 
 SOURCE = "def slugify():\n    pass\n\n\ndef other():\n    pass\n"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task
+from tests.support.project import Project, making, shell, task
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ from idumb.domain.event import Event
 from idumb.domain.run import RunState
 from tests.crash import harness
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, OTHER, TRACEBACK, Programme, Tally
-from tests.crash.warm import Started, Warm
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
-from tests.support.project import Answer, Project, making, shell, task
+from tests.support.project import Project, making, shell, task
+from tests.support.warm import Started, Warm
 
 PROCESSES = 8
 EACH = 2

@@ -21,10 +21,11 @@ from idumb.store import consent, rebuild
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import Programme, Tally
-from tests.crash.warm import Warm
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, shell, task
+from tests.support.project import Project, shell, task
+from tests.support.warm import Warm
 
 TASKS = ("T1-01", "T1-02", "T1-03")
 REFUSED = (3, 4)

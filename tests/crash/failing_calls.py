@@ -14,7 +14,7 @@ from tests.crash import scenes, shim
 from tests.crash.programme import Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require
 from tests.crash.shim import CLOSE, EXEC, FORK, FSYNC, LINK, MKDIR, OPEN, RENAME, SHORT, UNLINK, WRITE, Order, Shim
-from tests.support.project import Answer
+from tests.support.answer import Answer
 
 
 class Error(NamedTuple):

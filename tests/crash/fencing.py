@@ -18,9 +18,10 @@ from idumb.system import host
 from tests.crash import harness
 from tests.crash.killing import DURABLE, Points
 from tests.crash.programme import OTHER, Programme, Tally
-from tests.crash.warm import Started, Warm
+from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, work_tree
-from tests.support.project import Answer, Project
+from tests.support.project import Project
+from tests.support.warm import Started, Warm
 
 AFTER, DURING, HERE = "after", "during", "here"
 WAYS = (AFTER, DURING, HERE)

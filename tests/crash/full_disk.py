@@ -21,8 +21,9 @@ from idumb.system import atomic
 from tests.crash import harness, scenes
 from tests.crash.programme import CannotRun, Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require
+from tests.support.answer import Answer
 from tests.support.gitrepo import work_tree
-from tests.support.project import Answer, Project
+from tests.support.project import Project
 
 _PAGE = 4096
 _ROOMY = ("1g", "1000000")

@@ -18,8 +18,9 @@ from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
-from tests.support.project import Answer, Project, delete, making, shell, task
+from tests.support.project import Project, delete, making, shell, task
 
 KILLING = Path(__file__).with_name("killing.py")
 KILLED = -9

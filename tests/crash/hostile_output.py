@@ -19,10 +19,11 @@ from pathlib import Path
 
 from idumb.system import escaping
 from tests.crash.programme import CannotRun, Programme, Tally
-from tests.crash.warm import Warm
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, task
+from tests.support.project import Project, making, task
+from tests.support.warm import Warm
 
 LIMIT = 150_000  # KiB
 MEGA = 1_000_000

@@ -10,8 +10,9 @@ from typing import Any
 
 from tests.crash import harness
 from tests.crash.killing import DURABLE, Points
-from tests.crash.warm import Warm
-from tests.support.project import Answer, Project
+from tests.support.answer import Answer
+from tests.support.project import Project
+from tests.support.warm import Warm
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGER_THAN_ONE_PRESS = 0.3

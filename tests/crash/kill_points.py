@@ -15,9 +15,10 @@ from tests.crash import disk, harness
 from tests.crash.harness import KILLED, Ending
 from tests.crash.programme import LOST_BYTES, OTHER, Programme, Tally
 from tests.crash.shapes import EXECUTE, RESUME, SHAPES, Shape, Step
-from tests.crash.warm import Warm
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project
+from tests.support.project import Project
+from tests.support.warm import Warm
 
 ARM = "tests.crash.killing:arm"
 TWICE = 3  # every so many cases are resumed once more, to see that nothing is left to do

@@ -20,10 +20,10 @@ from idumb.system import host as machine
 from idumb.system import process_tree, processes
 from tests.crash import escapes
 from tests.crash.programme import LEFT_PROCESS, CannotRun, Programme, Tally
-from tests.crash.warm import Started, Warm
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, shell, task
+from tests.support.warm import Started, Warm
 
 EXIT, TIMEOUT, TERM, INT, KILL = "exit", "timeout", "TERM", "INT", "KILL"
 SIGNALS = {TERM: signal.SIGTERM, INT: signal.SIGINT, KILL: signal.SIGKILL}

@@ -21,9 +21,10 @@ from tests.crash import disk, harness
 from tests.crash.disk import Disk
 from tests.crash.harness import Ending
 from tests.crash.programme import LOST_BYTES, LOST_CHECKPOINT, OTHER, Programme, Tally
-from tests.crash.warm import Started, Warm
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project
+from tests.support.project import Project
+from tests.support.warm import Started, Warm
 
 ARM = "tests.crash.killing:arm"
 EXECUTE, RESUME, ROLLBACK, UNDO = "execute-phase", "resume", "rollback", "undo"

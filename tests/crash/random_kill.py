@@ -11,7 +11,7 @@ from tests.crash import kill_points
 from tests.crash.kill_points import Case, Scene
 from tests.crash.programme import Programme, Tally
 from tests.crash.shapes import PAIR, SHAPES
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 MOST = 5
 SMALL = 200

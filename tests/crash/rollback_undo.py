@@ -16,9 +16,10 @@ from typing import Any
 from tests.crash import rollback_user
 from tests.crash.programme import LOST_BYTES, Programme, Tally
 from tests.crash.rollback_user import Files
-from tests.crash.warm import Warm
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, delete, shell, task, write
+from tests.support.project import Project, delete, shell, task, write
+from tests.support.warm import Warm
 
 KILLED = -9
 ON_A_COPY = 8

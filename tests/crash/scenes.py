@@ -15,10 +15,11 @@ from typing import Any, Self
 from tests.crash import harness
 from tests.crash.harness import Bytes
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, Tally, kind_of
-from tests.crash.warm import Warm
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
-from tests.support.project import Answer, Project, delete, making, shell, task
+from tests.support.project import Project, delete, making, shell, task
+from tests.support.warm import Warm
 
 CODES = (0, 1, 2, 3, 4, 5)
 MINE = ("dirty.txt", "mine.txt", "staged.txt")

@@ -23,10 +23,10 @@ from idumb.agents.transcript import Transcript
 from idumb.system.capture import HEAD, MARGIN, TAIL, Capture, Captured
 from idumb.system.redaction import Redactor
 from tests.crash.programme import Programme, Tally
-from tests.crash.warm import Warm
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
+from tests.support.warm import Warm
 
 PART = 12  # characters of a secret that nobody may see
 _LETTERS = string.ascii_letters + string.digits

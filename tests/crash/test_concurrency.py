@@ -10,7 +10,7 @@ import pytest
 from tests.crash import concurrency
 from tests.crash import programme as programmes
 from tests.crash.concurrency import Scene
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from idumb.store import chain
 from idumb.store.standing import Witnesses
 from tests.crash import corruption, programme
 from tests.crash.programme import Tally
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 SEED = 11
 

@@ -9,7 +9,7 @@ import pytest
 from tests.crash import fencing
 from tests.crash import programme as programmes
 from tests.crash.fencing import AFTER, Scene
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from tests.crash import interrupting
 from tests.crash.interrupting import Scene
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 SAMPLE = (0.02, 0.2, 0.45, 0.7, 0.95)
 CASES = list(zip(SAMPLE, interrupting.NUMBERS * 2, strict=False))

@@ -10,7 +10,7 @@ from tests.crash import kill_points, programme
 from tests.crash.kill_points import Case, Scene
 from tests.crash.programme import REPEATED_TASK
 from tests.crash.shapes import SHAPES
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 SEED = 7
 

@@ -9,7 +9,7 @@ import pytest
 from tests.crash import disk, power_cut, programme
 from tests.crash.power_cut import EXECUTE, Case, Scene
 from tests.crash.programme import CannotRun, Tally
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 SEED = 7
 

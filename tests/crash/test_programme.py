@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.crash import programme as programmes
 from tests.crash.programme import CannotRun, Programme, Tally
-from tests.crash.warm import Warm
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.warm import Warm
 
 
 def test_a_warm_command_answers_as_a_process_of_its_own_does(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.crash import kill_points, programme, random_kill
 from tests.crash.kill_points import Case, Scene
 from tests.crash.shapes import PAIR
-from tests.crash.warm import Warm
+from tests.support.warm import Warm
 
 SEED = 7
 

@@ -13,10 +13,11 @@ import pytest
 from idumb.git import discover
 from idumb.git.trees import GitTrees
 from tests.crash import harness
-from tests.crash.warm import Warm
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project, making, shell, task
+from tests.support.project import Project, making, shell, task
+from tests.support.warm import Warm
 
 ARM = "tests.crash.killing:arm"
 MIDDLE = "after SqliteEventLog.append attempt.started"

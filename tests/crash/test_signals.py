@@ -11,6 +11,7 @@ import pytest
 from idumb.system import process_tree
 from tests.crash import harness
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
 
@@ -74,7 +75,7 @@ def test_an_interruption_is_said_in_json_too(project: Project, tmp_path: Path) -
             door.readline()
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    answer = projects.Answer(process.returncode, out, err)
+    answer = Answer(process.returncode, out, err)
     assert answer.code == 130
     assert answer.error["code"] == "run.interrupted"
     assert answer.error["hint"] == "idumb resume 1"

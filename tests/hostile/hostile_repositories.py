@@ -18,14 +18,15 @@ from pathlib import Path
 
 from idumb.system import escaping
 from tests.crash.programme import FOREIGN, OTHER, TRACEBACK, Programme, Tally
-from tests.crash.warm import Warm
 from tests.hostile import payloads, unpacked
 from tests.hostile.fuzzing import everything
 from tests.hostile.payloads import Payload, Scene
 from tests.hostile.unpacked import Harm
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, making, shell, task
+from tests.support.project import making, shell, task
+from tests.support.warm import Warm
 
 PROGRAM = (sys.executable, "-P", "-m", "idumb")
 SECONDS = 30
@@ -41,6 +42,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "envelope": ("envelope", "show", "T1-01"),
     "diff": ("diff", "T1-01"),
     "decisions": ("decisions",),
+    "handoff": ("handoff", "list"),
     "log": ("log", "1"),
     "doctor": ("doctor",),
     "audit": ("audit", "verify"),

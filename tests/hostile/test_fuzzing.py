@@ -18,8 +18,9 @@ from tests.hostile import fuzzing
 from tests.hostile.fuzzing import PROGRAMME
 from tests.hostile.mutating import mutated
 from tests.support import project as projects
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer, Project
+from tests.support.project import Project
 
 
 @pytest.mark.slow

@@ -9,13 +9,13 @@ import pytest
 
 from idumb.cli import main
 from tests.crash.programme import FOREIGN, OTHER
-from tests.crash.warm import Warm
 from tests.hostile import hostile_repositories as hostile
 from tests.hostile import payloads, unpacked
 from tests.hostile.hostile_repositories import Template
 from tests.hostile.payloads import Payload, Scene
 from tests.hostile.unpacked import Harm
-from tests.support.project import Answer
+from tests.support.answer import Answer
+from tests.support.warm import Warm
 
 pytestmark = pytest.mark.slow
 

@@ -17,12 +17,12 @@ from typing import Any
 
 from tests.crash import programme as programmes
 from tests.crash.programme import Programme, Tally
-from tests.crash.warm import Warm
 from tests.states import git_state, ledgers, work_tree
 from tests.states.ledgers import Record
 from tests.states.state import ALL, TOUCHED, Scene, State, copied, template
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Answer
+from tests.support.warm import Warm
 
 GENERATORS = (work_tree, git_state)
 UNREADABLE = ("git.unsupported-format", "git.ownership")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.warm import Warm
 from tests.states import ledgers
 from tests.states.ledgers import Record
 from tests.states.matrix import Case
 from tests.states.state import State, copied, template
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
-from tests.support.project import Answer
+from tests.support.warm import Warm
 
 BACK = ("rollback", "1", "--to", "start", "--yes")
 

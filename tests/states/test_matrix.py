@@ -12,11 +12,11 @@ import pytest
 from idumb.git import blobs, discover, walk
 from idumb.git.trees import GitTrees
 from tests.crash import programme
-from tests.crash.warm import Warm
 from tests.states import matrix, planted
 from tests.states.matrix import ACTIONS, LATE, PROGRAMME, Case
 from tests.states.state import ALL, State, copied, template
 from tests.support.gitrepo import GitSandbox
+from tests.support.warm import Warm
 
 
 @pytest.mark.timeout(600)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.warm import Warm
 from tests.states import ledgers
 from tests.states.ledgers import Record
 from tests.states.matrix import Case
 from tests.states.state import TOUCHED, State, copied, template
 from tests.support.gitrepo import GitSandbox
+from tests.support.warm import Warm
 
 GIT = "git -c user.name=Pat -c user.email=pat@example.invalid"
 

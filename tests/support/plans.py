@@ -6,7 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.support.project import Answer, Project, making, shell, task
+from tests.support.answer import Answer
+from tests.support.project import Project, making, shell, task
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 FOURTH = making("T1-04", "e.txt", after="T1-03")

@@ -15,44 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support import warm
+from tests.support.answer import Answer
 from tests.support.gitrepo import ByteLedger, GitSandbox
 
 IDUMB = (sys.executable, "-m", "idumb")
-KEYS = ("schema", "command", "ok", "data", "warnings", "error")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command said. `code` is negative where a signal ended it."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def object(self) -> dict[str, Any]:
-        """The one object on standard output; anything else there is an AssertionError."""
-        assert self.out.count("\n") == 1, self.out
-        assert self.out.isascii()
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        assert set(found) == set(KEYS)
-        assert found["ok"] == (self.code == 0)
-        assert (found["error"] is None) == found["ok"]
-        return found
-
-    @property
-    def data(self) -> dict[str, Any]:
-        found = self.object["data"]
-        assert isinstance(found, dict)
-        return found
-
-    @property
-    def error(self) -> dict[str, Any]:
-        found = self.object["error"]
-        assert isinstance(found, dict), self.out
-        assert set(found) == {"code", "message", "hint", "details"}
-        return found
+COLD = "TESTS_START_THE_PROGRAM"
+_AT_START = ("PYTHON", "LD_", "LC_", "LANG")
 
 
 def _sound(answer: Answer) -> Answer:
@@ -101,7 +70,14 @@ class Project:
         return self.repo.root
 
     def idumb(self, *arguments: str, given: str | None = None, environment: Mapping[str, str] | None = None) -> Answer:
-        """Run a command with no terminal and check what holds for every answer: no traceback, no control codes."""
+        """Run a command with no terminal and check what holds for every answer: no traceback, no control codes.
+
+        It is a process of its own, forked from one that has imported everything, unless COLD is set in the
+        environment of the tests or the command's environment says how Python starts.
+        """
+        if not os.environ.get(COLD) and not any(name.startswith(_AT_START) for name in environment or ()):
+            ended = warm.of_this_process().run(self.start, *arguments, environment=environment, typed=given or "")
+            return _sound(ended)
         done = subprocess.run(
             [*IDUMB, *arguments],
             cwd=self.start,

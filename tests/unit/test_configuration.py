@@ -239,7 +239,7 @@ def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
 def test_the_page_explains_every_setting_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
-    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits"}
+    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts"}
     names |= {f"limits.{f.name}" for f in fields(Limits)}
     names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
     names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}

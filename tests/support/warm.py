@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support.project import Answer
+from tests.support.answer import Answer
 
 _ROOT = Path(__file__).parents[2]
 
@@ -27,9 +30,9 @@ class Started:
         self.pid = warm._told(number, "pid")
 
     def wait(self) -> Answer:
-        """Its answer once it has ended; the code is negative where a signal ended it."""
+        """Its answer once it has ended; what it printed is forgotten here."""
         code = self._warm._told(self._number, "status")
-        return Answer(code, _text(self._out), _text(self._err))
+        return Answer(code, _taken(self._out), _taken(self._err))
 
 
 class Warm:
@@ -43,7 +46,7 @@ class Warm:
         if preload:
             inherited["LD_PRELOAD"] = preload
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.warm_server"],
+            [sys.executable, "-m", "tests.support.warm_server"],
             cwd=_ROOT,
             env=inherited,
             stdin=subprocess.PIPE,
@@ -66,16 +69,30 @@ class Warm:
         self._server.stdout.close()
 
     def start(
-        self, cwd: Path, *argv: str, environment: Mapping[str, str] | None = None, hook: str = "", given: Any = None
+        self,
+        cwd: Path,
+        *argv: str,
+        environment: Mapping[str, str] | None = None,
+        hook: str = "",
+        given: Any = None,
+        typed: str = "",
     ) -> Started:
-        """Begin a command line. `hook` is `module:function`, called with `given` in the child before it runs."""
+        """Begin a command line, with `typed` on standard input.
+
+        `hook` is `module:function`, called with `given` in the child before it runs.
+        """
         number = next(self._numbers)
         out, err = self._folder / f"{number}.out", self._folder / f"{number}.err"
+        source = Path(os.devnull)
+        if typed:
+            source = self._folder / f"{number}.in"
+            source.write_text(typed, encoding="utf-8")
         request = {
             "id": number,
             "cwd": str(cwd),
             "argv": list(argv),
             "environment": {**os.environ, **(environment or {})},
+            "in": str(source),
             "out": str(out),
             "err": str(err),
             "hook": hook,
@@ -85,10 +102,9 @@ class Warm:
         self._server.stdin.write(json.dumps(request).encode("ascii") + b"\n")
         return Started(self, number, out, err)
 
-    def run(
-        self, cwd: Path, *argv: str, environment: Mapping[str, str] | None = None, hook: str = "", given: Any = None
-    ) -> Answer:
-        return self.start(cwd, *argv, environment=environment, hook=hook, given=given).wait()
+    def run(self, cwd: Path, *argv: str, **options: Any) -> Answer:
+        """A command line to its end; `options` are those of `start`."""
+        return self.start(cwd, *argv, **options).wait()
 
     def _told(self, number: int, what: str) -> int:
         while (number, what) not in self._news:
@@ -104,9 +120,21 @@ class Warm:
         return found
 
 
-def _text(path: Path) -> str:
+def _taken(path: Path) -> str:
     """What a case printed; a case that was killed at once may have no file yet."""
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
         return ""
+    path.unlink()
+    return text
+
+
+@functools.cache
+def of_this_process() -> Warm:
+    """One for all tests that this process runs, ended with it."""
+    folder = tempfile.TemporaryDirectory(prefix="idumb-tests-warm-")
+    atexit.register(folder.cleanup)
+    warm = Warm(Path(folder.name))
+    atexit.register(warm.__exit__, None, None, None)
+    return warm

@@ -1,6 +1,6 @@
 """The process behind `warm.Warm`: has imported everything, and forks for each command line it is given.
 
-One JSON object a line comes in, `{id, cwd, argv, environment, out, err, hook, given}`; `{id, pid}` and, when the
+One JSON object a line comes in, `{id, cwd, argv, environment, in, out, err, hook, given}`; `{id, pid}` and, when the
 command has ended, `{id, status}` go out.
 """
 
@@ -14,6 +14,7 @@ import pkgutil
 import selectors
 import signal
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -45,9 +46,10 @@ def _child(request: dict[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(request["environment"])
     _tell_libgit2(os.environ.get("HOME", "/nonexistent"))
+    time.tzset()
     os.chdir(request["cwd"])
     for target, path, flags in (
-        (0, os.devnull, os.O_RDONLY),
+        (0, request["in"], os.O_RDONLY),
         (1, request["out"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
         (2, request["err"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
     ):
