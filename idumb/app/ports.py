@@ -19,6 +19,7 @@ from idumb.domain.decision import Answer, Decision
 from idumb.domain.event import ChainCheck, Event, NewEvent
 from idumb.domain.evidence import Evidence
 from idumb.domain.finding import Finding
+from idumb.domain.handoff import Document
 from idumb.domain.ledger import Change, Entry
 from idumb.domain.legacy import OldFile
 from idumb.domain.plan import Condition, Plan, Task
@@ -720,3 +721,5 @@ class Gate(Protocol):
         changes: Sequence[Change],
         line_counts: Mapping[str, tuple[int | None, int | None]],
     ) -> tuple[Evidence, ...]: ...
+    def handoff(self, document: Document) -> str: ...
+

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from idumb.app import place, relock, schedule
+from idumb.app import handing, place, relock, schedule
 from idumb.app.bench import Attempt, Bench
 from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
@@ -156,7 +156,8 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
             links=links,
         ),
     )
-    return (summary, *(checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt))
+    checkpoints = (checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt)
+    return (summary, *checkpoints, *handing.at_end(services, contract, state))
 
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app import effect, ports, proofs, step_results
+from idumb.app import effect, handing, ports, proofs, step_results
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import agent, ledger, levels, outcome, settings
@@ -256,7 +256,8 @@ def _checkpoint_event(
 def _completed_event(bench: Bench, attempt: Attempt) -> list[NewEvent]:
     if attempt.outcome != outcome.COMPLETED:
         return []
-    return [bench.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)]
+    completed = bench.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)
+    return [completed, *handing.of_attempt(bench, attempt)]
 
 
 def evidence_payload(found: Evidence) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.app import consent, enveloping, execute_phase, loading, place, publish, restoring, schedule, session
+from idumb.app import consent, enveloping, execute_phase, handing, loading, place, publish, restoring, schedule, session
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -84,7 +84,8 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
         said: dict[str, Any] = {"reason": why, "by": who, "commit": None}
         if kind == "task.accepted":
             said |= _accepted(services, journal, contract, task_id, why)
-        journal.write(journal.event(kind, task_id, **said))
+        handed = handing.of_accepted(services, journal, contract, task_id, why) if kind == "task.accepted" else ()
+        journal.write(journal.event(kind, task_id, **said), *handed)
         publish.ending(services, contract, journal.state)
     shown = schedule.statuses(contract, state)
     row = session.task_row(state, contract, task_id, shown)

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "decisions": ("decisions", "List the questions that wait for an answer."),
     "decide": ("decide", "Answer a question."),
     "rollback": ("rollback", "Go back to the checkpoint after a task, or to the start."),
+    "handoff": ("handoff", "List, show, change and count the work that tasks passed on."),
     "undo": ("undo", "Undo the newest rollback, undo or run."),
     "log": ("log", "Show the events of a run."),
     "doctor": ("doctor", "Examine everything a run stands on; mend what is safe."),

@@ -33,6 +33,7 @@ _RENDERERS = {
     "decisions": ("answer_run", "decisions"),
     "decide": ("answer_run", "decided"),
     "rollback": ("answer_run", "rolled_back"),
+    "handoff": ("answer_handoff", "handoff"),
     "undo": ("answer_run", "rolled_back"),
     "show": ("answer_task", "show"),
     "envelope": ("answer_envelope", "envelope"),

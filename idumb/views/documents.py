@@ -9,6 +9,7 @@ from typing import Any
 from idumb.app.ports import PromptRequest
 from idumb.domain import run
 from idumb.domain.contract import Contract
+from idumb.domain.handoff import Document
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
 
@@ -85,5 +86,10 @@ def _object(text: str | None) -> dict[str, Any] | None:
     try:
         value = json.loads(text or "")
     except ValueError:
+    def handoff(self, document: Document) -> str:
+        from idumb.views import handoff
+
+        return handoff.render(document)
+
         return None
     return value if isinstance(value, dict) else None

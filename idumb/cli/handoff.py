@@ -1,0 +1,51 @@
+"""`idumb handoff list`, `show ID`, `update ID STATUS`, `stats`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+_WORDS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
+
+
+@click.command("handoff")
+@click.argument("action", type=click.Choice([*_WORDS]))
+@click.argument("words", nargs=-1, metavar="[ID] [STATUS]")
+@click.option("--run", metavar="ID", help="list, stats: of this run.")
+@click.option("--phase", metavar="N", help="list, stats: of this phase.")
+@click.option("--status", metavar="STATUS", help="list, stats: with this status.")
+@click.option("--agent", metavar="NAME", help="list, stats: for this receiver.")
+@click.option("--why", default="", help="update: the reason; it is kept in the record.")
+@options.as_json
+@options.debug
+def command(
+    action: str,
+    words: tuple[str, ...],
+    run: str | None,
+    phase: str | None,
+    status: str | None,
+    agent: str | None,
+    why: str,
+    as_json: bool,
+) -> int:
+    """List, show, change and count handoffs: the work that finished tasks passed on.
+
+    A task makes one for each receiver that its plan names under "Handoff to". ID is that of a handoff, the beginning
+    of it, or a task that made just one. STATUS is pending, in_progress, complete, blocked or failed.
+    """
+    from idumb.app import handoffs
+
+    if len(words) != len(_WORDS[action]):
+        raise click.UsageError(f"It is: idumb handoff {' '.join((action, *_WORDS[action]))}")
+    wanted = handoffs.Wanted(run, phase, status, agent)
+    with options.services(as_json=as_json, writes=action == "update") as services:
+        if action == "list":
+            result = handoffs.listing(services, wanted)
+        elif action == "stats":
+            result = handoffs.stats(services, wanted)
+        elif action == "show":
+            result = handoffs.show(services, words[0])
+        else:
+            result = handoffs.update(services, words[0], words[1], options.who(), why)
+    return output.finish("handoff", result, as_json=as_json)

@@ -1,0 +1,46 @@
+"""A handoff as Markdown: its fields in the frontmatter, what its receiver is to know in the body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idumb.domain.handoff import Document
+from idumb.views import markup
+
+_HEAD = (
+    "handoff_id",
+    "from_agent",
+    "to_agent",
+    "request_id",
+    "timestamp",
+    "handoff_type",
+    "status",
+    "priority",
+    "workflow",
+    "run",
+    "task",
+    "attempt",
+)
+
+
+def render(document: Document) -> str:
+    """The whole document; the same for the same handoff, so that writing it again changes nothing."""
+    values = document.as_dict()
+    lines = [*markup.frontmatter({"type": "handoff", **{name: values[name] for name in _HEAD}}), ""]
+    lines += [f"# {markup.prose(document.task)} {markup.prose(document.title)}: to {markup.prose(document.to_agent)}"]
+    lines += ["", "## Summary", "", *_words(document.summary)]
+    lines += ["", "## Deliverables", "", *_bullets(document.deliverables)]
+    lines += ["", "## Acceptance criteria", "", *_bullets(document.acceptance_criteria)]
+    lines += ["", "## Next steps", "", *_words(document.next_steps)]
+    words = "When you begin, are stopped or are done, say so:"
+    command = f"idumb handoff update {document.handoff_id} in_progress|blocked|failed|complete"
+    return "\n".join([*lines, "", words, "", *markup.block(command)]) + "\n"
+
+
+def _words(text: str) -> list[str]:
+    """Words of an agent or a plan, as they are and without effect."""
+    return markup.block(text) if text.strip() else ["None."]
+
+
+def _bullets(texts: Sequence[str]) -> list[str]:
+    return [f"- {markup.prose(text)}" for text in texts] or ["None."]

@@ -1,0 +1,119 @@
+"""Work that finished tasks pass on: made, saved, looked up, changed, and never in the way of the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/handoff.json").read_text(encoding="utf-8"))
+SEVERAL = (
+    "- **Handoff to:**\n  - human (error recovery)\n  - verifier\n- **Priority:** high\n- **Notes:** look at <b>a</b>\n"
+)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """T1-01 is handed on to two, T1-02 to somebody who is not there, T1-03 to nobody on purpose."""
+    project = projects.create(GitSandbox.create(tmp_path_factory.mktemp("handoff") / "repo"))
+    project.plan(
+        [
+            making("T1-01", "a.txt", fields=SEVERAL),
+            making("T1-02", "b.txt", fields="- **Handoff to:** nobody-here\n"),
+            making("T1-03", "c.txt", fields="- **Handoff to:** human (never)\n"),
+        ]
+    )
+    assert project.execute().code == 0
+    return project
+
+
+def asked(project: Project, *words: str) -> Answer:
+    answer = project.quick("handoff", *words, "--json")
+    if answer.code == 0:
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    return answer
+
+
+def test_a_finished_task_hands_on_to_each_receiver_and_the_run_goes_on(ran: Project) -> None:
+    """R-HAND-1."""
+    found = asked(ran, "list").data
+    assert [(h["task"], h["to_agent"], h["handoff_type"]) for h in found["handoffs"]] == [
+        ("T1-01", "human", "error_recovery"),
+        ("T1-01", "verifier", "standard"),
+    ]
+    first = found["handoffs"][0]
+    operation = ran.events("--kind", "handoff.created")[0]["operation"]
+    assert (first["from_agent"], first["request_id"], first["priority"]) == ("steps", operation, "high")
+    assert (first["status"], first["deliverables"]) == ("pending", ["a.txt (created)"])
+    assert first["acceptance_criteria"] == ["AC-1: it holds"]
+    assert [(f["task"], f["to_agent"]) for f in found["failed"]] == [("T1-02", "nobody-here")]
+    assert [e["task"] for e in ran.events("--kind", "handoff.failed")] == ["T1-02"]
+    assert set(ran.statuses().values()) == {"completed"}
+
+
+def test_each_is_saved_as_markdown_and_committed_with_the_reports(ran: Project) -> None:
+    """R-HAND-1."""
+    for one in asked(ran, "list").data["handoffs"]:
+        text = ran.read(one["path"])
+        assert f"to_agent: {one['to_agent']}\n" in text
+        assert f"priority: {one['priority']}\n" in text
+        assert "## Next steps\n\n```\nlook at <b>a</b>\n```\n" in text
+    assert ran.repo.git("status", "--porcelain") == ""
+
+
+def test_a_handoff_is_found_by_run_phase_status_and_agent_and_counted(ran: Project) -> None:
+    """R-HAND-2."""
+    run = asked(ran, "list").data["handoffs"][0]["run"]
+    for chosen, count in (
+        (("--run", run), 2),
+        (("--run", "0000"), 0),
+        (("--phase", "01"), 2),
+        (("--phase", "2"), 0),
+        (("--agent", "verifier"), 1),
+        (("--status", "failed"), 0),
+    ):
+        assert len(asked(ran, "list", *chosen).data["handoffs"]) == count, chosen
+        assert asked(ran, "stats", *chosen).data["stats"]["total"] == count, chosen
+    assert asked(ran, "stats").data["stats"]["by_agent"] == {"human": 1, "verifier": 1}
+    assert "2 handoffs" in ran.quick("handoff", "stats").out
+
+
+def test_its_status_follows_what_is_said_and_the_document_says_so_too(ran: Project) -> None:
+    """R-HAND-2."""
+    one = asked(ran, "list", "--agent", "verifier").data["handoffs"][0]
+    name = one["handoff_id"][:8]
+    assert asked(ran, "update", name, "in_progress", "--why", "begun").data["handoff"]["status"] == "in_progress"
+    done = asked(ran, "update", name, "complete").data["handoff"]
+    assert [(s["status"], s["reason"]) for s in done["said"]] == [("in_progress", "begun"), ("complete", "")]
+    assert "status: complete\n" in ran.read(one["path"])
+    assert len(ran.events("--kind", "handoff.completed")) == 1
+    assert asked(ran, "list", "--status", "complete").data["handoffs"][0]["handoff_id"] == one["handoff_id"]
+    assert "complete" in ran.quick("handoff", "list").out
+
+
+def test_a_handoff_that_is_not_there_and_a_status_that_is_none_are_refused(ran: Project) -> None:
+    for words, code in ((("show", "ffff-none"), "handoff.unknown"), (("show", "T1-01"), "handoff.ambiguous")):
+        answer = asked(ran, *words)
+        assert (answer.code, answer.error["code"]) == (3, code), answer
+    name = asked(ran, "list").data["handoffs"][0]["handoff_id"]
+    assert asked(ran, "update", name, "done").error["code"] == "handoff.bad-status"
+    assert asked(ran, "update", name).code == 2
+
+
+def test_a_document_that_cannot_be_written_stops_nothing(sandbox: GitSandbox) -> None:
+    """R-HAND-1: a failure in a handoff is told and never breaks the run."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt", fields="- **Handoff to:** human\n")])
+    (project.folder / ".idumb/brain/handoffs").write_text("in the way", encoding="utf-8")
+    project.commit_own()
+    answer = project.execute()
+    assert answer.code == 0, answer
+    assert any("could not be written" in warning for warning in answer.object["warnings"])
+    assert len(asked(project, "list").data["handoffs"]) == 1

@@ -1,0 +1,63 @@
+"""A handoff is sound or every flaw of it is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+
+import pytest
+
+from idumb.domain import handoff
+from idumb.domain.handoff import Document
+
+AGENTS = frozenset({"claude", "human"})
+SOUND = Document(
+    handoff.new_id("run", "T1-01", 1, 1),
+    "claude",
+    "human",
+    "request",
+    "2026-01-02T03:04:05.000000Z",
+    deliverables=("a.txt (created)",),
+)
+
+
+def test_a_sound_handoff_has_no_flaw_and_survives_json() -> None:
+    """R-HAND-1."""
+    assert handoff.problems(SOUND, AGENTS) == ()
+    assert handoff.from_dict({**SOUND.as_dict(), "later": 1}) == SOUND
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("handoff_id", "12", "no UUID"),
+        ("handoff_id", "", "handoff_id is missing"),
+        ("request_id", "", "request_id is missing"),
+        ("from_agent", "gemini", "'gemini' is none of claude, human"),
+        ("to_agent", "gemini", "'gemini' is none of claude, human"),
+        ("handoff_type", "review", "'review' is none of standard"),
+        ("status", "done", "'done' is none of pending"),
+        ("priority", "urgent", "'urgent' is none of critical"),
+        ("timestamp", "yesterday", "no time in ISO 8601"),
+        ("timestamp", "2026-01-02T03:04:05", "no time in ISO 8601"),
+    ],
+)
+def test_each_flaw_is_named_by_its_field(field: str, value: str, words: str) -> None:
+    """R-HAND-1."""
+    found = handoff.problems(dataclasses.replace(SOUND, **{field: value}), AGENTS)  # type: ignore[arg-type]
+    assert len(found) == 1
+    assert found[0].startswith(field)
+    assert words in found[0]
+
+
+def test_an_id_is_a_uuid_of_its_own_for_each_attempt_and_receiver() -> None:
+    ids = {handoff.new_id("run", "T1-01", attempt, number) for attempt in (1, 2) for number in (1, 2)}
+    assert len(ids) == 4
+    assert all(uuid.UUID(one).version == 8 for one in ids)
+    assert handoff.new_id("run", "T1-01", 1, 1) in ids
+
+
+def test_types_may_be_written_as_people_write_them() -> None:
+    assert handoff.type_of(None) == handoff.STANDARD
+    assert handoff.type_of("Error recovery") == handoff.ERROR_RECOVERY
+    assert handoff.type_of("never") == handoff.NEVER
