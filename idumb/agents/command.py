@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
-from idumb.agents import executable, running
+from idumb.agents import executable, replies, running
 from idumb.agents.transcript import Stream, Transcript
 from idumb.domain import outcome
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
@@ -153,16 +153,9 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
     if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:
         return None
     found = said.get("findings", [])
-    return said["verdict"], tuple(_finding(f) for f in found) if isinstance(found, list) else (_finding(found),)
-
-
-def _finding(value: Any) -> str:
-    """One finding as text: itself, or the place and message of an object."""
-    if isinstance(value, dict):
-        place = ":".join(str(value[k]) for k in ("file", "line") if k in value)
-        words = str(value.get("message") or value.get("text") or json.dumps(value, sort_keys=True))
-        return f"{place}: {words}" if place else words
-    return value if isinstance(value, str) else json.dumps(value)
+    return said["verdict"], tuple(replies.finding(f) for f in found) if isinstance(found, list) else (
+        replies.finding(found),
+    )
 
 
 class _Papers:

@@ -66,6 +66,12 @@ def _human(_: Binding, equipment: Equipment) -> ports.Agent:
     return HumanAgent(equipment.asker)
 
 
+def _http(binding: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.http_agent import HttpAgent
+
+    return HttpAgent(binding, equipment.environment(binding.environment), equipment.redact, equipment.guard)
+
+
 Make = Callable[[Binding, Equipment], ports.Agent]
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
@@ -74,6 +80,7 @@ ADAPTERS: Mapping[str, Make] = {
     "steps": _steps,
     "command": _command,
     "human": _human,
+    "http": _http,
 }
 BUILT_IN = ("steps", "human")
 """Adapters that are bindings by themselves: tasks need no configuration to be built by them."""

@@ -59,13 +59,13 @@ class StepsAgent:
         ended = Reply(outcome.COMPLETED, "")
         files = WorkspaceFiles(request.workspace)
         try:
-            call = _Call(files, request, self._apply_patch, self._environment, deadline, self._redact)
+            call = ToolCalls(files, request, self._apply_patch, self._environment, deadline, self._redact)
             for step in request.task.steps:
                 began = time.monotonic()
                 self._guard()
                 reply = call.make(step)
-                records.append(self._record(step, reply, time.monotonic() - began))
-                touched.update(dict.fromkeys(_touched(step)))
+                records.append(record(step, reply, time.monotonic() - began, self._redact))
+                touched.update(dict.fromkeys(touched_by(step)))
                 if reply.outcome != outcome.COMPLETED and not (step.continue_on_error and not call.is_late()):
                     ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
                     break
@@ -80,17 +80,19 @@ class StepsAgent:
             cause=ended.cause,
         )
 
-    def _record(self, step: Step, reply: Reply, seconds: float) -> StepRecord:
-        return StepRecord(
-            index=step.index,
-            tool=step.tool,
-            intent=step.intent,
-            arguments=sanitised(step.arguments, self._redact),
-            ok=reply.outcome == outcome.COMPLETED,
-            response=self._redact(reply.output or reply.text),
-            seconds=seconds,
-            words=self._redact(reply.text),
-        )
+
+def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepRecord:
+    """The audit entry of one tool call."""
+    return StepRecord(
+        index=step.index,
+        tool=step.tool,
+        intent=step.intent,
+        arguments=sanitised(step.arguments, redact),
+        ok=reply.outcome == outcome.COMPLETED,
+        response=redact(reply.output or reply.text),
+        seconds=seconds,
+        words=redact(reply.text),
+    )
 
 
 def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, object]:
@@ -113,16 +115,16 @@ def _sanitised(value: Any, redact: Redact) -> object:
 
 def _title(step: Step) -> str:
     """`3 (edit_file src/x.py, line 40)`: counted from 1, with the line of the plan."""
-    about = " ".join(p for p in (step.tool, *_touched(step)[:1]) if p)
+    about = " ".join(p for p in (step.tool, *touched_by(step)[:1]) if p)
     return f"{step.index + 1} ({about}, line {step.line})" if step.line else f"{step.index + 1} ({about})"
 
 
-def _touched(step: Step) -> tuple[str, ...]:
+def touched_by(step: Step) -> tuple[str, ...]:
     names = ("from", "to") if step.tool == "move_file" else ("path",)
     return tuple(value for name in names if isinstance(value := step.arguments.get(name), str))
 
 
-class _Call:
+class ToolCalls:
     """Makes tool calls for one request."""
 
     def __init__(

@@ -1,0 +1,162 @@
+"""The tools that a model without hands of its own is given: reading, and edits made by the code that makes steps.
+
+Edits are held to the task's declared files and to what is protected as they are asked for; bytes are judged anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from idumb.agents.running import Reply
+from idumb.agents.steps import Redact, ToolCalls, record, touched_by
+from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
+from idumb.domain import outcome, paths
+from idumb.domain.agent import BUILDER, AgentRequest, StepRecord
+from idumb.domain.plan import Step
+
+MOST_READ = 200_000  # bytes of one file
+MOST_LISTED = 2000  # names of files
+_TEXT = {"type": "string"}
+_INTENT = {"intent": {**_TEXT, "description": "why, in one short sentence"}}
+_UNSEEN = (".git/**", ".env", "**/.env", ".env.*", "**/.env.*", "**/*.pem", "**/*.key", "**/id_rsa*", "**/id_ed25519*")
+
+# name: (what it does, its arguments, whether it writes)
+_TOOLS: Mapping[str, tuple[str, Mapping[str, Any], bool]] = {
+    "list_files": ("Names of the files of the project.", {"glob": {**_TEXT, "description": "such as src/**"}}, False),
+    "read_file": ("The text of one file.", {"path": _TEXT}, False),
+    "write_file": ("Make or replace one file.", {"path": _TEXT, "content": _TEXT, **_INTENT}, True),
+    "edit_file": (
+        "Replace a text that stands exactly once in a file.",
+        {"path": _TEXT, "find": _TEXT, "replace": _TEXT, **_INTENT},
+        True,
+    ),
+    "delete_file": ("Remove one file.", {"path": _TEXT, **_INTENT}, True),
+    "move_file": ("Give one file another name.", {"from": _TEXT, "to": _TEXT, **_INTENT}, True),
+}
+EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
+
+
+def offered(role: str) -> tuple[str, ...]:
+    """The names of the tools of a role: builders edit, everyone reads."""
+    return tuple(name for name, (_, _, writes) in _TOOLS.items() if role == BUILDER or not writes)
+
+
+def description(name: str) -> str:
+    return _TOOLS[name][0]
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments."""
+    properties = dict(_TOOLS[name][1])
+    needed = [key for key in properties if key != "glob"]
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+
+class Desk:
+    """The tools for one request. `guard` raises where this process may write no more; `close` when it is done."""
+
+    def __init__(self, request: AgentRequest, redact: Redact, guard: Callable[[], None] = lambda: None) -> None:
+        self._request = request
+        self._redact = redact
+        self._guard = guard
+        self._files = WorkspaceFiles(request.workspace)
+        self._edits = ToolCalls(self._files, request, _no_patch, {}, None, redact)
+        self._offered = frozenset(offered(request.role))
+        self.records: list[StepRecord] = []
+        self.touched: dict[str, None] = {}
+
+    def close(self) -> None:
+        self._files.close()
+
+    def call(self, name: str, arguments: object) -> tuple[bool, str]:
+        """Make one call; whether it did what it says, and what the model is told."""
+        if name not in self._offered:
+            return False, f"there is no tool {name}; known are {', '.join(sorted(self._offered))}"
+        if not isinstance(arguments, Mapping):
+            return False, "the arguments must be one JSON object"
+        self._guard()
+        reply = self._edit(name, arguments) if name in EDITS else self._look(name, arguments)
+        return reply.outcome == outcome.COMPLETED, self._redact(reply.output or reply.text)
+
+    def _edit(self, name: str, arguments: Mapping[str, Any]) -> Reply:
+        given = {key: value for key, value in arguments.items() if key != "intent"}
+        intent = str(arguments.get("intent") or "")
+        step = Step(len(self.records), name, intent, given)
+        began = time.monotonic()
+        outside = [p for p in touched_by(step) if not paths.matches_any(p, self._request.allowed_paths)]
+        if outside:
+            allowed = ", ".join(self._request.allowed_paths) or "none"
+            reply = Reply(outcome.FAILED, f"{outside[0]} is no file of this task; its files are: {allowed}")
+        else:
+            reply = self._edits.make(step)
+        self.records.append(record(step, reply, time.monotonic() - began, self._redact))
+        if reply.outcome == outcome.COMPLETED:
+            self.touched.update(dict.fromkeys(touched_by(step)))
+        return reply
+
+    def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
+        if name == "list_files":
+            wanted = arguments.get("glob")
+            found = list(_listed(self._request.workspace, wanted if isinstance(wanted, str) and wanted else "**"))
+            more = [f"[more than {MOST_LISTED}]"] if len(found) > MOST_LISTED else []
+            return Reply(outcome.COMPLETED, "\n".join([*found[:MOST_LISTED], *more]) or "no file")
+        path = arguments.get("path")
+        why = "`path` must be text" if not isinstance(path, str) else paths.problem(path)
+        if why is not None or not isinstance(path, str):
+            return Reply(outcome.FAILED, f"{path!r} {why}")
+        if _is_unseen(path):
+            return Reply(outcome.FAILED, f"{path} may hold secrets and is not shown")
+        try:
+            data = self._files.read(path)
+        except FileProblem as problem:
+            return Reply(outcome.FAILED, str(problem))
+        text = data[:MOST_READ].decode("utf-8", "replace")
+        return Reply(
+            outcome.COMPLETED, text + (f"\n[{len(data) - MOST_READ} more bytes]" if len(data) > MOST_READ else "")
+        )
+
+
+def declared_files(request: AgentRequest) -> str:
+    """The present texts of the files that a task names, for models that are offered no tools; bounded."""
+    named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
+    files = WorkspaceFiles(request.workspace)
+    parts, left = [], MOST_READ
+    try:
+        for path in dict.fromkeys(named):
+            if paths.has_wildcard(path) or paths.problem(path) or _is_unseen(path):
+                continue
+            try:
+                text = files.read(path)[:left].decode("utf-8", "replace")
+            except FileProblem:
+                continue
+            left -= len(text)
+            parts.append(f"### {path}\n\n````\n{text}\n````")
+    finally:
+        files.close()
+    return "\n\n".join(parts)
+
+
+def _is_unseen(path: str) -> bool:
+    return paths.matches_any(path.casefold(), _UNSEEN) or ".git" in path.casefold().split("/")
+
+
+def _listed(root: str, glob: str) -> Iterator[str]:
+    """Names below a folder that fit, one more than are shown; links are not followed."""
+    fits = paths.cover([glob])
+    count = 0
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if name not in {".git", "node_modules", "__pycache__"})
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if fits(path) and not _is_unseen(path):
+                yield path
+                count += 1
+                if count > MOST_LISTED:
+                    return
+
+
+def _no_patch(_: str, __: Callable[[str], str | None]) -> tuple[bool, str]:
+    return False, "patches are no tool of a model"

@@ -1,0 +1,191 @@
+"""One request to a model's server: own limits of time and size, no redirects, no proxies but a named one."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+from idumb.domain.errors import AdapterError
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection, HTTPResponse
+
+LARGEST = 16 * 1024 * 1024  # bytes of one answer
+_CONNECT = 30.0  # seconds
+_HINT = "See the section on http in docs/agents.md."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class NoAnswer(Exception):
+    """Nothing that can be used came back. `late` where the time was over, `silent` where nothing came for too long."""
+
+    def __init__(self, words: str, *, late: bool = False, silent: bool = False, malformed: bool = False) -> None:
+        super().__init__(words)
+        self.late = late
+        self.silent = silent
+        self.malformed = malformed
+
+
+class Endpoint:
+    """The address of a server. Raises AdapterError for one that must not be used.
+
+    Keys and prompts would be readable on their way, so plain http is for this machine alone, unless `plain` allows it.
+    `proxy` is an address such as `http://proxy:3128`.
+    """
+
+    def __init__(self, address: str, *, plain: bool = False, proxy: str | None = None) -> None:
+        self._to = _checked(address, "base_url")
+        self._proxy = _checked(proxy, "proxy") if proxy else None
+        if self._to.scheme == "http" and not plain and not _is_loopback(self._to.hostname or ""):
+            raise AdapterError(
+                "agent.plain-http",
+                f"{self.name} is not https, so prompts and keys could be read on their way.",
+                hint="Write https, or `plain_http: true` under options where the network is your own.",
+            )
+
+    @property
+    def name(self) -> str:
+        """Scheme, host and port, for messages."""
+        return f"{self._to.scheme}://{self._to.netloc}"
+
+    def post(
+        self, path: str, body: bytes, headers: Mapping[str, str], *, until: float | None, idle: float | None
+    ) -> Answer:
+        """Send and take in one answer; raises NoAnswer. `until` is on the monotonic clock, `idle` in seconds."""
+        left = None if until is None else until - time.monotonic()
+        if left is not None and left <= 0:
+            raise NoAnswer("the time was over before it was asked", late=True)
+        connection = self._connection(min(x for x in (_CONNECT, left) if x is not None))
+        over = threading.Event()
+        timer = None if left is None else threading.Timer(left, _cut, (connection, over))
+        try:
+            if timer is not None:
+                timer.daemon = True
+                timer.start()
+            return self._exchange(connection, path, body, headers, idle)
+        except TimeoutError:
+            if over.is_set() or (until is not None and time.monotonic() >= until):
+                raise NoAnswer(f"{self.name} did not answer in time", late=True) from None
+            raise NoAnswer(f"{self.name} said nothing for too long", silent=True) from None
+        except (OSError, ValueError, AttributeError, EOFError) as problem:
+            # A connection that is cut while it is read ends in many ways; the event says that it was us.
+            late = over.is_set() or (until is not None and time.monotonic() >= until)
+            raise self._of(problem, late=late) from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+            connection.close()
+
+    def _of(self, problem: Exception, *, late: bool) -> NoAnswer:
+        if late:
+            return NoAnswer(f"{self.name} did not answer in time", late=True)
+        if isinstance(problem, NoAnswerSize):
+            return NoAnswer(str(problem), malformed=True)
+        reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+        return NoAnswer(f"{self.name} could not be reached, or went away: {reason}")
+
+    def _exchange(
+        self, connection: HTTPConnection, path: str, body: bytes, headers: Mapping[str, str], idle: float | None
+    ) -> Answer:
+        from http.client import HTTPException
+
+        try:
+            _connect(connection)
+            connection.sock.settimeout(idle)
+            connection.request("POST", self._target(path), body, dict(headers))
+            response = connection.getresponse()
+            data = _taken(response)
+        except HTTPException as problem:
+            raise OSError(f"what came is no HTTP ({type(problem).__name__})") from None
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, data)
+
+    def _target(self, path: str) -> str:
+        own = self._to.path.rstrip("/") + path
+        return f"{self.name}{own}" if self._proxy is not None and self._to.scheme == "http" else own
+
+    def _connection(self, timeout: float) -> HTTPConnection:
+        from http.client import HTTPConnection, HTTPSConnection
+
+        host, port = self._to.hostname or "", self._to.port
+        via = self._proxy
+        if self._to.scheme == "https":
+            if via is None:
+                return HTTPSConnection(host, port, timeout=timeout)
+            secure = HTTPSConnection(via.hostname or "", via.port, timeout=timeout)
+            secure.set_tunnel(host, port)
+            return secure
+        if via is not None:
+            return HTTPConnection(via.hostname or "", via.port, timeout=timeout)
+        return HTTPConnection(host, port, timeout=timeout)
+
+
+class NoAnswerSize(OSError):
+    """An answer that is larger than anything a model says."""
+
+
+def _connect(connection: HTTPConnection) -> None:
+    try:
+        connection.connect()
+    except TimeoutError:
+        raise OSError("no connection was made in time") from None
+
+
+def _taken(response: HTTPResponse) -> bytes:
+    parts, size = [], 0
+    while part := response.read1(1 << 16):
+        size += len(part)
+        if size > LARGEST:
+            raise NoAnswerSize(f"the answer is larger than {LARGEST} bytes")
+        parts.append(part)
+    if response.length:
+        raise OSError("the answer ended in the middle")
+    return b"".join(parts)
+
+
+def _cut(connection: HTTPConnection, over: threading.Event) -> None:
+    """End a connection from another thread: whoever waits for it is told at once."""
+    over.set()
+    sock = connection.sock
+    if sock is not None:
+        try:
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+        except OSError:
+            pass  # it is closed already
+
+
+def _checked(address: str, name: str) -> SplitResult:
+    try:
+        found = urlsplit(address)
+        sound = found.scheme in {"http", "https"} and bool(found.hostname) and found.port != 0
+    except ValueError:
+        sound = False
+    if not sound or any(c.isspace() or not c.isprintable() for c in address):
+        raise AdapterError("agent.bad-address", f"`{name}` is no address of a server: {address!r}", hint=_HINT)
+    if found.username is not None or found.query or found.fragment:
+        raise AdapterError(
+            "agent.bad-address",
+            f"`{name}` may hold no user name, key or query.",
+            hint="Name the variable that holds the key under `environment`.",
+        )
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,281 @@
+"""The agent behind a Chat Completions server: edits within scope, verdicts, and every way to fail (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import registry
+from idumb.domain import agent, outcome, plan
+from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding, Settings
+from tests.support import chat_server
+from tests.support.chat_server import ChatServer, Said
+
+FILES = (plan.FileClaim("create", "a.txt"), plan.FileClaim("modify", "src/b.txt"))
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer(chat_server.text("Done.")).serving() as serving:
+        yield serving
+
+
+def bound(root: Path, url: str, environment: tuple[str, ...] = (), **options: Any) -> registry.AgentRegistry:
+    binding = Binding("model", "http", environment=environment, options={"base_url": url, **options}, model="m-1")
+    redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
+    return registry.build(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
+
+
+def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
+    task = plan.Task("T1-01", "Work", files=FILES)
+    request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/b.txt"), deadline=10.0)
+    return dataclasses.replace(request, **more)
+
+
+def ask(server: ChatServer, root: Path, role: str = BUILDER, *answers: Said, **options: Any) -> AgentResult:
+    if answers:
+        server.answers = list(answers)
+    return bound(root, server.url, **options).get("model").run(a_request(root, role))
+
+
+def test_edits_are_made_by_declared_calls_and_recorded(server: ChatServer, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/b.txt").write_text("one two\n", encoding="utf-8")
+    result = ask(
+        server,
+        tmp_path,
+        BUILDER,
+        chat_server.calls(("read_file", {"path": "src/b.txt"})),
+        chat_server.calls(
+            ("write_file", {"path": "a.txt", "content": "new\n", "intent": "make it"}),
+            ("edit_file", {"path": "src/b.txt", "find": "two", "replace": "2", "intent": "count"}),
+        ),
+        chat_server.text("Both are done."),
+    )
+    assert result.outcome == outcome.COMPLETED
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "new\n"
+    assert (tmp_path / "src/b.txt").read_text(encoding="utf-8") == "one 2\n"
+    assert [(s.tool, s.intent, s.ok) for s in result.steps] == [
+        ("write_file", "make it", True),
+        ("edit_file", "count", True),
+    ]
+    assert result.claimed_files == ("a.txt", "src/b.txt")
+    assert (result.reply, result.model) == ("Both are done.", "loop-1")
+    assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (30, 15, None)
+    assert server.asked[1].body["messages"][-1]["content"] == "one two\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "word"),
+    [
+        ("write_file", {"path": "other.txt", "content": "x"}, "no file of this task"),
+        ("write_file", {"path": "../a.txt", "content": "x"}, "no file of this task"),
+        ("move_file", {"from": "src/b.txt", "to": "c.txt"}, "no file of this task"),
+        ("delete_file", {"path": ".git/HEAD"}, "no file of this task"),
+        ("run", {"command": "touch other.txt"}, "there is no tool run"),
+        ("read_file", {"path": ".env"}, "may hold secrets"),
+        ("read_file", {"path": "src/../.git/config"}, ".."),
+        ("read_file", {"path": "outside"}, "symbolic link"),
+        ("edit_file", {"path": "src/b.txt", "find": "absent", "replace": "x"}, "found 0 matches"),
+    ],
+)
+def test_what_is_out_of_scope_is_refused_and_the_model_is_told(
+    server: ChatServer, tmp_path: Path, name: str, arguments: Mapping[str, str], word: str
+) -> None:
+    root = tmp_path / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "src/b.txt").write_text("b\n", encoding="utf-8")
+    (root / ".env").write_text("KEY=1\n", encoding="utf-8")
+    (tmp_path / "secret").write_text("secret\n", encoding="utf-8")
+    (root / "outside").symlink_to(tmp_path / "secret")
+    before = sorted(p.name for p in root.rglob("*"))
+    result = ask(server, root, BUILDER, chat_server.calls((name, arguments)), chat_server.text("I could not."))
+    told = server.asked[1].body["messages"][-1]["content"]
+    assert told.startswith("error: ")
+    assert word in told
+    assert sorted(p.name for p in root.rglob("*")) == before
+    assert (root / "src/b.txt").read_text(encoding="utf-8") == "b\n"
+    assert result.claimed_files == ()
+
+
+def test_only_builders_are_offered_tools_that_write(server: ChatServer, tmp_path: Path) -> None:
+    ask(server, tmp_path, BUILDER)
+    ask(server, tmp_path, PLANNER)
+    offered = [{t["function"]["name"] for t in asked.body["tools"]} for asked in server.asked]
+    assert offered[1] == {"list_files", "read_file"}
+    assert offered[0] > offered[1]
+    assert server.asked[0].body["model"] == "m-1"
+    assert server.asked[0].body["temperature"] == 0
+
+
+def test_a_server_without_tools_gets_the_files_and_answers_with_edits(server: ChatServer, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/b.txt").write_text("one two\n", encoding="utf-8")
+    edits = [
+        {"tool": "write_file", "path": "a.txt", "content": "new\n", "intent": "make"},
+        {"tool": "delete_file", "path": "src/b.txt", "intent": "not needed"},
+    ]
+    result = ask(server, tmp_path, BUILDER, chat_server.text(json.dumps({"edits": edits})), tools=False)
+    assert result.outcome == outcome.COMPLETED
+    assert (tmp_path / "a.txt").exists()
+    assert not (tmp_path / "src").exists()
+    assert "one two" in server.asked[0].body["messages"][0]["content"]
+    assert "tools" not in server.asked[0].body
+    outside = [{"tool": "write_file", "path": "c.txt", "content": "x"}]
+    result = ask(server, tmp_path, BUILDER, chat_server.text(json.dumps({"edits": outside})), tools=False)
+    assert (result.outcome, (tmp_path / "c.txt").exists()) == (outcome.FAILED, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "ended", "failure"),
+    [
+        ('{"verdict": "PASS", "findings": []}', outcome.COMPLETED, None),
+        ('Well.\n```json\n{"verdict": "PASS",\n "findings": []}\n```\n', outcome.COMPLETED, None),
+        ('{"verdict": "PARTIAL", "findings": [{"file": "a", "line": 1, "message": "no"}]}', outcome.FAILED, None),
+        ('{"verdict": "FAIL"}', outcome.FAILED, None),
+        ("PASS", outcome.ERRORED, agent.MALFORMED),
+        ('{"verdict": "pass"}', outcome.ERRORED, agent.MALFORMED),
+    ],
+)
+def test_only_a_clear_pass_of_a_validator_is_one(
+    server: ChatServer, tmp_path: Path, said: str, ended: str, failure: str | None
+) -> None:
+    result = ask(server, tmp_path, VALIDATOR, chat_server.text(said))
+    assert (result.outcome, result.failure) == (ended, failure)
+    if "PARTIAL" in said:
+        assert result.message == "PARTIAL: a:1: no"
+    wanted = server.asked[0].body["response_format"]["json_schema"]["schema"]
+    assert "verdict" in wanted["required"]
+
+
+def test_a_wanted_form_is_asked_for_and_looked_at(server: ChatServer, tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["plan"], "properties": {"plan": {"type": "string"}}}
+    request = a_request(tmp_path, PLANNER, task=None, about="phase-2", schema=schema)
+    server.answers = [chat_server.text('```json\n{"plan": "x"}\n```'), chat_server.text('{"other": 1}')]
+    agents = bound(tmp_path, server.url, schema="prompt")
+    assert json.loads(agents.get("model").run(request).reply) == {"plan": "x"}
+    assert '"required": ["plan"]' in server.asked[0].body["messages"][1]["content"]
+    assert agents.get("model").run(request).failure == agent.MALFORMED
+
+
+FAULTS = {
+    "wrong key": (chat_server.error(401, "bad key sk-secret"), outcome.ERRORED, agent.NOT_LOGGED_IN),
+    "forbidden": (chat_server.error(403, "no"), outcome.ERRORED, agent.NOT_LOGGED_IN),
+    "too many": (chat_server.error(429, "slow down", Retry_After="17"), outcome.ERRORED, agent.RATE_LIMITED),
+    "no money": (chat_server.error(429, "pay", "insufficient_quota"), outcome.ERRORED, agent.OVER_BUDGET),
+    "broken": (chat_server.error(500, "oops"), outcome.ERRORED, agent.NETWORK),
+    "unknown model": (chat_server.error(404, "no such model"), outcome.ERRORED, agent.MISSING),
+    "too long": (chat_server.error(400, "x", "context_length_exceeded"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
+    "cut off": (chat_server.text("half", finish_reason="length"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
+    "filtered": (chat_server.text("", finish_reason="content_filter"), outcome.FAILED, agent.DECLINED),
+    "garbage": (Said(b"<html>"), outcome.FAILED, agent.MALFORMED),
+    "other json": (Said(b'{"choices": []}'), outcome.FAILED, agent.MALFORMED),
+    "nothing": (chat_server.text(""), outcome.FAILED, agent.MALFORMED),
+    "truncated": (Said(b'{"choices"', length=900), outcome.ERRORED, agent.NETWORK),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_has_a_kind(server: ChatServer, tmp_path: Path, fault: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("MODEL_KEY", "sk-secret")
+    said, ended, failure = FAULTS[fault]
+    result = ask(server, tmp_path, BUILDER, said, environment=("MODEL_KEY",))
+    assert (result.outcome, result.failure) == (ended, failure)
+    assert result.message
+    assert "sk-secret" not in repr(result)
+    assert server.asked[0].headers["Authorization"] == "Bearer sk-secret"
+    if fault == "too many":
+        assert "17 s" in result.message
+
+
+def test_a_closed_server_is_a_network_failure(tmp_path: Path) -> None:
+    with ChatServer(chat_server.text("")).serving() as server:
+        url = server.url
+    result = bound(tmp_path, url).get("model").run(a_request(tmp_path))
+    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.NETWORK)
+
+
+@pytest.mark.parametrize("said", [Said(b"", silent=True), Said(b" " * 4000, drip=True)], ids=["silence", "slow drip"])
+def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_path: Path, said: Said) -> None:
+    server.answers = [said]
+    result = bound(tmp_path, server.url).get("model").run(a_request(tmp_path, deadline=0.3))
+    assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
+    assert result.seconds < 5
+
+
+def test_silence_ends_by_the_idle_time(server: ChatServer, tmp_path: Path) -> None:
+    server.answers = [Said(b"", silent=True)]
+    result = bound(tmp_path, server.url).get("model").run(a_request(tmp_path, idle_timeout=0.2))
+    assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
+
+
+def test_an_answer_without_end_is_not_kept(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("idumb.agents.endpoint.LARGEST", 1000)
+    assert ask(server, tmp_path, BUILDER, Said(b" " * 5000)).failure == agent.MALFORMED
+
+
+def test_no_redirect_is_followed(server: ChatServer, tmp_path: Path) -> None:
+    moved = Said(b"", 307, {"Location": f"{server.url}/other"})
+    result = ask(server, tmp_path, BUILDER, moved)
+    assert result.failure == agent.MISSING
+    assert len(server.asked) == 1
+
+
+def test_no_proxy_of_the_environment_is_used(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert ask(server, tmp_path).outcome == outcome.COMPLETED
+
+
+def test_a_named_proxy_is_asked_for_the_whole_address(server: ChatServer, tmp_path: Path) -> None:
+    proxy = server.url.removesuffix("/v1")
+    agents = bound(tmp_path, "http://models.invalid/v1", proxy=proxy, plain_http=True)
+    assert agents.get("model").run(a_request(tmp_path)).outcome == outcome.COMPLETED
+    assert server.asked[0].path == "http://models.invalid/v1/chat/completions"
+
+
+def test_turns_and_tokens_are_bounded(server: ChatServer, tmp_path: Path) -> None:
+    again = chat_server.calls(("list_files", {}))
+    result = ask(server, tmp_path, BUILDER, again, turns=3)
+    assert (result.failure, len(server.asked)) == (agent.OVER_BUDGET, 3)
+    request = a_request(tmp_path, budget=Budget(tokens=20))
+    result = bound(tmp_path, server.url).get("model").run(request)
+    assert (result.failure, len(server.asked)) == (agent.OVER_BUDGET, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"base_url": "http://models.example/v1"}, "agent.plain-http"),
+        ({"base_url": "ftp://models.example"}, "agent.bad-address"),
+        ({"base_url": "https://user:key@models.example"}, "agent.bad-address"),
+        ({"base_url": ""}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "turn": 3}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "turns": "3"}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "schema": "xml"}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "key": "OTHER"}, "agent.bad-option"),
+    ],
+)
+def test_options_that_make_no_sense_are_told_before_anything_is_asked(
+    tmp_path: Path, options: Mapping[str, Any], code: str
+) -> None:
+    binding = Binding("model", "http", options=options)
+    agents = registry.build(Settings(bindings={"model": binding}), str(tmp_path), lambda *_: (False, ""), str)
+    with pytest.raises(AdapterError) as caught:
+        agents.get("model").describe()
+    assert caught.value.code == code
+
+
+def test_a_key_that_is_not_set_is_not_logged_in(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.delenv("MODEL_KEY", raising=False)
+    agents = bound(tmp_path, "https://models.example", ("MODEL_KEY",))
+    result = agents.get("model").run(a_request(tmp_path))
+    assert result.failure == agent.NOT_LOGGED_IN
+    assert "MODEL_KEY is not set" in result.message

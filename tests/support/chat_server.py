@@ -1,0 +1,120 @@
+"""A model's server on the loopback interface that says what a test wrote down, and remembers what it was asked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(slots=True)
+class Said:
+    """One answer. `drip` are pieces that are sent apart, the last of them never; `length` is what the header says."""
+
+    body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    silent: bool = False
+    drip: bool = False
+    length: int | None = None
+
+
+@dataclass(slots=True)
+class Asked:
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+class ChatServer:
+    """`asked` are the requests so far; answers are given in order, the last one for ever."""
+
+    def __init__(self, *answers: Said) -> None:
+        self.asked: list[Asked] = []
+        self.answers = list(answers)
+        self.over = threading.Event()
+        handler = type("Handler", (_Handler,), {"told": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[ChatServer]:
+        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.over.set()
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    told: ChatServer
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.told.asked.append(Asked(self.path, dict(self.headers), json.loads(data)))
+        answers = self.told.answers
+        said = answers.pop(0) if len(answers) > 1 else answers[0]
+        if said.silent:
+            self.told.over.wait(30)
+            return
+        self.send_response(said.status)
+        for name, value in said.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(said.body) if said.length is None else said.length))
+        self.end_headers()
+        if not said.drip:
+            with contextlib.suppress(OSError):
+                self.wfile.write(said.body)
+            self.close_connection = True
+            return
+        for piece in said.body:
+            if self.told.over.wait(0.02):
+                return
+            try:
+                self.wfile.write(bytes([piece]))
+            except OSError:
+                return
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def text(words: str, **more: Any) -> Said:
+    """A message of text; `more` goes into the choice."""
+    message = {"role": "assistant", "content": words}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    return _completion({"index": 0, "message": message, "finish_reason": "stop", **more}, usage)
+
+
+def calls(*made: tuple[str, Mapping[str, Any]]) -> Said:
+    """A message that calls tools."""
+    listed = [
+        {"id": f"call-{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for i, (name, arguments) in enumerate(made)
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": listed}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    return _completion({"index": 0, "message": message, "finish_reason": "tool_calls"}, usage)
+
+
+def _completion(choice: Mapping[str, Any], usage: Mapping[str, int]) -> Said:
+    said = {"id": "1", "object": "chat.completion", "created": 1, "model": "loop-1", "choices": [choice]}
+    return Said(json.dumps({**said, "usage": usage}).encode())
+
+
+def error(status: int, words: str = "", code: str = "", **headers: str) -> Said:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Said(json.dumps({"error": {"message": words, "code": code}}).encode(), status, named)
