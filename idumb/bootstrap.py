@@ -288,7 +288,20 @@ def project_templates() -> dict[str, str]:
     return {f".planning/{name}": shipped.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
 
 
-VIEW_INPUTS = (".idumb/config.yaml", ".idumb/policy/tools.yaml", ".planning/ROADMAP.md", ".planning/phases")
+def plan_template() -> str:
+    """What `plan-phase --template` fills in."""
+    from idumb.system import shipped
+
+    return shipped.template("phase-plan.md")
+
+
+VIEW_INPUTS = (
+    ".idumb/config.yaml",
+    ".idumb/policy/tools.yaml",
+    ".planning/ROADMAP.md",
+    ".planning/phases",
+    ".planning/quick",
+)
 
 
 def kept_view(start: str) -> dict[str, Any] | None:

@@ -25,12 +25,14 @@ def ensure(
     approval: str | None = None,
     rehearsal: bool = False,
     earlier: Collection[str] = (),
+    again: str | None = None,
 ) -> None:
     """Consent that was given before, by `--approve`, or at the terminal now; Refusal otherwise.
 
     `earlier` are versions of the contract that the run had before a person's answers and amendments: to name one of
     them gives no new consent, and is no contradiction where the present version has it.
     A strict plan, and any plan in strict mode, needs an approval that holds; `approval` is a file with a signed one.
+    `again` is the command to which `--approve HASH` is added; None is that of the contract's phase.
     A `rehearsal` starts no irreversible task, so it needs no word about them.
     """
     if approval is not None:
@@ -39,12 +41,14 @@ def ensure(
         approvals.require(services, contract)
     else:
         present = approve in earlier and approvals.given(services, contract)
-        _ensure_guided(services, contract, None if present else approve)
+        _ensure_guided(
+            services, contract, None if present else approve, again or f"idumb execute-phase {contract.phase}"
+        )
     if not rehearsal:
         irreversible.require_all(services, contract, asks=STRICT not in (contract.mode, mode))
 
 
-def _ensure_guided(services: Services, contract: Contract, approve: str | None) -> None:
+def _ensure_guided(services: Services, contract: Contract, approve: str | None, again: str) -> None:
     if approve is not None and approve != contract.hash:
         raise Refusal(
             "consent.other-contract",
@@ -60,13 +64,13 @@ def _ensure_guided(services: Services, contract: Contract, approve: str | None) 
     if approve is not None:
         services.consent.record(contract.hash, phase=contract.phase, how="--approve", at=services.clock.now())
         return
-    question = decision(services, contract)
+    question = decision(services, contract, again)
     answer = services.asker.ask(question)
     if answer is None or answer.choice != "run":
         raise Refusal(
             "consent.missing",
             f"Nobody consented to contract {contract.hash[:16]} of phase {contract.phase}.",
-            hint=f"idumb execute-phase {contract.phase} --approve {contract.hash}",
+            hint=f"{again} --approve {contract.hash}",
             details={
                 "what": question.what,
                 "why": question.why,
@@ -79,7 +83,7 @@ def _ensure_guided(services: Services, contract: Contract, approve: str | None) 
     services.consent.record(contract.hash, phase=contract.phase, how="terminal", at=services.clock.now())
 
 
-def decision(services: Services, contract: Contract) -> Decision:
+def decision(services: Services, contract: Contract, again: str) -> Decision:
     return Decision(
         id=f"consent.{contract.hash[:12]}",
         kind="consent",
@@ -92,7 +96,7 @@ def decision(services: Services, contract: Contract) -> Decision:
                 "run",
                 "run it",
                 f"consent is recorded for contract {contract.hash[:16]}",
-                f"idumb execute-phase {contract.phase} --approve {contract.hash}",
+                f"{again} --approve {contract.hash}",
             ),
             Choice("no", "do not run it", "nothing happens"),
         ),

@@ -15,7 +15,7 @@ ASKED = "asked"
 PAUSED_NOW = "paused"
 ALREADY = "paused already"
 
-_RUNNING = frozenset({"execute-phase", "execute", "resume"})
+_RUNNING = frozenset({"execute-phase", "execute", "quick", "resume"})
 _SHOWN = ("pid", "host", "since", "command", "standing")
 
 

@@ -23,6 +23,8 @@ from idumb.domain.handoff import Document
 from idumb.domain.ledger import Change, Entry
 from idumb.domain.legacy import OldFile
 from idumb.domain.plan import Condition, Plan, Task
+from idumb.domain.question import Question
+from idumb.domain.quick import Wanted
 from idumb.domain.remembered import Remembered
 from idumb.domain.run import RunState
 
@@ -488,7 +490,10 @@ class PlanFiles(Protocol):
         """Whether two spellings mean one phase or step plan; nothing is read, so neither need be there."""
 
     def phases(self) -> tuple[tuple[str, str], ...]:
-        """(number, folder) of every phase folder, in order."""
+        """(number, folder) of every phase folder, in order; then those of quick plans."""
+
+    def quick_text(self, phase: str, wanted: Wanted) -> str:
+        """The plan of one task, which is written nowhere yet."""
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, in order of name; of the step plan that reports in this folder."""

@@ -12,7 +12,7 @@ from idumb.app.bench import Attempt, Bench
 from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
 from idumb.app.services import Services
-from idumb.domain import outcome
+from idumb.domain import outcome, quick
 from idumb.domain.contract import Contract
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
@@ -198,14 +198,15 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit the Markdown reports and amended plans where policy and settings say so, and record it; warnings.
+    """Commit the Markdown reports, amended and quick plans where policy and settings say so, and record it; warnings.
 
     Ignored files stay out of it; a document that is gone is committed as gone.
     """
     state = journal.state
     if not services.settings.git.commit_reports or state.policy != "task":
         return ()
-    changed = services.history.uncommitted([*reports, *relock.committable(services, state)])
+    ours = (path for path, _ in state.plans if path.startswith(f"{quick.FOLDER}/"))
+    changed = services.history.uncommitted([*reports, *ours, *relock.committable(services, state)])
     subject = f"Phase {state.phase}: reports of run {state.number}"
     made = place.commit(services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n")
     if made.commit is not None:

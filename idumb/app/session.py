@@ -179,10 +179,11 @@ def find_task(task: str) -> tuple[str, str]:
     steps = step_plan.phase_of_task(task)
     if steps is not None:
         return steps, task
-    match = re.fullmatch(r"[Tt]([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
+    match = re.fullmatch(r"[Tt]([Qq]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
     if match is None:
         raise InputError("task.bad-id", f"{task!r} is no task id.", hint="Task ids look like T1-01; see idumb status")
-    return match[1], f"T{match[1]}-{match[2]}"
+    phase = match[1].upper() + match[2]
+    return phase, f"T{phase}-{match[3]}"
 
 
 def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from idumb.app import loading, relock, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import finding, outcome, step_plan
+from idumb.domain import finding, outcome, quick, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.intake import registry
@@ -29,6 +29,7 @@ def view(services: Services) -> dict[str, Any]:
     numbers = _merged(numbers, folders)
     told = Told(services)
     phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
+    phases = [row for row in phases if quick.number_of(row["phase"]) is None or not _is_done(row)]
     phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
     return {
         "schema": VIEW_SCHEMA,
@@ -180,8 +181,7 @@ def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
         return {"command": "idumb init", "why": "idumb is not set up here"}
     for row in phases:
         number, state = row["phase"], row["state"]
-        done = state == "verified" or row.get("elsewhere", {}).get("verification") == "passed"
-        if done and not row.get("restoring"):
+        if _is_done(row) and not row.get("restoring"):
             continue
         return {"phase": number, **_for_phase(row, number, state)}
     if not phases:
@@ -193,6 +193,10 @@ def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
 
 def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
     command, why = _in_the_way(row, number, state) or _onward(row, number, state)
+def _is_done(row: Mapping[str, Any]) -> bool:
+    return row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed"
+
+
     return {"command": command, "why": why}
 
 

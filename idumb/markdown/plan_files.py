@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
-from idumb.domain import step_plan
+from idumb.domain import quick, step_plan
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.legacy import OldFile
+from idumb.domain.quick import Wanted
 from idumb.markdown import phases
 from idumb.system import plain_files
 
@@ -32,6 +33,8 @@ class PlanningFolder:
         steps = _steps_of(phase)
         if steps is not None:
             return step_plan.folder_of(steps)
+        if quick.number_of(phase) is not None:
+            return self._quick_folder(phase)
         names = self._names(PHASES)
         found = phases.matching_folders(names, phase)
         if not found:
@@ -41,10 +44,7 @@ class PlanningFolder:
                 hint=f"Write {PHASES}/{phase}/01-PLAN.md, or see idumb roadmap",
             )
         if len(found) > 1:
-            named = " and ".join(f"{PHASES}/{name}" for name in found)
-            raise InputError(
-                "phase.ambiguous", f"Phase {phase} is ambiguous: {named}.", hint="Rename or merge one of the folders"
-            )
+            raise _ambiguous(phase, [f"{PHASES}/{name}" for name in found])
         return f"{PHASES}/{found[0]}"
 
     def same_phase(self, one: str, other: str) -> bool:
@@ -55,7 +55,30 @@ class PlanningFolder:
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         numbered = [(number, name) for name in self._names(PHASES) if (number := phases.number(name)) is not None]
-        return tuple((number, f"{PHASES}/{name}") for number, name in numbered)
+        return (*((number, f"{PHASES}/{name}") for number, name in numbered), *self._quick())
+
+    def quick_text(self, phase: str, wanted: Wanted) -> str:
+        from idumb.markdown import quick_plan
+
+        return quick_plan.text(phase, wanted)
+
+    def _quick(self) -> tuple[tuple[str, str], ...]:
+        numbered = [(n, f"{quick.FOLDER}/{name}") for name in self._names(quick.FOLDER) if (n := quick.number_in(name))]
+        return tuple((quick.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
+
+    def _has_plan(self, folder: str) -> bool:
+        return bool(phases.plan_files(self._names(folder, files=True)))
+
+    def _quick_folder(self, phase: str) -> str:
+        number = quick.number_of(phase)
+        found = [folder for name, folder in self._quick() if quick.number_of(name) == number]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise _ambiguous(phase, found)
+        raise InputError(
+            "phase.not-found", f"There is no quick plan {phase} below {quick.FOLDER}.", hint="See idumb status"
+        )
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         steps = step_plan.path_in(folder)
@@ -124,6 +147,14 @@ class PlanningFolder:
             return plain_files.read(os.path.join(self._root, path), _LARGEST)
         except OSError as problem:
             raise _unreadable(path, problem) from problem
+
+
+def _ambiguous(phase: str, folders: Sequence[str]) -> InputError:
+    return InputError(
+        "phase.ambiguous",
+        f"Phase {phase} is ambiguous: {' and '.join(folders)}.",
+        hint="Rename or merge one of the folders",
+    )
 
 
 def _unreadable(path: str, problem: OSError) -> InputError:

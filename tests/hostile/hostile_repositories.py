@@ -53,6 +53,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "execute-phase": ("execute-phase", "1"),
     "execute": ("execute", "deploy.yaml"),
     "resume": ("resume", "1"),
+    "quick": ("quick", "Fix it", "--files", "a.txt"),
     "verify-work": ("verify-work", "1"),
     "approve": ("approve", "1"),
     "amend": ("amend", "1", "--widen", "T1-03", "modify x.txt"),

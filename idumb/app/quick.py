@@ -1,0 +1,71 @@
+"""One task in a person's words: its plan is made, agreed to, written, and run like every other."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import suppress
+
+from idumb.app import consent, execute_phase, loading, place
+from idumb.app.execute_phase import Request
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import quick
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError, InputError, Refusal
+from idumb.domain.quick import Wanted
+
+UNPROVEN = "No --check was given: it is proven that something changed, and only in the declared files"
+
+
+def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> Result:
+    """Make the plan and run it. Nothing is written before a person agreed to it.
+
+    `again` is the command line as it was typed, for the hint that adds `--approve HASH`. The phase of `request` does
+    not count. Refusal `quick.no-files` where nobody can be shown what was changed.
+    """
+    place.require_initialised(services)
+    if wanted.files is None and not services.asker.interactive:
+        raise Refusal(
+            "quick.no-files",
+            "Without a terminal nobody can look at what was changed, so the files must be named.",
+            hint=f"{again} --files PATH",
+        )
+    place.require_repository(services)
+    phase, folder, text = _plan(services, wanted)
+    path = f"{folder}/{quick.PLAN}"
+    contract = _contract(services, phase, folder, path, text)
+    try:
+        consent.ensure(services, contract, approve=request.approve, mode=request.mode, again=again)
+    except Refusal as refusal:
+        refusal.details = {**refusal.details, "plan": path, "text": text}
+        if refusal.code == "consent.other-contract":
+            refusal.hint = f"{again} --approve {contract.hash}"
+        raise
+    services.reports.write(path, text)
+    try:
+        done = execute_phase.execute(services, dataclasses.replace(request, phase=phase, approve=None))
+    except IdumbError:
+        if services.runs.latest(phase) is None:  # nothing of it began, so nothing of it stays
+            with suppress(OSError):
+                services.reports.remove(path)
+        raise
+    if wanted.check or wanted.files is None or done.failure is not None:
+        return done
+    return dataclasses.replace(done, warnings=(*done.warnings, UNPROVEN))
+
+
+def _plan(services: Services, wanted: Wanted) -> tuple[str, str, str]:
+    """The next free phase, its folder, and the plan's text."""
+    known = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
+    number = max((n for phase in known if (n := quick.number_of(phase)) is not None), default=0) + 1
+    phase = quick.phase(number)
+    return phase, quick.folder(number, wanted.words), services.plans.quick_text(phase, wanted)
+
+
+def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:
+    loaded = loading.of_sources(services, phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
+    try:
+        return loading.runnable(loaded, services.settings)
+    except InputError as problem:
+        problem.hint = "Say it otherwise; nothing was written: idumb quick --help"
+        raise

@@ -1,0 +1,59 @@
+"""The plan of one task that a person named on the command line. JSON texts are YAML, so no word of it can be syntax."""
+
+from __future__ import annotations
+
+import json
+
+from idumb.domain import quick
+from idumb.domain.quick import Wanted
+
+_PLAN = """\
+---
+type: plan
+phase: "{phase}"
+plan: "01"
+title: {title}
+goal: {title}
+---
+
+## Tasks
+
+```yaml task
+{task}
+```
+"""
+
+
+def text(phase: str, wanted: Wanted) -> str:
+    """The plan's text; the same for the same wish, so that it can be agreed to before it is written."""
+    given: dict[str, object] = {"id": f"T{phase}-01", "title": wanted.title}
+    if " ".join(wanted.words.split()) != wanted.title:
+        given["description"] = wanted.words.strip()
+    if wanted.files is not None:
+        given["files"] = _files(wanted.files)
+    given["acceptance"] = [_criterion(wanted)]
+    if wanted.builder is not None:
+        given["builder"] = wanted.builder
+    lines = (f"{name}: {_json(value)}" for name, value in given.items())
+    return _PLAN.format(phase=phase, title=_json(wanted.title), task="\n".join(lines))
+
+
+def _criterion(wanted: Wanted) -> dict[str, object]:
+    done = f"It is done: {wanted.title}"
+    if wanted.check:
+        return {"text": done, "check": wanted.check}
+    if wanted.files is None:
+        return {"text": done, "human": True}
+    words = "Something changed, and only in the declared files; nothing proves more"
+    return {"text": words, "check": quick.changed(wanted.files)}
+
+
+def _files(files: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
+    by_verb: dict[str, list[str]] = {}
+    for verb, path in files:
+        by_verb.setdefault(verb, []).append(path)
+    return by_verb
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

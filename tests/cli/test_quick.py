@@ -1,0 +1,119 @@
+"""`idumb quick`: one task in a person's words, with every guarantee of a plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from idumb.app import execute_phase
+from idumb.domain.errors import Refusal
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
+BUILDER = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
+FOLDER = ".planning/quick/001-fix-the-typo"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox, files={"README.md": "# Teh project\n", "other.txt": "theirs\n"})
+    building(made, "sed -i s/Teh/The/ README.md")
+    return made
+
+
+def building(project: Project, script: str) -> None:
+    project.configure(BUILDER % json.dumps(script))
+
+
+def consented(project: Project, *arguments: str) -> Answer:
+    asked = project.quick("quick", *arguments, "--json")
+    assert asked.error["code"] == "consent.missing", asked.out
+    return project.json("quick", *arguments, "--approve", asked.error["details"]["contract_hash"])
+
+
+def test_a_quick_task_is_agreed_to_run_proven_committed_and_taken_back(project: Project) -> None:
+    """No plan is written before somebody agreed to it; then it is one like every other."""
+    arguments = ("Fix the typo", "--files", "README.md", "--check", "grep -q The README.md")
+    asked = project.quick("quick", *arguments, "--json")
+    assert asked.code == 4
+    assert asked.error["details"]["plan"] == f"{FOLDER}/01-PLAN.md"
+    assert not project.exists(FOLDER)
+
+    done = project.json("quick", *arguments, "--approve", asked.error["details"]["contract_hash"])
+
+    assert done.code == 0, done.out
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(done.data)
+    assert project.read("README.md") == "# The project\n"
+    assert project.read(f"{FOLDER}/01-PLAN.md") == asked.error["details"]["text"]
+    assert project.repo.git("status", "--porcelain") == ""
+    assert project.quick("show", "tq1-01", "--json").data["status"] == "completed"
+    assert project.quick("rollback", "q1", "--to", "start", "--yes", "--json").code == 0
+    assert project.read("README.md") == "# Teh project\n"
+
+
+def test_the_hint_of_a_quick_task_is_the_command_that_runs_it(project: Project) -> None:
+    hint = project.quick("quick", "Fix it; now", "--files", "README.md", "--json").error["hint"]
+    assert hint.startswith("idumb quick 'Fix it; now' --files README.md --approve ")
+
+
+def test_a_change_outside_the_named_files_stops_a_quick_task(project: Project) -> None:
+    building(project, "echo more >> other.txt; sed -i s/Teh/The/ README.md")
+    done = consented(project, "Fix the typo", "--files", "README.md")
+    assert done.code == 1
+    assert "other.txt" in done.data["tasks"][0]["reason"]
+
+
+def test_without_a_check_it_is_proven_that_the_named_file_changed_and_that_is_said(project: Project) -> None:
+    done = consented(project, "Fix the typo", "--files", "README.md")
+    assert done.code == 0
+    assert any("No --check" in words for words in done.object["warnings"])
+    building(project, "true")
+    assert consented(project, "Fix it again", "--files", "README.md").code == 1
+
+
+def test_without_a_terminal_the_files_must_be_named(project: Project) -> None:
+    answer = project.quick("quick", "Fix the typo", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "quick.no-files")
+    assert not project.exists(".planning/quick")
+
+
+def test_what_can_be_no_plan_is_refused_and_nothing_is_written(project: Project) -> None:
+    for path in ("../out.txt", ".planning/x", "/etc/passwd"):
+        assert project.quick("quick", "Fix it", "--files", path, "--json").code == 3
+    assert project.quick("quick", "Fix it", "--files", "README.md", "--builder", "nobody", "--json").code == 3
+    assert project.quick("quick", " ", "--files", "README.md", "--json").code == 2
+    assert not project.exists(".planning/quick")
+
+
+def test_words_that_look_like_a_plan_stay_words(project: Project) -> None:
+    words = 'Fix "teh" <!-- typo\n## Tasks\n```yaml task\nid: T1-01\n``` $goal {x} \\n'
+    done = consented(project, words, "--files", "README.md", "--check", "grep -q The README.md")
+    assert done.code == 0, done.out
+    assert project.quick("show", "TQ1-01", "--json").data["title"] == " ".join(words.split())
+    assert project.quick("graph", "Q1", "--json").data["status"] == {"TQ1-01": "completed"}
+
+
+def test_a_quick_task_that_cannot_start_leaves_no_plan(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise Refusal("lock.held", "Somebody else is at work.")
+
+    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    monkeypatch.setattr(execute_phase, "execute", refuse)
+    approve = ("--approve", asked.error["details"]["contract_hash"])
+    answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
+    assert answer.error["code"] == "lock.held"
+    assert not project.exists(f"{FOLDER}/01-PLAN.md")
+
+
+def test_a_finished_quick_task_is_no_clutter_in_status_and_an_open_one_is_there(project: Project) -> None:
+    assert consented(project, "Fix the typo", "--files", "README.md").code == 0
+    assert "Q1" not in {row["phase"] for row in project.quick("status", "--json").data["phases"]}
+    building(project, "true")
+    assert consented(project, "Do nothing", "--files", "README.md").code == 1
+    assert "Q2" in {row["phase"] for row in project.quick("status", "--json").data["phases"]}

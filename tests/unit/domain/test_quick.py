@@ -1,0 +1,49 @@
+"""Names of quick plans, and what the files that a person names become."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import quick
+
+
+@pytest.mark.parametrize(
+    ("phase", "number"), [("Q1", 1), ("q1", 1), ("Q012", 12), ("Q0", None), ("1", None), ("Q1x", None), ("Q", None)]
+)
+def test_the_phase_of_a_quick_plan_says_its_number(phase: str, number: int | None) -> None:
+    assert quick.number_of(phase) == number
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        ("Fix the typo", "001-fix-the-typo"),
+        ("Größe ändern!", "001-große-andern".replace("ß", "")),
+        ("../../etc", "001-etc"),
+        ("修正", "001"),
+        ("a" * 90, "001-" + "a" * 40),
+    ],
+)
+def test_a_folder_is_named_by_number_and_words(words: str, folder: str) -> None:
+    assert quick.folder(1, words) == f".planning/quick/{folder}"
+    assert quick.number_in(folder) == 1
+
+
+def test_a_named_file_must_change_and_below_a_folder_anything_may() -> None:
+    named = quick.claims(["a.txt", "new.txt", "docs/", "a.txt"], {"a.txt"}.__contains__)
+    assert named == (
+        ("modify", "a.txt"), ("create", "new.txt"), ("create", "docs/"), ("modify", "docs/"), ("delete", "docs/")
+    )  # fmt: skip
+
+
+def test_a_title_is_one_line_that_fits_a_heading() -> None:
+    assert quick.Wanted("Fix\n  it").title == "Fix it"
+    assert len(quick.Wanted("word " * 100).title) <= quick.LONGEST_TITLE
+
+
+def test_the_proof_of_named_files_asks_git_about_just_these() -> None:
+    exact = quick.changed([("modify", "it's.txt")])
+    assert exact == """git status --porcelain --ignored -- ':(literal)it'"'"'s.txt' | grep -q ."""
+    assert ":(glob)src/**" in quick.changed([("modify", "src/**")])
+    assert "--ignored" not in quick.changed([("modify", "src/**")])
+    assert " -- " not in quick.changed([("modify", "{a,b}.txt")])
