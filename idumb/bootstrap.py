@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import cached_property
 
@@ -10,7 +11,7 @@ from idumb.git import discover
 
 TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from idumb.app import ports
@@ -182,6 +183,12 @@ class Wired:
         return PlanningFolder(self.root)
 
     @cached_property
+    def texts(self) -> ports.Texts:
+        from idumb.markdown.planning_texts import MarkdownTexts
+
+        return MarkdownTexts()
+
+    @cached_property
     def reports(self) -> ports.Reports:
         from idumb.system.reports import FileReports
 
@@ -198,7 +205,7 @@ class Wired:
         from idumb.agents import prompt
         from idumb.views.documents import MarkdownDocuments
 
-        return MarkdownDocuments(prompt.render)
+        return MarkdownDocuments(prompt.render, prompt.of_name)
 
     @cached_property
     def asker(self) -> ports.Asker:
@@ -246,8 +253,16 @@ class Wired:
 
         return Here(self.trees)
 
+    @contextlib.contextmanager
+    def open_copy(self) -> Iterator[str]:
+        from idumb.git import rehearsal
+
+        with rehearsal.made(self.place, self.history.head()) as copy:
+            yield copy.root
+
     def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents:
         from idumb.agents import registry
+        from idumb.app.recordings import Recordings
 
         return registry.build(
             self.settings,
@@ -259,6 +274,7 @@ class Wired:
             stream=self.redactor.stream,
             guard=self._guard,
             papers=os.path.join(self.place.state_dir, "papers"),
+            recordings=Recordings(self, workspace.trees),
         )
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:
@@ -400,6 +416,15 @@ def health_checks(services: Wired) -> tuple[Check, ...]:
         *examine_machine.of_place(machine, lambda: store.owned(folder)),
         *store.checks(place.common_dir, services.log.database, services.log.verify, place.worktree_id),
     )
+
+
+def fake_model(script: str | None, port: int, log: str | None, ready: Callable[[str], None]) -> None:
+    """Serve a scripted model until told to stop; `ready` is given its address. Needs no repository."""
+    from idumb.agents.fake_model import server
+    from idumb.domain.model_script import Script
+    from idumb.markdown import model_script
+
+    server.serve(Script() if script is None else model_script.load(script), port, log, ready)
 
 
 def belongings(services: Wired) -> tuple[ports.KeptRefs, ports.Belongings]:

@@ -12,6 +12,7 @@ from idumb.domain.plan import Step
 from idumb.markdown import json_nodes, tools, yaml_nodes
 from idumb.markdown.nodes import Fence
 from idumb.markdown.problems import Problems
+from idumb.markdown.source import Source
 
 KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
 _REQUIRED = ("tool", "intent", "arguments")
@@ -54,17 +55,18 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
 
 def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:
     """The steps of a top-level fence."""
-    source = problems.source
+    body, place = body_of(fence, problems.source)
+    entries = _json(body, place, problems) if fence.info.startswith("json") else _yaml(body, place, problems)
+    return _steps(entries, fence.start, problems)
+
+
+def body_of(fence: Fence, source: Source) -> tuple[str, Callable[[int], int]]:
+    """The text inside a top-level fence with LF only, and the source offset of an index into it."""
     begin = source.starts[fence.line + 1] if fence.line + 1 < len(source.starts) else len(source.text)
     last = fence.end_line - 1 if fence.closed else fence.end_line
     end = source.starts[last] if last < len(source.starts) else len(source.text)
     body = source.text[begin:end]
-    if "\r" in body:
-        body, place = _unfold(body, begin)
-    else:
-        place = _shifted(begin)
-    entries = _json(body, place, problems) if fence.info.startswith("json") else _yaml(body, place, problems)
-    return _steps(entries, fence.start, problems)
+    return _unfold(body, begin) if "\r" in body else (body, _shifted(begin))
 
 
 def _shifted(begin: int) -> Callable[[int], int]:

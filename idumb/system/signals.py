@@ -70,3 +70,21 @@ class SignalInterrupts:
         with contextlib.suppress(Exception):
             self._say(number)
         os._exit(128 + number)
+
+
+@contextlib.contextmanager
+def until_told() -> Iterator[Callable[[], None]]:
+    """Gives a function that waits until this process is told to end, by any of the signals that mean that."""
+    import threading
+
+    told = threading.Event()
+    before = {number: signal.signal(number, lambda *_: told.set()) for number in CAUGHT}
+
+    def wait() -> None:
+        told.wait()
+
+    try:
+        yield wait
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -43,6 +43,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "diff": ("diff", "T1-01"),
     "decisions": ("decisions",),
     "handoff": ("handoff", "list"),
+    "dlq": ("dlq", "list", "--all"),
     "log": ("log", "1"),
     "doctor": ("doctor",),
     "audit": ("audit", "verify"),
@@ -52,8 +53,8 @@ READING: Mapping[str, tuple[str, ...]] = {
 WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "execute-phase": ("execute-phase", "1"),
     "execute": ("execute", "deploy.yaml"),
-    "resume": ("resume", "1"),
     "quick": ("quick", "Fix it", "--files", "a.txt"),
+    "resume": ("resume", "1"),
     "verify-work": ("verify-work", "1"),
     "approve": ("approve", "1"),
     "amend": ("amend", "1", "--widen", "T1-03", "modify x.txt"),
@@ -64,6 +65,8 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
 """Commands that would run or write, but that nobody's word was given for."""
 WRITING = ("init", "pause", "cancel", "accept", "skip", "decide", "archive")
 """Commands whose whole sense is to write; they run nothing of a plan."""
+ELSEWHERE = ("fake-model",)
+"""Commands that look at no repository."""
 COMMANDS = {**READING, **WITHOUT_CONSENT}
 ALL: tuple[Payload, ...] = (*payloads.GIT, *payloads.PROGRAMS, *unpacked.PAYLOADS)
 

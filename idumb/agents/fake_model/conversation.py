@@ -1,0 +1,127 @@
+"""What a client of any protocol asks, and what it is answered, in one form for all four protocols."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+FUNCTION = "function"
+FREEFORM = "freeform"
+
+PROMPT = "prompt"
+RESULT = "result"
+MODEL = "model"
+
+_FOLDER = re.compile(
+    r"(?:working (?:in the )?director(?:y|ies)|workspace (?:folder|directory|root)s?|current directory|cwd)"
+    r"[^\n/]{0,60}?[:>=\s][`'\"\s\-]*(/[^\s`'\"<>,;]*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that the client offers. `schema` is the JSON Schema of its arguments; a freeform one takes a text."""
+
+    name: str
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = FUNCTION
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        found = self.schema.get("properties")
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """`prompt` is the newest text of the user, `answered` how many messages of the model came after it.
+
+    `system` is whatever else was said to it. `wanted` is the JSON Schema that the reply is to follow, `forced` the tool
+    that must be called.
+    """
+
+    model: str
+    prompt: str
+    answered: int
+    tools: tuple[Tool, ...] = ()
+    stream: bool = False
+    system: str = ""
+    wanted: Mapping[str, Any] | None = None
+    forced: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder that the client says it works in, "" where it says none."""
+        for text in (self.system, self.prompt):
+            if found := _FOLDER.search(text):
+                return found[1].rstrip("./") or "/"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """`arguments` are an object, or the text of a freeform tool."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] | str
+
+    @property
+    def text(self) -> str:
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One message of the model, in the terms of the client's own tools."""
+
+    id: str
+    model: str
+    text: str
+    calls: tuple[ToolCall, ...]
+    tokens_in: int
+    tokens_out: int
+    refused: bool = False
+
+
+Turn = tuple[str, str]  # kind (PROMPT, RESULT or MODEL) and text
+
+
+def latest(turns: Sequence[Turn]) -> tuple[str, int]:
+    """The newest prompt, of one or more messages in a row, and how many answers of the model came after it."""
+    prompt: list[str] = []
+    answered = 0
+    for kind, text in turns:
+        if kind == MODEL:
+            answered += 1
+        elif kind == PROMPT:
+            if answered:
+                prompt, answered = [], 0
+            prompt.append(text)
+    return "\n".join(prompt), answered
+
+
+def joined(parts: Any, key: str = "text") -> str:
+    """The text of a message: itself, or that of its parts."""
+    if isinstance(parts, str):
+        return parts
+    if not isinstance(parts, list):
+        return ""
+    return "\n".join(p[key] if isinstance(p, dict) else p for p in parts if _has_text(p, key))
+
+
+def _has_text(part: Any, key: str) -> bool:
+    return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get(key), str))
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Those entries of a list that are objects; none of anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,138 @@
+"""What a scripted model answers: rules that are chosen by the prompt, each with its answers in order.
+
+A conversation is judged by what it holds, not by who asks: the same request gets the same answer, except that a rule
+with `times` is used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+WRITE = "write"
+EDIT = "edit"
+READ = "read"
+RUN = "run"
+TOOL = "tool"
+ACTIONS: Mapping[str, tuple[str, ...]] = {
+    WRITE: ("path", "content"),
+    EDIT: ("path", "old", "new"),
+    READ: ("path",),
+    RUN: ("command",),
+    TOOL: ("name", "arguments"),
+}
+"""What a model can want done, with the values that each needs."""
+
+RATE_LIMITED = "rate-limited"
+OVERLOADED = "overloaded"
+SERVER_ERROR = "server-error"
+UNAUTHORIZED = "unauthorized"
+CONTEXT = "context"
+CLOSED = "closed"
+TRUNCATED = "truncated"
+GARBAGE = "garbage"
+DRIP = "drip"
+SILENT = "silent"
+REFUSED = "refused"
+FAULTS = (
+    RATE_LIMITED,
+    OVERLOADED,
+    SERVER_ERROR,
+    UNAUTHORIZED,
+    CONTEXT,
+    CLOSED,
+    TRUNCATED,
+    GARBAGE,
+    DRIP,
+    SILENT,
+    REFUSED,
+)
+"""What can go wrong instead of an answer, or with it."""
+
+LONGEST_SECONDS = 600.0
+"""How long a slow or silent answer lasts at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One thing to be done with a tool of the client; `values` are those that ACTIONS name."""
+
+    action: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One message of the model. `data` is a structured reply; `seconds` are of `drip` and `silent`.
+
+    `tokens_in` and `tokens_out` are what it says it used, None for an estimate.
+    """
+
+    say: str = ""
+    calls: tuple[Call, ...] = ()
+    data: Any = None
+    fault: str | None = None
+    seconds: float = 0.0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`when` are texts that the prompt must hold, all of them; none match every prompt.
+
+    `after` is how many answers the model has given to this prompt, None for any number. `times` is how many requests
+    it answers at most, None for all.
+    """
+
+    title: str
+    answers: tuple[Answer, ...]
+    when: tuple[str, ...] = ()
+    after: int | None = None
+    times: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """`rule` is its index, None where none fits; `number` is which of its answers, from 0."""
+
+    rule: int | None
+    number: int
+    answer: Answer
+
+
+UNSCRIPTED = Answer("Nothing is scripted for this prompt.")
+OVER = Answer("There is nothing more to do.")
+
+
+@dataclass(slots=True)
+class Used:
+    """How often each rule was used, by its index."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def add(self, rule: int) -> None:
+        self.counts[rule] = self.counts.get(rule, 0) + 1
+
+
+def choose(script: Script, prompt: str, answered: int, used: Mapping[int, int]) -> Chosen:
+    """What the model says to a prompt that it has answered `answered` times; the first rule that fits decides."""
+    for index, rule in enumerate(script.rules):
+        if rule.times is not None and used.get(index, 0) >= rule.times:
+            continue
+        if rule.after is not None and rule.after != answered:
+            continue
+        if all(text in prompt for text in rule.when):
+            number = 0 if rule.after is not None else answered
+            return Chosen(index, number, _of(rule.answers, number))
+    return Chosen(None, answered, UNSCRIPTED)
+
+
+def _of(answers: Sequence[Answer], number: int) -> Answer:
+    return answers[number] if number < len(answers) else OVER

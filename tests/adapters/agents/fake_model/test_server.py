@@ -1,0 +1,140 @@
+"""The scripted model over real sockets, in each protocol (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.error import URLError
+
+import pytest
+
+from tests.adapters.agents.fake_model.conversations import ALL, Protocol
+from tests.support.fake_model import Served, serving
+
+WRITES = """when: greeting
+answers:
+  - write: {path: a.txt, content: "hello\\n"}
+  - {say: It is written, tokens: {in: 12, out: 3}}"""
+FAULTY = """when: {fault}
+times: 1
+answers: [{{fault: {fault}, say: a long enough answer, seconds: 0.05}}]"""
+BROKEN = ("closed", "truncated", "garbage")
+TOLD = {"rate-limited": {429}, "overloaded": {503, 529}, "server-error": {500}, "unauthorized": {401}, "context": {400}}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    faults = [FAULTY.format(fault=fault) for fault in (*BROKEN, *TOLD, "drip", "silent")]
+    unlimited = [rule.replace("times: 1\n", "") for rule in faults]
+    with serving(*unlimited, WRITES, "when: decline\nanswers: [{fault: refused}]") as made:
+        yield made
+
+
+protocols = pytest.mark.parametrize("protocol", ALL, ids=lambda protocol: protocol.name)
+
+
+def streamed(protocol: Protocol, prompt: str, answered: int) -> dict[str, Any]:
+    return {**protocol.body(prompt, answered), "stream": True}
+
+
+@protocols
+def test_a_script_is_followed_message_by_message(protocol: Protocol, served: Served) -> None:
+    name, given = protocol.call(served.ask(protocol.path, protocol.body("write the greeting", 0)))
+    given = json.loads(given) if isinstance(given, str) else given
+    assert (name, given) == ("Write", {"file_path": "a.txt", "content": "hello\n"})
+    second = served.ask(protocol.path, protocol.body("write the greeting", 1))
+    assert (protocol.text(second), protocol.tokens(second)) == ("It is written", (12, 3))
+    assert "nothing more" in protocol.text(served.ask(protocol.path, protocol.body("write the greeting", 2)))
+
+
+@protocols
+def test_a_stream_says_the_same_as_a_whole_answer(protocol: Protocol, served: Served) -> None:
+    events = served.events(protocol.stream_path, streamed(protocol, "write the greeting", 0))
+    text, given = protocol.assembled(events)
+    assert (text, json.loads(given)) == ("", {"file_path": "a.txt", "content": "hello\n"})
+    last = served.events(protocol.stream_path, streamed(protocol, "write the greeting", 1))
+    assert protocol.assembled(last) == ("It is written", "")
+
+
+@protocols
+def test_nothing_is_scripted_for_other_prompts(protocol: Protocol, served: Served) -> None:
+    assert "Nothing is scripted" in protocol.text(served.ask(protocol.path, protocol.body("sing", 0)))
+
+
+@pytest.mark.parametrize("fault", TOLD)
+@protocols
+def test_a_provider_tells_its_faults_in_its_own_words(protocol: Protocol, fault: str, served: Served) -> None:
+    status, body = served.post(protocol.path, protocol.body(fault, 0))
+    assert status in TOLD[fault]
+    assert json.loads(body)["error"]["message"]
+
+
+@pytest.mark.parametrize("fault", ["closed", "truncated", "silent"])
+@protocols
+def test_a_connection_that_breaks_is_no_answer(protocol: Protocol, fault: str, served: Served) -> None:
+    with pytest.raises((http.client.HTTPException, ConnectionError, URLError)):
+        served.post(protocol.stream_path, streamed(protocol, fault, 0))
+
+
+@protocols
+def test_garbage_is_no_json_under_a_good_status(protocol: Protocol, served: Served) -> None:
+    status, body = served.post(protocol.path, protocol.body("garbage", 0))
+    assert status == 200
+    with pytest.raises(ValueError, match=r"Expecting value|utf-8"):
+        json.loads(body)
+
+
+@protocols
+def test_a_dripping_answer_comes_whole_in_the_end(protocol: Protocol, served: Served) -> None:
+    assert protocol.text(served.ask(protocol.path, protocol.body("drip", 0))) == "a long enough answer"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/v1/messages", lambda a: a["stop_reason"] == "refusal"),
+        ("/v1/chat/completions", lambda a: a["choices"][0]["finish_reason"] == "content_filter"),
+        ("/v1/responses", lambda a: a["status"] == "incomplete"),
+        ("/v1beta/models/m:generateContent", lambda a: a["candidates"][0]["finishReason"] == "SAFETY"),
+    ],
+)
+def test_a_model_can_decline(path: str, said: Any, served: Served) -> None:
+    protocol = next(p for p in ALL if p.path == path)
+    assert said(served.ask(path, protocol.body("decline", 0)))
+
+
+def test_a_rule_that_is_used_up_gives_way_to_the_next() -> None:
+    with serving(FAULTY.format(fault="rate-limited"), "answers: [{say: fine}]") as made:
+        body = ALL[0].body("rate-limited", 0)
+        assert made.post("/v1/messages", body)[0] == 429
+        assert ALL[0].text(made.ask("/v1/messages", body)) == "fine"
+
+
+def test_a_request_under_another_name_is_refused(served: Served) -> None:
+    """A page in a browser can reach loopback by a name of its own."""
+    assert served.post("/v1/messages", ALL[0].body("write the greeting", 0), Host="example.invalid")[0] == 403
+
+
+def test_the_log_tells_what_was_asked_and_holds_no_key(served: Served) -> None:
+    served.post("/v1/messages?key=s3cret", ALL[0].body("write the greeting", 0), Authorization="Bearer s3cret")
+    noted = served.notes[-1]
+    assert (noted["path"], noted["rule"], noted["calls"]) == ("/v1/messages", "Rule 11", ["Write"])
+    assert "s3cret" not in json.dumps(served.notes)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff"])
+def test_a_request_that_is_no_object_is_told_so(body: bytes, served: Served) -> None:
+    connection = http.client.HTTPConnection(served.address.removeprefix("http://"), timeout=10)
+    connection.request("POST", "/v1/messages", body)
+    assert connection.getresponse().status == 400
+    connection.close()
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1beta/models"])
+def test_models_are_listed(path: str, served: Served) -> None:
+    connection = http.client.HTTPConnection(served.address.removeprefix("http://"), timeout=10)
+    connection.request("GET", path)
+    assert b"fake-model" in connection.getresponse().read()
+    connection.close()

@@ -1,0 +1,85 @@
+"""What the script wants done, in the tools that clients really offer (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents.fake_model import tools
+from idumb.agents.fake_model.conversation import FREEFORM, Conversation, Tool
+from idumb.domain.model_script import Call
+
+WRITE = Call("write", {"path": "src/a.txt", "content": "it's\n"})
+EDIT = Call("edit", {"path": "a.txt", "old": "one", "new": "two"})
+RUN = Call("run", {"command": "make test"})
+
+
+def tool(name: str, *properties: str, kind: str = "string", required: tuple[str, ...] = ()) -> Tool:
+    return Tool(name, {"properties": {p: {"type": kind} for p in properties}, "required": list(required)})
+
+
+def asked(*offered: Tool, system: str = "") -> Conversation:
+    return Conversation("m", "do it", 0, offered, system=system)
+
+
+@pytest.mark.parametrize(
+    ("offered", "given"),
+    [
+        (tool("Write", "file_path", "content"), {"file_path": "src/a.txt", "content": "it's\n"}),
+        (tool("write", "filePath", "content"), {"filePath": "src/a.txt", "content": "it's\n"}),
+        (tool("create", "path", "file_text"), {"path": "src/a.txt", "file_text": "it's\n"}),
+    ],
+)
+def test_each_client_is_called_by_its_own_names(offered: Tool, given: dict[str, Any]) -> None:
+    assert tools.calls([WRITE], asked(offered)) == [(offered.name, given)]
+
+
+def test_a_required_argument_that_the_script_does_not_know_is_filled_in() -> None:
+    bash = tool("bash", "command", "description", required=("command", "description"))
+    assert tools.calls([RUN], asked(bash)) == [("bash", {"command": "make test", "description": "as the script says"})]
+
+
+def test_a_command_is_a_list_where_the_client_wants_one() -> None:
+    offered = tool("shell", "command", kind="array")
+    assert tools.calls([RUN], asked(offered)) == [("shell", {"command": ["bash", "-lc", "make test"]})]
+
+
+def test_a_patch_is_written_where_there_is_no_other_tool_for_it() -> None:
+    [(name, patch)] = tools.calls([EDIT], asked(Tool("apply_patch", {}, FREEFORM), tool("exec_command", "cmd")))
+    assert name == "apply_patch"
+    assert patch == "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch\n"
+
+
+def test_a_shell_does_what_there_is_no_tool_for(tmp_path: Path) -> None:
+    [(_, given)] = tools.calls([WRITE], asked(tool("exec_command", "cmd")))
+    assert isinstance(given, dict)
+    subprocess.run(["sh", "-c", given["cmd"]], cwd=tmp_path, check=True)
+    assert (tmp_path / "src/a.txt").read_text(encoding="utf-8") == "it's\n"
+
+
+def test_a_client_without_tools_is_asked_to_do_nothing() -> None:
+    assert tools.calls([WRITE, EDIT, RUN], asked()) == []
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        "<env>\nWorking directory: /home/me/project\nPlatform: linux\n</env>",
+        "I'm currently working in the directory: /home/me/project\n",
+        "<environment_context><cwd>/home/me/project</cwd></environment_context>",
+        "# Environment\n - Primary working directory: /home/me/project\n",
+    ],
+)
+def test_a_path_is_below_the_folder_that_the_client_says_it_works_in(system: str) -> None:
+    [(_, given)] = tools.calls([WRITE], asked(tool("Write", "file_path", "content"), system=system))
+    assert isinstance(given, dict)
+    assert given["file_path"] == "/home/me/project/src/a.txt"
+
+
+def test_a_structured_reply_goes_through_the_tool_for_it() -> None:
+    data = {"verdict": "PASS"}
+    assert tools.structured(data, asked(tool("final_result", "verdict"))) == ("final_result", data)
+    assert tools.structured(data, asked(tool("Write", "content"))) is None

@@ -1,0 +1,60 @@
+"""`idumb fake-model` as a process (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from idumb.cli import main
+from tests.adapters.agents.fake_model.conversations import ALL
+from tests.support.fake_model import Served
+
+SCRIPT = "# Hello\n\n```yaml model\nanswers: [{say: hello}]\n```\n"
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_prints_its_address_serves_and_ends_when_it_is_told(tmp_path: Path, number: int) -> None:
+    (tmp_path / "hello.md").write_text(SCRIPT, encoding="utf-8")
+    program = [sys.executable, "-m", "idumb", "fake-model", "--script", "hello.md", "--log", "log.jsonl", "--json"]
+    process = subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    answer = json.loads(process.stdout.readline())
+    jsonschema.validate(answer["data"], json.loads((SCHEMAS / "fake-model.json").read_text(encoding="utf-8")))
+    address = answer["data"]["address"]
+    assert ALL[0].text(Served(address).ask("/v1/messages", ALL[0].body("hi", 0))) == "hello"
+    process.send_signal(number)
+    assert process.communicate(timeout=20)[0] == ""
+    assert process.returncode == 0
+    [entry] = map(json.loads, (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines())
+    assert (entry["path"], entry["rule"]) == ("/v1/messages", "Hello")
+    assert stat.S_IMODE((tmp_path / "log.jsonl").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--script", "none.md"], 3, "script.unreadable"),
+        (["--script", "bad.md"], 3, "bad.md:2: "),
+        (["--log", "none/log"], 4, "fake-model.log"),
+    ],
+)
+def test_what_it_cannot_begin_with_is_told(
+    arguments: list[str],
+    code: int,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.md").write_text("```yaml model\nanswer: x\n```\n", encoding="utf-8")
+    assert main.run(["fake-model", *arguments]) == code
+    assert says in capsys.readouterr().err

@@ -1,0 +1,81 @@
+"""The script of a scripted model: what a rule may say, and where a mistake is (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import model_script
+from idumb.domain.errors import InputError
+from idumb.domain.model_script import Answer, Call, Chosen
+from idumb.markdown.model_script import load
+from tests.support.fake_model import scripted
+
+
+def test_every_key_of_a_rule_is_read() -> None:
+    rule = """when: [one, two]
+after: 3
+times: 2
+answers:
+  - say: hello
+    write: [{path: a, content: ""}, {path: b, content: x}]
+    edit: {path: a, old: "1", new: 2}
+    read: a
+    run: make
+    tool: {name: ask, arguments: {n: 1, deep: {yes: true}}}
+    tokens: {in: 5, out: 6}
+  - {fault: drip, seconds: 1.5, data: {verdict: PASS}}"""
+    [made] = scripted(rule).rules
+    assert (made.title, made.when, made.after, made.times) == ("Rule 1", ("one", "two"), 3, 2)
+    first, second = made.answers
+    assert first.calls == (
+        Call("write", {"path": "a", "content": ""}),
+        Call("write", {"path": "b", "content": "x"}),
+        Call("edit", {"path": "a", "old": "1", "new": "2"}),
+        Call("read", {"path": "a"}),
+        Call("run", {"command": "make"}),
+        Call("tool", {"name": "ask", "arguments": {"n": 1, "deep": {"yes": True}}}),
+    )
+    assert (first.say, first.tokens_in, first.tokens_out) == ("hello", 5, 6)
+    assert second == Answer(fault="drip", seconds=1.5, data={"verdict": "PASS"})
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "says"),
+    [
+        ("answers: []", 4, "at least one answer"),
+        ("answer: [{say: x}]", 4, "Did you mean answers"),
+        ("answers:\n- {fault: closd}", 5, "Did you mean closed"),
+        ("answers:\n- {write: {path: a}}", 5, "`content`"),
+        ("answers:\n- {seconds: 601}", 5, "from 0 to 600"),
+        ("times: many\nanswers: [{say: x}]", 4, "many"),
+        ("", 3, "empty"),
+        ("- x", 4, "keys with values"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(rule: str, line: int, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scripted(rule)
+    assert caught.value.message.startswith(f"script.md:{line}: ")
+    assert says in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_script_without_rules_and_one_that_is_not_there_are_refused() -> None:
+    with pytest.raises(InputError, match="no rule"):
+        scripted()
+    with pytest.raises(InputError, match="cannot be read"):
+        load("none.md")
+
+
+def test_the_first_rule_that_fits_decides() -> None:
+    script = scripted(
+        "{when: hello, after: 1, times: 1, answers: [{say: once}]}", "{when: hello, answers: [{say: a}, {say: b}]}"
+    )
+
+    def said(prompt: str, answered: int, used: int = 0) -> Chosen:
+        return model_script.choose(script, prompt, answered, {0: used})
+
+    assert said("hello you", 0).answer.say == "a"
+    assert said("hello you", 1).answer.say == "once"
+    assert said("hello you", 1, used=1).answer.say == "b"
+    assert said("hello you", 2) == Chosen(1, 2, model_script.OVER)
+    assert said("bye", 0) == Chosen(None, 0, model_script.UNSCRIPTED)
