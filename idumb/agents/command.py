@@ -10,10 +10,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from idumb.agents import executable, replies, running
+from idumb.agents import executable, replies, running, self_report
 from idumb.agents.transcript import Stream, Transcript
 from idumb.domain import outcome
-from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system import processes
@@ -73,7 +73,7 @@ class CommandAgent:
         try:
             argv = self.describe()
         except AdapterError as problem:
-            return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip())
+            return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=MISSING)
         as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
         with _Papers(request, self._papers, as_file=as_file) as papers:
             environment = {**running.with_request(self._environment, request), **papers.variables}
@@ -94,8 +94,9 @@ class CommandAgent:
                     sink=transcript,
                 )
             except OSError as problem:
-                return AgentResult(outcome.ERRORED, running.not_started(argv, problem))
-        return self._result(request, finished, transcript.close() if transcript else None)
+                return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=MISSING)
+            said = self_report.read(papers.state, self._redact)
+        return self._result(request, finished, transcript.close() if transcript else None, said)
 
     def _transcript(self, request: AgentRequest) -> Transcript | None:
         if self._transcripts is None or self._stream is None:
@@ -103,11 +104,21 @@ class CommandAgent:
         name = f"{request.subject}-{request.attempt}-{request.role}.log"
         return Transcript(self._transcripts, name, request.budget.output_bytes, self._stream)
 
-    def _result(self, request: AgentRequest, finished: processes.Finished, transcript: str | None) -> AgentResult:
+    def _result(
+        self,
+        request: AgentRequest,
+        finished: processes.Finished,
+        transcript: str | None,
+        said: self_report.SelfReport,
+    ) -> AgentResult:
         output = finished.output.text(self._redact)
         ended, message = _ending(finished)
         if request.role == VALIDATOR and not finished.timed_out:
             ended, message = _judged(ended, message, finished)
+        if said.failure is not None:
+            # Whatever its exit says: an agent that could not do the work did not do it.
+            ended, message = outcome.FAILED if ended == outcome.COMPLETED else ended, said.message or message
+        failure = said.failure or (STALL if finished.limit == "idle" else None)
         return AgentResult(
             outcome=ended,
             message=self._redact(message),
@@ -118,7 +129,23 @@ class CommandAgent:
             truncated=finished.output.truncated,
             seconds=finished.seconds,
             cause=finished.cause,
+            failure=failure,
+            usage=said.usage,
+            model=said.model,
+            handover=said.handover,
+            reply=_whole(transcript) if finished.output.truncated else output,
         )
+
+
+def _whole(transcript: str | None) -> str:
+    """Long output as it was spooled, without secrets; "" where it was not."""
+    if transcript is None:
+        return ""
+    try:
+        with open(transcript, "rb") as stream:
+            return stream.read().decode("utf-8", "backslashreplace")
+    except OSError:
+        return ""
 
 
 def _ending(finished: processes.Finished) -> tuple[str, str]:
@@ -159,7 +186,7 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
 
 
 class _Papers:
-    """Prompt and feedback as files outside the workspace, readable by this user alone, gone afterwards."""
+    """Prompt, feedback and self-report as files outside the workspace, readable by this user alone, gone afterwards."""
 
     def __init__(self, request: AgentRequest, place: str | None, *, as_file: bool) -> None:
         self._request = request
@@ -167,15 +194,17 @@ class _Papers:
         self._as_file = as_file
         self._folder = ""
         self.prompt = ""
+        self.state = ""
         self.variables: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        if self._as_file or self._request.feedback:
-            import tempfile
+        import tempfile
 
-            if self._place is not None:
-                os.makedirs(self._place, 0o700, exist_ok=True)
-            self._folder = tempfile.mkdtemp(prefix="idumb-", dir=self._place)
+        if self._place is not None:
+            os.makedirs(self._place, 0o700, exist_ok=True)
+        self._folder = tempfile.mkdtemp(prefix="idumb-", dir=self._place)
+        self.state = os.path.join(self._folder, "state.json")
+        self.variables[self_report.VARIABLE] = self.state
         if self._as_file:
             self.prompt = self._write("prompt.md", self._request.prompt)
         if self._request.feedback:

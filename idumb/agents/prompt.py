@@ -21,8 +21,13 @@ _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def render(request: PromptRequest) -> str:
-    """The prompt of a role, from the template that idumb ships."""
-    return filled(template(request.role), values(request))
+    """The prompt of a role, from the user's template or the one that idumb ships."""
+    return of_name(request.template, request.name or request.role, values(request))
+
+
+def of_name(own: str | None, name: str, known: Mapping[str, str]) -> str:
+    """A template of the user's, or the shipped one of this name, with values in place of their names."""
+    return filled(template(name) if own is None else without_frontmatter(own), known)
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb.app import ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, contract, ledger, levels
+from idumb.domain import agent, contract, ledger, levels, roles
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.settings import Binding, Limits
@@ -22,7 +22,18 @@ def request(
 ) -> agent.AgentRequest:
     services, task = bench.services, attempt.task
     protected = bench.protected(attempt.plan)
-    asked = ports.PromptRequest(role, task, attempt.plan, protected, attempt.feedback, attempt.number, found)
+    filled = roles.filling(services.settings, role, _binding_of(bench, attempt, role))
+    asked = ports.PromptRequest(
+        role,
+        task,
+        attempt.plan,
+        protected,
+        attempt.feedback,
+        attempt.number,
+        found,
+        template=filled.template,
+        name=filled.prompt,
+    )
     limit = _deadline(bench, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
     return agent.AgentRequest(
         role=role,
@@ -38,14 +49,18 @@ def request(
         run_id=bench.run,
         idle_timeout=_idle_timeout(bench, attempt, role),
         limits=_limits(bench, attempt, role).chosen(),
+        model=filled.model,
     )
 
 
+def _binding_of(bench: Bench, attempt: Attempt, role: str) -> str | None:
+    if role == agent.BUILDER:
+        return binding_name(bench, attempt)
+    return contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+
+
 def _binding(bench: Bench, attempt: Attempt, role: str) -> Binding | None:
-    known = bench.services.settings
-    validator = contract.validator_of(attempt.plan, attempt.task, known)
-    name = binding_name(bench, attempt) if role == agent.BUILDER else validator
-    return known.bindings.get(name or "")
+    return bench.services.settings.bindings.get(_binding_of(bench, attempt, role) or "")
 
 
 def _idle_timeout(bench: Bench, attempt: Attempt, role: str) -> float:
@@ -65,9 +80,9 @@ def _deadline(bench: Bench, attempt: Attempt) -> float | None:
     task = attempt.task
     if task.timeout is not None:
         return float(task.timeout)
-    binding = bench.services.settings.bindings.get(binding_name(bench, attempt))
-    if binding is not None and binding.timeout is not None:
-        return float(binding.timeout)
+    filled = roles.filling(bench.services.settings, agent.BUILDER, binding_name(bench, attempt))
+    if filled.timeout is not None:
+        return float(filled.timeout)
     if task.is_human:
         return None
     return float(task.estimate_seconds * (2 if attempt.number == 1 else 1.5))

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app import going_on, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import Services
-from idumb.domain import agent, canonical, confidence, contract, envelope, levels, outcome
+from idumb.domain import agent, canonical, confidence, contract, envelope, levels, outcome, roles
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.envelope import NOTHING, Change, Envelope, of_text
@@ -65,7 +65,7 @@ def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
     settings = services.settings
     around = services.surroundings
     found = Found()
-    common = _Common(services, agents, settings, around.templates(), found)
+    common = _Common(services, agents, settings, found)
     shared: dict[str, Any] = {
         "idumb": services.version,
         "configuration": settings.digest(),
@@ -88,7 +88,6 @@ class _Common:
     services: Services
     agents: ports.Agents
     settings: Settings
-    templates: Mapping[str, str]
     found: Found
 
 
@@ -96,13 +95,15 @@ def _of_agent(common: _Common, binding: str, role: str) -> dict[str, Any]:
     """The parts that an agent in a role brings: adapter, program, model, prompt template."""
     who = common.agents.get(binding)
     program, argv = _program(common, who)
+    filled = roles.filling(common.settings, role, binding)
+    template = common.services.surroundings.template(filled.prompt) if filled.template is None else filled.template
     silent = who.name in {"steps", "human"}  # nobody reads a prompt there
     return {
         "adapter": who.name,
         "adapter_version": who.version,
         "program": program,
-        "model": None if silent else _model(common.settings.bindings.get(binding), argv),
-        "prompt": NOTHING if silent else common.found.keep(common.templates.get(role, "")),
+        "model": None if silent else filled.model or _model(common.settings.bindings.get(binding), argv),
+        "prompt": NOTHING if silent else common.found.keep(template),
     }
 
 

@@ -15,6 +15,7 @@ from idumb.domain.plan import STRICT, Task
 
 CONFIGURATION = ".idumb/config.yaml"
 POLICY = ".idumb/policy/tools.yaml"
+PROMPTS = ".idumb/prompts"
 
 
 def sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], ...]:
@@ -55,9 +56,10 @@ def _sha256(data: bytes) -> str:
 
 
 def _watched(bench: Bench) -> tuple[str, ...]:
-    """Plans and their folder, configuration and policy, and in strict mode the files that commands name."""
+    """Plans and their folder, configuration, templates and policy, and in strict mode the files that commands name."""
     found = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.plans)]
     found += [path for path, _ in bench.services.policy.sources]
+    found += [PROMPTS, *(f"{PROMPTS}/{name}.md" for name in bench.services.settings.prompts)]
     if STRICT in (bench.contract.mode, bench.journal.state.mode):
         found += bench.locked.get("named", ())
     return tuple(found)

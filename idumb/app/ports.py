@@ -467,8 +467,8 @@ class Surroundings(Protocol):
     def places(self) -> tuple[str, ...]:
         """Absolute paths of the files on which the rest depends."""
 
-    def templates(self) -> Mapping[str, str]:
-        """Role to the text of its prompt template."""
+    def template(self, name: str) -> str:
+        """The text of a prompt template that is shipped; "" where there is none."""
 
     def tools(self) -> Mapping[str, str]:
         """A program's name to its version text."""
@@ -697,13 +697,22 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """What a prompt is made of; `evidence` is of the attempt before, for the validator of this one."""
+    """What a prompt is made of; `evidence` is of the attempt before, for the validator of this one.
+
+    `template` is the text of a template of the user's; else the one that is shipped under `name`, or for the role.
+    """
 
     role: str
     task: Task
     plan: Plan
     protected: tuple[str, ...]
     feedback: str
+    def filled(self, template: str | None, name: str, values: Mapping[str, str]) -> str:
+        """A template with values in place of their names; None is the shipped one of that name.
+
+        AdapterError `agent.no-prompt` where none is shipped.
+        """
+
     attempt: int
     evidence: tuple[Evidence, ...] = ()
     diff: str = ""
@@ -728,3 +737,5 @@ class Gate(Protocol):
     ) -> tuple[Evidence, ...]: ...
     def handoff(self, document: Document) -> str: ...
 
+    template: str | None = None
+    name: str = ""

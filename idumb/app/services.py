@@ -82,6 +82,9 @@ class Services(Protocol):
 
     def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents: ...
 
+    def open_copy(self) -> AbstractContextManager[str]:
+        """A throw-away copy of the work tree with every file that is not ignored: its absolute path."""
+
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks: ...
 
 

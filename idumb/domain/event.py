@@ -63,6 +63,7 @@ KINDS: Mapping[str, str] = {
     "legacy.imported": "files of an old iDumb were taken over; told, not witnessed",
     "log.archived": "older events were moved to a segment of the archive",
     "doctor.mended": "idumb doctor mended something",
+    "role.asked": "the agent of a role that builds nothing was asked, and how that ended",
 }
 
 

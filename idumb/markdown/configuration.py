@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from idumb.domain import agent, levels
+from idumb.domain import agent, levels, roles
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.settings import (
@@ -23,8 +24,8 @@ from idumb.domain.settings import (
     RunSettings,
     Settings,
 )
+from idumb.markdown import prompt_files, yaml_nodes
 from idumb.markdown import setting_values as values
-from idumb.markdown import yaml_nodes
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 from idumb.markdown.yaml_nodes import Mapping as MappingNode
@@ -43,7 +44,7 @@ def load(root: str) -> Settings:
     try:
         data = plain_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
-        return Settings()
+        return Settings(prompts=prompt_files.load(root))
     except OSError as problem:
         raise InputError(
             "config.unreadable", f"{PATH} cannot be read: {problem.strerror}", hint=f"Look at `ls -l {PATH}`."
@@ -59,7 +60,21 @@ def load(root: str) -> Settings:
             findings=findings,
             hint=first.mend or f"Correct {PATH}; docs/configuration.md explains every key.",
         )
+    settings = dataclasses.replace(settings, prompts=prompt_files.load(root))
+    _require_templates(settings)
     return settings
+
+
+def _require_templates(settings: Settings) -> None:
+    """Every template that a role names is there; InputError `prompt.missing`."""
+    for role in settings.roles:
+        named = roles.filling(settings, role).prompt
+        if named not in settings.prompts and named not in agent.ROLES:
+            place = f"{prompt_files.FOLDER}/{named}{prompt_files.ENDING}"
+            raise InputError(
+                "prompt.missing", f"The role {role} names the prompt template {named}, but there is no {place}.",
+                hint=f"Write {place}, or take `prompt` out of roles.{role} in {PATH}",
+            )  # fmt: skip
 
 
 def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding, ...]]:

@@ -16,7 +16,7 @@ _SIZE = re.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME = re.compile(r"[\w.:/@+-]+")
-_TEMPLATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+TEMPLATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NUMBER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
@@ -79,7 +79,7 @@ def money(node: Node) -> float:
 def template_name(node: Node) -> str:
     """The name of a prompt template: a file name without its ending, so it never leads out of a folder."""
     name = words(node)
-    if not _TEMPLATE.fullmatch(name) or name.endswith(".md"):
+    if not TEMPLATE.fullmatch(name) or name.endswith(".md"):
         raise WrongValue(node.start, name, "the name of a template in .idumb/prompts/, without .md")
     return name
 

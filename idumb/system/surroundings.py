@@ -31,8 +31,8 @@ class LocalSurroundings:
         found = (self._git(), *templates)
         return tuple(path for path in found if path is not None)
 
-    def templates(self) -> Mapping[str, str]:
-        return {role: shipped.template(_template(role)) for role in ROLES if shipped.place(_template(role))}
+    def template(self, name: str) -> str:
+        return shipped.template(_template(name)) if shipped.place(_template(name)) else ""
 
     def tools(self) -> Mapping[str, str]:
         return {"python": platform.python_version(), "git": self._git_version()}

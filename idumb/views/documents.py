@@ -13,15 +13,18 @@ from idumb.domain.handoff import Document
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
 
+Filled = Callable[[str | None, str, Mapping[str, str]], str]
+
 
 class MarkdownDocuments:
-    """Implements `Documents`. `prompt` renders what agents read, which is not this room's affair.
+    """Implements `Documents`. `prompt` and `filled` render what agents read, which is not this room's affair.
 
     The modules are imported when first used: most commands write no document.
     """
 
-    def __init__(self, prompt: Callable[[PromptRequest], str]) -> None:
+    def __init__(self, prompt: Callable[[PromptRequest], str], filled: Filled = lambda _, name, __: name) -> None:
         self.prompt = prompt
+        self.filled = filled
 
     def checkpoint(
         self, state: RunState, task: Task, evidence: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]

@@ -1,0 +1,251 @@
+"""Asks the agents of roles that build nothing: each in a throw-away copy of the work tree, and never unapproved."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app import going_on, session
+from idumb.app.journal import Journal
+from idumb.app.services import Services
+from idumb.app.session import Owned
+from idumb.domain import canonical, roles
+from idumb.domain.agent import AgentRequest, AgentResult, Budget
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import AdapterError, Refusal
+from idumb.domain.event import NewEvent
+from idumb.domain.roles import Filling
+from idumb.domain.run import RunState
+
+PLACE = "roles"
+"""Where consent to agents is kept among the phases, so that it can be taken back like theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """`about` is `phase-2`, or a task's id. `values` are for the template; `schema` is a JSON Schema of the reply."""
+
+    role: str
+    about: str
+    values: Mapping[str, str]
+    schema: Mapping[str, Any] | None = None
+    attempt: int = 1
+
+
+def bound(services: Services, role: str) -> str | None:
+    """The name of the binding that fills a role; None where none is configured."""
+    return roles.filling(services.settings, role).binding
+
+
+def prompt(services: Services, asked: Ask) -> str:
+    """What the agent of a role is told."""
+    filled = roles.filling(services.settings, asked.role)
+    return services.documents.filled(filled.template, filled.prompt, asked.values)
+
+
+def ask(services: Services, asked: Ask, owner: Owned | None = None) -> AgentResult:
+    """Ask a role, and answer with what its agent said; what it changed in its copy is dropped.
+
+    `owner` is the right to write where the caller has it already. Refusal `role.unbound`, `consent.missing`, or why
+    the agent cannot be started.
+    """
+    filled = _filling(services, asked.role)
+    _require_consent(services, [filled])
+    with _journal(services, asked, owner) as journal:
+        return _asked(services, journal, asked, filled)
+
+
+def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling) -> AgentResult:
+    place = services.open_workspace("here", "")
+    who = services.open_agents(place, journal.operation).get(filled.binding or "")
+    known = prompt(services, asked)
+    with services.open_copy() as folder:
+        request = AgentRequest(
+            role=asked.role,
+            task=None,
+            prompt=known,
+            workspace=folder,
+            allowed_paths=(),
+            attempt=asked.attempt,
+            deadline=float(filled.timeout or roles.SECONDS),
+            budget=Budget(output_bytes=services.settings.run.output_limit),
+            run_id=journal.operation,
+            idle_timeout=_idle_timeout(services, filled),
+            limits=_limits(services, filled),
+            about=asked.about,
+            model=filled.model,
+            schema=asked.schema,
+        )
+        with services.interrupts.armed():
+            result = who.run(request)
+    journal.write(_event(journal, asked, filled, who.name, known, result))
+    return result
+
+
+def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: str, result: AgentResult) -> NewEvent:
+    return journal.event(
+        "role.asked",
+        None,
+        asked.attempt,
+        role=asked.role,
+        about=asked.about,
+        binding=filled.binding,
+        adapter=adapter,
+        model=result.model or filled.model,
+        prompt=canonical.digest(told),
+        outcome=result.outcome,
+        failure=result.failure,
+        message=result.message,
+        usage=dataclasses.asdict(result.usage),
+        seconds=round(result.seconds, 3),
+        transcript=result.transcript,
+    )
+
+
+def _idle_timeout(services: Services, filled: Filling) -> float:
+    found = services.settings.bindings.get(filled.binding or "")
+    own = found.idle_timeout if found is not None else None
+    return float(own or services.settings.run.idle_timeout)
+
+
+def _limits(services: Services, filled: Filling) -> Mapping[str, int]:
+    found = services.settings.bindings.get(filled.binding or "")
+    own = found.limits if found is not None else None
+    return (own or services.settings.limits).chosen()
+
+
+@contextmanager
+def _journal(services: Services, asked: Ask, owner: Owned | None) -> Iterator[Journal]:
+    """A journal of no run, under the caller's operation or one of its own."""
+    if owner is not None:
+        yield Journal(services.log, services.reporter, operation=owner.operation, fence=owner.fence, state=RunState())
+        return
+    with session.owned(services, f"{asked.role} {asked.about}") as made:
+        yield made.journal(RunState())
+
+
+def _filling(services: Services, role: str) -> Filling:
+    filled = roles.filling(services.settings, role)
+    if filled.binding is None:
+        raise Refusal(
+            "role.unbound",
+            f"No agent fills the role {role}.",
+            hint=f"Write `roles: {{{role}: {{binding: NAME}}}}` in .idumb/config.yaml, with NAME one of its bindings",
+            details={"role": role},
+        )
+    return filled
+
+
+def consent_hash(services: Services, asked: Iterable[str]) -> str:
+    """What `--approve` must name, so that these roles may be asked: bindings, programs, models and templates."""
+    return _joined(_own_hash(services, _filling(services, role)) for role in dict.fromkeys(asked))
+
+
+def _joined(hashes: Iterable[str]) -> str:
+    return canonical.digest(sorted(hashes))
+
+
+def _own_hash(services: Services, filled: Filling) -> str:
+    settings = services.settings
+    found = settings.bindings.get(filled.binding or "")
+    return canonical.digest(
+        {
+            "filling": roles.readable(filled),
+            "binding": dataclasses.asdict(found) if found is not None else None,
+            "argv": list(_argv(services, filled)),
+            "environment": list(settings.environment),
+            "limits": dataclasses.asdict(settings.limits),
+        }
+    )
+
+
+def _argv(services: Services, filled: Filling) -> tuple[str, ...]:
+    try:
+        return tuple(services.adapters.get(filled.binding or "").describe())
+    except AdapterError as problem:
+        words = f"The binding {filled.binding}: {problem.message}"
+        raise Refusal(problem.code, words, hint=problem.hint) from problem
+
+
+def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | None, command: str) -> None:
+    """Consent to what these roles start: given before, by `--approve`, or at the terminal now; Refusal otherwise.
+
+    `command` is what a person types to go on, without `--approve`.
+    """
+    filled = [_filling(services, role) for role in dict.fromkeys(asked)]
+    own = [_own_hash(services, each) for each in filled]
+    whole = _joined(own)
+    if approve is not None and approve != whole:
+        raise Refusal(
+            "consent.other-agents",
+            f"--approve names {approve[:16]}, but these agents are {whole[:16]} now: the configuration changed.",
+            hint=f"{command} --approve {whole}",
+            details={"expected": whole},
+        )
+    missing = [digest for digest in own if not services.consent.given(digest)]
+    if not missing:
+        return
+    how = "--approve"
+    if approve is None:
+        question = _question(services, filled, whole, command)
+        answer = services.asker.ask(question)
+        if answer is None or answer.choice != "run":
+            raise _refusal(question, whole, command)
+        how = "terminal"
+    for digest in missing:
+        services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now())
+
+
+def _require_consent(services: Services, filled: list[Filling]) -> None:
+    """The use case asks with `ensure_consent`; nobody reaches an agent around it."""
+    own = [_own_hash(services, each) for each in filled]
+    if all(services.consent.given(digest) for digest in own):
+        return
+    whole = _joined(own)
+    raise _refusal(_question(services, filled, whole, "idumb COMMAND"), whole, "the same command with")
+
+
+def _question(services: Services, filled: list[Filling], whole: str, command: str) -> Decision:
+    names = ", ".join(each.role for each in filled)
+    return Decision(
+        id=f"consent.{whole[:12]}",
+        kind="consent",
+        what=f"Ask the {names}",
+        why="The configuration names programs that run on this machine. They run only when you agree to exactly them.",
+        evidence=tuple(_line(services, each) for each in filled),
+        choices=(
+            Choice(
+                "run",
+                "run it",
+                f"consent is recorded for these agents ({whole[:16]})",
+                f"{command} --approve {whole}",
+            ),
+            Choice("no", "do not run it", "nothing happens"),
+        ),
+    )
+
+
+def _line(services: Services, filled: Filling) -> str:
+    argv = " ".join(_argv(services, filled)) or services.settings.bindings[filled.binding or ""].adapter
+    model = f", model {filled.model}" if filled.model else ""
+    own = f", prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
+    return f"{filled.role}: {filled.binding}: {argv}{model}{own}"
+
+
+def _refusal(question: Decision, whole: str, command: str) -> Refusal:
+    return Refusal(
+        "consent.missing",
+        f"Nobody consented to these agents ({whole[:16]}): {question.what.removeprefix('Ask ')}.",
+        hint=f"{command} --approve {whole}",
+        details={
+            "what": question.what,
+            "why": question.why,
+            "evidence": list(question.evidence),
+            "choices": going_on.rows(question.choices),
+            "consent_hash": whole,
+            "decision": question.id,
+        },
+    )

@@ -1,0 +1,118 @@
+"""Roles that build nothing: who fills them, in which place they are asked, and under whose consent (R-ADAPT-1)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from idumb.app import roles
+from idumb.bootstrap import Wired
+from idumb.cli.reporters import Silent
+from idumb.domain import roles as filling
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.settings import Binding, RoleSettings, Settings
+from idumb.views.ask import Nobody
+from tests.support.gitrepo import GitSandbox
+
+AGENT = """\
+import os, pathlib, sys, json
+told = sys.stdin.read()
+pathlib.Path("made.txt").write_text("not yours")
+pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps({"usage": {"tokens_in": 7, "cost_usd": 0.5}}))
+print(os.environ["IDUMB_ROLE"], os.environ["IDUMB_TASK"], pathlib.Path("kept.txt").read_text(), told)
+"""
+CONFIGURATION = f"""\
+bindings: {{thinker: {{adapter: command, argv: [{json.dumps(sys.executable)}, "../../../../agent.py"]}}}}
+roles: {{planner: {{binding: thinker, model: big, prompt: mine}}}}
+"""
+ASKED = roles.Ask("planner", "phase-2", {"goal": "win"})
+
+
+@pytest.fixture
+def services(sandbox: GitSandbox) -> Wired:
+    sandbox.write("kept.txt", "kept")
+    sandbox.commit("start")
+    (sandbox.root / "agent.py").write_text(AGENT, encoding="utf-8")
+    (sandbox.root / ".idumb/prompts").mkdir(parents=True)
+    (sandbox.root / ".idumb/prompts/mine.md").write_text("---\ntype: prompt\n---\nGoal: $goal", encoding="utf-8")
+    (sandbox.root / ".idumb/config.yaml").write_text(CONFIGURATION, encoding="utf-8")
+    return Wired(str(sandbox.root), Nobody, Silent)
+
+
+def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Wired, sandbox: GitSandbox) -> None:
+    """R-ADAPT-1."""
+    digest = roles.consent_hash(services, ["planner"])
+    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    result = roles.ask(services, ASKED)
+    assert result.reply == "planner phase-2 kept Goal: win\n"
+    assert result.outcome == "completed"
+    assert not (sandbox.root / "made.txt").exists()
+    assert not (sandbox.root / ".git/idumb/rehearsals").exists()
+    asked = next(iter(services.log.events(kind="role.asked")))
+    assert asked.payload["usage"] == {"tokens_in": 7, "tokens_out": None, "cost_usd": 0.5}
+    assert (asked.payload["role"], asked.payload["model"], asked.payload["about"]) == ("planner", "big", "phase-2")
+    assert services.owner.holder() is None
+
+
+def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandbox: GitSandbox) -> None:
+    """R-ADAPT-1."""
+    digest = roles.consent_hash(services, ["planner"])
+    for attempt in (
+        lambda: roles.ask(services, ASKED),
+        lambda: roles.ensure_consent(services, ["planner"], approve=None, command="idumb plan-phase 2"),
+    ):
+        with pytest.raises(Refusal) as caught:
+            attempt()
+        assert caught.value.code == "consent.missing"
+        assert f"--approve {digest}" in (caught.value.hint or "")
+    with pytest.raises(Refusal, match="changed"):
+        roles.ensure_consent(services, ["planner"], approve="0" * 64, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
+    with pytest.raises(Refusal, match="Nobody consented"):
+        roles.ask(Wired(str(sandbox.root), Nobody, Silent), ASKED)
+
+
+def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Wired) -> None:
+    """R-ADAPT-1."""
+    assert roles.bound(services, "planner") == "thinker"
+    assert roles.bound(services, "skeptic") is None
+    with pytest.raises(Refusal) as caught:
+        roles.ask(services, roles.Ask("skeptic", "phase-2", {}))
+    assert caught.value.code == "role.unbound"
+    assert "roles: {skeptic: {binding: NAME}}" in (caught.value.hint or "")
+
+
+def test_a_template_is_never_read_through_a_link(services: Wired, sandbox: GitSandbox, tmp_path: Path) -> None:
+    """R-ADAPT-1."""
+    (tmp_path / "private.md").write_text("a secret", encoding="utf-8")
+    (sandbox.root / ".idumb/prompts/mine.md").unlink()
+    with pytest.raises(InputError, match=r"there is no \.idumb/prompts/mine\.md"):
+        services.present_settings()
+    (sandbox.root / ".idumb/prompts/mine.md").symlink_to(tmp_path / "private.md")
+    with pytest.raises(InputError, match="symbolic link"):
+        services.present_settings()
+    (sandbox.root / ".idumb/prompts/mine.md").unlink()
+    (sandbox.root / ".idumb/prompts").rmdir()
+    (sandbox.root / ".idumb/prompts").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="symbolic link"):
+        services.present_settings()
+
+
+def test_the_role_s_own_model_comes_before_its_profile_s_and_its_binding_s() -> None:
+    """R-ADAPT-1."""
+    bindings = {"a": Binding("a", "x", timeout=60, model="of-binding")}
+    profiles = {"budget": {"planner": "of-profile"}}
+    plain = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles)
+    chosen = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles, profile="budget")
+    own = Settings(bindings=bindings, roles={"planner": RoleSettings("a", "own", timeout=5)}, profiles=profiles)
+    assert [filling.filling(known, "planner").model for known in (plain, chosen, own)] == [
+        "of-binding",
+        "of-profile",
+        "own",
+    ]
+    assert [filling.filling(known, "planner").timeout for known in (plain, own)] == [60, 5]
+    assert filling.filling(Settings(builder="a", bindings=bindings), "builder").binding == "a"
