@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from idumb.app import consent, enveloping, execute_phase, handing, loading, place, publish, restoring, schedule, session
@@ -16,8 +17,11 @@ from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
 
 
-def resume(services: Services, request: Request, *, retry_failed: bool) -> Result:
-    """The unfinished run of the phase, under the same consent, from its last checkpoint."""
+def resume(services: Services, request: Request, *, retry_failed: bool, only: Collection[str] = ()) -> Result:
+    """The unfinished run of the phase, under the same consent, from its last checkpoint.
+
+    `only` are failed tasks that are tried again where the others are not.
+    """
     place.require_initialised(services)
     loaded = loading.of(services, request.phase)
     contract = loading.runnable(loaded, services.settings)
@@ -45,14 +49,15 @@ def resume(services: Services, request: Request, *, retry_failed: bool) -> Resul
         place.accept_guarded(services, journal, request.accept_git)
         restoring.settle(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
-        _reset(journal, retry_failed=retry_failed, deviations=request.on_deviation is not None)
+        _reset(journal, only, retry_failed=retry_failed, deviations=request.on_deviation is not None)
         return execute_phase.carry_out(services, journal, contract, request)
 
 
-def _reset(journal: Journal, *, retry_failed: bool, deviations: bool) -> None:
+def _reset(journal: Journal, only: Collection[str], *, retry_failed: bool, deviations: bool) -> None:
     """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
     for task, known in list(journal.state.tasks.items()):
-        if known.status == outcome.FAILED and (retry_failed or (deviations and known.deviations)):
+        wanted = retry_failed or task in only or (deviations and known.deviations)
+        if known.status == outcome.FAILED and wanted:
             journal.write(journal.event("task.reset", task, reason="retry"))
 
 

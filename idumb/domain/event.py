@@ -54,6 +54,8 @@ KINDS: Mapping[str, str] = {
     "handoff.failed": "a task that is done could not be passed on to somebody; the run goes on",
     "handoff.updated": "somebody said where the work is that was passed on",
     "handoff.completed": "work that was passed on is done",
+    "dead-letter.removed": "a failed task or run is not listed any more, on a person's word",
+    "rollback.intended": "a rollback or undo is about to put paths back; what was there is kept",
     "rollback.abandoned": "an intended rollback or undo put nothing back, because somebody changed its paths",
     "rollback.compensated": "the commands that take a task's effects back were run before a rollback",
     "rollback.completed": "paths were put back to a checkpoint; tasks after it are pending again",

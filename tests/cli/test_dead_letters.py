@@ -1,0 +1,100 @@
+"""What failed for good is parked, tried again under the same checks, or taken off the list; nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/dlq.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """T1-01 and T1-02 failed with all their attempts, T1-03 is done; T1-01 succeeds once `ready` is there."""
+    made = projects.create(sandbox)
+    made.plan(
+        [
+            task("T1-01", files="create `a.txt`", check="test -e ready", steps=[shell("touch a.txt")]),
+            task("T1-02", check="false", steps=[shell("true")]),
+            making("T1-03", "c.txt"),
+        ]
+    )
+    assert made.execute("--max-attempts", "2").code == 1
+    return made
+
+
+def dlq(project: Project, *words: str) -> Answer:
+    answer = project.quick("dlq", *words, "--json")
+    if answer.code == 0 and words[0] != "retry":
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    return answer
+
+
+def parked(project: Project, *words: str) -> list[str]:
+    return [one["task"] or "run" for one in dlq(project, "list", *words).data["dead_letters"]]
+
+
+def test_failed_tasks_and_their_run_are_parked_with_a_class(project: Project) -> None:
+    """R-HAND-3."""
+    found = dlq(project, "list").data["dead_letters"]
+    assert [(one["kind"], one["task"], one["class"]) for one in found] == [
+        ("task", "T1-01", "permanent"),
+        ("task", "T1-02", "permanent"),
+        ("run", None, "permanent"),
+    ]
+    first = found[0]
+    assert (first["attempts"], first["retryable"], first["agent"]) == (2, True, "steps")
+    assert "AC-1" in first["reason"]
+    assert parked(project, "--class", "transient") == []
+    assert parked(project, "--agent", "steps", "--phase", "01") == ["T1-01", "T1-02"]
+    shown = dlq(project, "show", "T1-02").data["dead_letter"]
+    assert shown["events"][-1]["kind"] == "task.failed"
+    assert "T1-01" in project.quick("dlq", "list").out
+    assert "idumb dlq retry" in project.quick("dlq", "show", "T1-01").out
+
+
+def test_a_retry_is_a_new_attempt_of_that_task_alone_under_the_same_checks(project: Project) -> None:
+    """R-HAND-3."""
+    assert dlq(project, "retry", "T1-01").code == 1
+    assert parked(project) == ["T1-02", "T1-01", "run"]
+    (project.folder / "ready").touch()
+    assert dlq(project, "retry", "T1-01").code == 1  # T1-02 is as failed as before
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
+    assert parked(project) == ["T1-02", "run"]
+    tried = [e["task"] for e in project.events("--kind", "attempt.started")]
+    assert (tried.count("T1-01"), tried.count("T1-02"), tried.count("T1-03")) == (6, 2, 1)
+    again = dlq(project, "retry", "T1-01")
+    assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
+
+
+def test_what_is_removed_is_hidden_until_it_fails_again_and_stays_in_the_log(project: Project) -> None:
+    """R-HAND-3."""
+    before = len(project.events())
+    assert dlq(project, "remove", "T1-02", "--why", "known").code == 0
+    assert parked(project) == ["T1-01", "run"]
+    assert len(project.events()) > before
+    everything = dlq(project, "list", "--all").data["dead_letters"]
+    assert {one["task"]: one["state"] for one in everything}["T1-02"] == "removed"
+    assert dlq(project, "remove", "T1-02").error["code"] == "dead-letter.removed"
+    assert project.statuses()["T1-02"] == "failed"
+    assert dlq(project, "retry", "T1-02").code == 1
+    assert "T1-02" in parked(project)
+
+
+def test_a_letter_of_an_earlier_run_is_replaced_and_one_that_is_not_there_refused(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
+    answer = project.execute()
+    assert answer.code == 0, answer
+    assert parked(project) == []
+    everything = dlq(project, "list", "--all").data["dead_letters"]
+    assert {one["state"] for one in everything} == {"replaced"}
+    assert dlq(project, "show", "nothing").error["code"] == "dead-letter.unknown"
+    assert dlq(project, "retry").code == 2

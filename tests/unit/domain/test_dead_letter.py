@@ -1,0 +1,39 @@
+"""Every failure has a class, and what nobody knows is permanent."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import agent, dead_letter, outcome
+
+
+@pytest.mark.parametrize(
+    ("ended", "cause", "failure", "expected"),
+    [
+        (outcome.FAILED, None, None, dead_letter.PERMANENT),
+        (outcome.REFUSED, None, None, dead_letter.PERMANENT),
+        (None, None, None, dead_letter.PERMANENT),
+        (outcome.TIMED_OUT, None, None, dead_letter.TRANSIENT),
+        (outcome.ERRORED, None, None, dead_letter.SYSTEM),
+        (outcome.ERRORED, None, agent.RATE_LIMITED, dead_letter.TRANSIENT),
+        (outcome.ERRORED, None, agent.NOT_LOGGED_IN, dead_letter.SYSTEM),
+        (outcome.ERRORED, None, agent.MALFORMED, dead_letter.PERMANENT),
+        (outcome.TIMED_OUT, "resources", None, dead_letter.SYSTEM),
+        (outcome.FAILED, "external", None, dead_letter.TRANSIENT),
+        (outcome.FAILED, "deadlock", "new-kind", dead_letter.PERMANENT),
+    ],
+)
+def test_a_failure_has_its_class(ended: str | None, cause: str | None, failure: str | None, expected: str) -> None:
+    """R-HAND-3."""
+    assert dead_letter.class_of(ended, cause, failure) == expected
+
+
+def test_every_kind_of_failure_of_agents_has_a_class() -> None:
+    """R-HAND-3."""
+    assert {dead_letter.class_of(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(dead_letter.CLASSES)
+
+
+def test_a_run_is_of_the_class_that_is_hardest_to_mend() -> None:
+    assert dead_letter.class_of_run([]) == dead_letter.SYSTEM
+    assert dead_letter.class_of_run([dead_letter.TRANSIENT]) == dead_letter.TRANSIENT
+    assert dead_letter.class_of_run([dead_letter.TRANSIENT, dead_letter.PERMANENT]) == dead_letter.PERMANENT
