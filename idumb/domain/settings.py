@@ -126,6 +126,7 @@ _LATER = (
     "profile",
     "profiles",
     "ceilings",
+    "prompts",
 )  # settings of which older hashes know nothing count only where they are given
 
 
@@ -135,7 +136,8 @@ class Settings:
 
     `gates` are by the name of a gate or role, `levels` are timeouts in seconds by the number of a level. `roles` are by
     role; `builder` and `validator` stand for the bindings of those two. `profile` names one of `profiles`, each of
-    which gives roles their models. `ceilings` are of `task` and `run`.
+    which gives roles their models. `ceilings` are of `task` and `run`. `prompts` are the texts of the user's own
+    templates by name; they are files beside the configuration.
     """
 
     builder: str | None = None
@@ -152,6 +154,7 @@ class Settings:
     profile: str | None = None
     profiles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
     def digest(self) -> str:
         """What consent is bound to: every setting decides what runs or what is written."""
