@@ -670,6 +670,12 @@ class Interrupts(Protocol):
 class Documents(Protocol):
     """Renders what people read; pure. `views/` implements it."""
 
+    def filled(self, template: str | None, name: str, values: Mapping[str, str]) -> str:
+        """A template with values in place of their names; None is the shipped one of that name.
+
+        AdapterError `agent.no-prompt` where none is shipped.
+        """
+
     def checkpoint(
         self, state: RunState, task: Task, evidence: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
     ) -> str: ...
@@ -692,6 +698,8 @@ class Documents(Protocol):
 
     def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str: ...
 
+    def handoff(self, document: Document) -> str: ...
+
     def prompt(self, request: PromptRequest) -> str: ...
 
 
@@ -707,15 +715,11 @@ class PromptRequest:
     plan: Plan
     protected: tuple[str, ...]
     feedback: str
-    def filled(self, template: str | None, name: str, values: Mapping[str, str]) -> str:
-        """A template with values in place of their names; None is the shipped one of that name.
-
-        AdapterError `agent.no-prompt` where none is shipped.
-        """
-
     attempt: int
     evidence: tuple[Evidence, ...] = ()
     diff: str = ""
+    template: str | None = None
+    name: str = ""
 
 
 class Symbols(Protocol):
@@ -735,7 +739,3 @@ class Gate(Protocol):
         changes: Sequence[Change],
         line_counts: Mapping[str, tuple[int | None, int | None]],
     ) -> tuple[Evidence, ...]: ...
-    def handoff(self, document: Document) -> str: ...
-
-    template: str | None = None
-    name: str = ""

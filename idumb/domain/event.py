@@ -49,7 +49,6 @@ KINDS: Mapping[str, str] = {
     "decision.asked": "a question was put to a person",
     "decision.answered": "a person answered",
     "verification.recorded": "verify-work judged a phase",
-    "rollback.intended": "a rollback or undo is about to put paths back; what was there is kept",
     "handoff.created": "a task that is done passes work on to whom it names",
     "handoff.failed": "a task that is done could not be passed on to somebody; the run goes on",
     "handoff.updated": "somebody said where the work is that was passed on",
@@ -63,9 +62,9 @@ KINDS: Mapping[str, str] = {
     "phase.forced": "a verified phase is run again on the user's word",
     "reports.committed": "the Markdown reports were committed",
     "legacy.imported": "files of an old iDumb were taken over; told, not witnessed",
+    "role.asked": "the agent of a role that builds nothing was asked, and how that ended",
     "log.archived": "older events were moved to a segment of the archive",
     "doctor.mended": "idumb doctor mended something",
-    "role.asked": "the agent of a role that builds nothing was asked, and how that ended",
 }
 
 

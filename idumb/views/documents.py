@@ -76,6 +76,11 @@ class MarkdownDocuments:
 
         return verification.render(contract, record, now=now)
 
+    def handoff(self, document: Document) -> str:
+        from idumb.views import handoff
+
+        return handoff.render(document)
+
 
 def _phase(state: RunState) -> str:
     """The word of iDumb for where the phase is."""
@@ -89,10 +94,5 @@ def _object(text: str | None) -> dict[str, Any] | None:
     try:
         value = json.loads(text or "")
     except ValueError:
-    def handoff(self, document: Document) -> str:
-        from idumb.views import handoff
-
-        return handoff.render(document)
-
         return None
     return value if isinstance(value, dict) else None
