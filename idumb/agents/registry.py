@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from idumb.agents.replay import Recordings
 from idumb.agents.transcript import Stream
 from idumb.app import ports
 from idumb.domain.errors import AdapterError, InputError
@@ -33,6 +34,7 @@ class Equipment:
     stream: Callable[[], Stream] | None = None
     guard: Callable[[], None] = lambda: None
     papers: str | None = None
+    recordings: Recordings | None = None
 
     def variables(self, binding: Binding) -> dict[str, str]:
         """The allow-list and the names that this binding adds; what one role is given no other role sees."""
@@ -72,6 +74,12 @@ def _http(binding: Binding, equipment: Equipment) -> ports.Agent:
     return HttpAgent(binding, equipment.environment(binding.environment), equipment.redact, equipment.guard)
 
 
+def _replay(binding: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.replay import ReplayAgent
+
+    return ReplayAgent(binding, equipment.recordings, equipment.guard)
+
+
 Make = Callable[[Binding, Equipment], ports.Agent]
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
@@ -81,6 +89,7 @@ ADAPTERS: Mapping[str, Make] = {
     "command": _command,
     "human": _human,
     "http": _http,
+    "replay": _replay,
 }
 BUILT_IN = ("steps", "human")
 """Adapters that are bindings by themselves: tasks need no configuration to be built by them."""
@@ -125,12 +134,13 @@ def build(
     stream: Callable[[], Stream] | None = None,
     guard: Callable[[], None] = lambda: None,
     papers: str | None = None,
+    recordings: Recordings | None = None,
 ) -> AgentRegistry:
     """The adapters for one workspace, on the environment of this process.
 
     `transcripts` is a folder for output that is too long for the log; `stream` takes secrets out on the way there.
     `guard` raises where this process may write no more. `papers` is a folder for what programs are to read, which is
-    emptied: what is in it is of an executor that was killed.
+    emptied: what is in it is of an executor that was killed. `recordings` are of runs that can be replayed here.
     """
     from idumb.system import processes
 
@@ -149,6 +159,7 @@ def build(
         stream,
         guard,
         papers,
+        recordings,
     )
     return AgentRegistry(settings, equipment)
 

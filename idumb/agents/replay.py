@@ -1,0 +1,103 @@
+"""A recorded run in place of the agent: each attempt leaves the bytes, and says the words, of the one recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from idumb.app import ports
+from idumb.domain import agent, contract, outcome
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError, Refusal
+from idumb.domain.recorded import Recorded
+from idumb.domain.settings import Binding
+
+_FORMAT = "1"
+
+
+class Recordings(Protocol):
+    """Finds what was done in a run, and does it again."""
+
+    def known(self, run: str) -> bool: ...
+
+    def find(self, run: str, task: str, number: int) -> Recorded | None: ...
+
+    def play(self, recorded: Recorded) -> tuple[ports.Conflict, ...]: ...
+
+
+class ReplayAgent:
+    """Plays `binding.options.run`. Without `recordings` it can only be looked at."""
+
+    name = "replay"
+    version = _FORMAT
+    continues = True
+
+    def __init__(self, binding: Binding, recordings: Recordings | None, guard: Callable[[], None]) -> None:
+        self._binding = binding
+        self._recordings = recordings
+        self._guard = guard
+
+    def describe(self) -> Sequence[str]:
+        """Nothing is started; raises AdapterError where there is no such run."""
+        run = self._run()
+        if self._recordings is not None and not self._recordings.known(run):
+            raise AdapterError(
+                "agent.no-recording",
+                f"The event log has no run {run}.",
+                hint="idumb log shows the runs of a phase; a run of another clone is not in this one's log.",
+            )
+        return ()
+
+    def _run(self) -> str:
+        run = self._binding.options.get("run")
+        unknown = sorted(set(self._binding.options) - {"run"})
+        if not isinstance(run, str) or not run or unknown:
+            named = f"no option {unknown[0]}" if unknown else "one option, `run`"
+            raise AdapterError(
+                "agent.bad-option",
+                f"bindings.{self._binding.name} replays a run and takes {named}.",
+                hint="options: {run: ID}, with an id that idumb status or idumb log shows",
+            )
+        return run
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        began = time.monotonic()
+        result = self._played(request)
+        return dataclasses.replace(result, seconds=time.monotonic() - began)
+
+    def _played(self, request: AgentRequest) -> AgentResult:
+        if request.task is None or request.role not in {BUILDER, VALIDATOR} or self._recordings is None:
+            return _not_there(f"recordings hold what builders and validators did, and nothing of a {request.role}")
+        try:
+            self.describe()
+        except AdapterError as problem:
+            return _not_there(f"{problem.message} {problem.hint or ''}".strip())
+        run = self._run()
+        found = self._recordings.find(run, request.task.id, request.attempt)
+        if found is None:
+            return _not_there(f"run {run} holds no attempt at {request.task.id}")
+        if found.digest != contract.task_digest(request.task):
+            words = f"{request.task.id} says something else than it did in run {run}, so its recording proves nothing"
+            return AgentResult(outcome.ERRORED, words)
+        if request.role == VALIDATOR:
+            return found.judged or _not_there(f"nobody validated {request.task.id} in run {run}")
+        return self._built(found)
+
+    def _built(self, found: Recorded) -> AgentResult:
+        if self._recordings is None:
+            return found.built
+        self._guard()
+        try:
+            conflicts = self._recordings.play(found)
+        except Refusal as refusal:  # kept trees can be lost with the repository they were in
+            return _not_there(refusal.message)
+        if conflicts:
+            named = "; ".join(f"{c.path} {c.why}" for c in conflicts[:5])
+            return AgentResult(outcome.ERRORED, named)
+        return found.built
+
+
+def _not_there(words: str) -> AgentResult:
+    return AgentResult(outcome.ERRORED, words, failure=agent.MISSING)
