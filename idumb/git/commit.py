@@ -44,7 +44,7 @@ def make(
     wanted = _committable(place.root, paths)
     if isinstance(wanted, str):
         return CommitAttempt(None, wanted)
-    indexed = _in_index(place.root, repository, wanted)
+    indexed = _staged(place.root, repository, wanted)
     chosen = [path for path in wanted if path in indexed or _exists(place.root, path) or _in_head(repository, path)]
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
@@ -102,11 +102,11 @@ def settle(place: Repository, repository: pygit2.Repository, made: str, paths: S
         return
     one = repository[made].peel(pygit2.Commit)
     before = str(one.parents[0].tree_id) if one.parents else tree_objects.EMPTY_TREE
-    index = opened.index(repository)
+    present = _staged(place.root, repository, paths)
     stale = []
     for path in paths:
         old, new = (comparing.entry(repository, tree, path) for tree in (before, str(one.tree_id)))
-        have = Entry(int(index[path].mode), str(index[path].id)) if path in index else None
+        have = present.get(path)
         announced = old is None and have is not None and have.oid == _EMPTY
         if have != new and (have == old or announced):
             stale.append(path)
@@ -166,14 +166,22 @@ def _is_sparse(repository: pygit2.Repository) -> bool:
         return False
 
 
-def _in_index(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> frozenset[str]:
-    """Those of the paths that the index knows. Libgit2 starts no process, but reads no split index."""
+def _staged(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry]:
+    """What the index has of these paths. Libgit2 starts no process, but reads no split and no sparse index."""
     try:
         index = opened.index(repository)
-        return frozenset(path for path in paths if path in index)
+        return {path: Entry(int(index[path].mode), str(index[path].id)) for path in paths if path in index}
     except (pygit2.GitError, OSError, UnicodeError):
-        listed = program.output(root, ["ls-files", "-z"])
-        return frozenset(os.fsdecode(path) for path in listed.split(b"\0") if path)
+        listed = program.output(root, ["ls-files", "--stage", "-z"])
+    wanted = set(paths)
+    found: dict[str, Entry] = {}
+    for row in filter(None, listed.split(b"\0")):
+        about, _, name = row.partition(b"\t")
+        path = os.fsdecode(name)
+        if path in wanted:
+            mode, oid, _ = about.split(b" ")
+            found.setdefault(path, Entry(int(mode, 8), oid.decode("ascii")))
+    return found
 
 
 def _in_head(repository: pygit2.Repository, path: str) -> bool:

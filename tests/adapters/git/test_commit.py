@@ -48,6 +48,29 @@ def test_a_commit_holds_exactly_the_given_paths(sandbox: GitSandbox, history: Gi
     assert sandbox.status() == ["A  mine", " M other", "MM staged"]
 
 
+@pytest.mark.parametrize("kind", ["plain", "split", "sparse"])
+def test_an_index_that_git_did_not_come_to_write_follows_its_commit(
+    sandbox: GitSandbox, history: GitHistory, kind: str
+) -> None:
+    """F14: also where the index has a form that libgit2 does not read; what the user staged stays staged."""
+    sandbox.write_all({"a": "1\n", "gone": "1\n", "mine": "1\n", "far/away/x": "1\n"})
+    sandbox.commit()
+    if kind == "split":
+        sandbox.git("update-index", "--split-index")
+    if kind == "sparse":
+        sandbox.git("sparse-checkout", "set", "--cone", "--sparse-index", "near")
+    stale = (sandbox.git_dir / "index").read_bytes()
+    sandbox.write_all({"a": "2\n", "new": "1\n"})
+    sandbox.remove("gone")
+    made = commit(history, ["a", "new", "gone"])
+    (sandbox.git_dir / "index").write_bytes(stale)
+    sandbox.write("mine", "2\n")
+    sandbox.git("add", "mine")
+    assert made.commit is not None
+    history.settle(made.commit, ("a", "new", "gone"))
+    assert sandbox.status() == ["M  mine"]
+
+
 def test_odd_names_are_literal(sandbox: GitSandbox, history: GitHistory) -> None:
     """F16."""
     odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "*", "sp ace"]
