@@ -6,6 +6,7 @@ what happens by what it writes into these two files.
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import shutil
@@ -21,7 +22,7 @@ from tests.states import git_state, ledgers, work_tree
 from tests.states.ledgers import Record
 from tests.states.state import ALL, TOUCHED, Scene, State, copied, template
 from tests.support.answer import Answer
-from tests.support.gitrepo import GitSandbox
+from tests.support.gitrepo import Entry, GitSandbox
 from tests.support.warm import Warm
 
 GENERATORS = (work_tree, git_state)
@@ -124,10 +125,9 @@ def cancel(case: Case, repo: GitSandbox) -> None:
     _ran(before, repo, case.resume(repo))
 
 
-def crash(case: Case, repo: GitSandbox) -> None:
-    """kill -9 while the builder works, or around the commit; which of them follows from the state's name."""
+def crash(case: Case, repo: GitSandbox, place: str) -> None:
+    """kill -9 while the builder works, or around the commit."""
     before = ledgers.record(repo)
-    place = ("build", "before commit", "after commit")[len(case.state.name) % 3]
     if place == "build":
         case.say("actor", TELL_PID.format(signal="KILL", case=case.scene.case))
     answer = case.execute(repo, crash="" if place == "build" else place)
@@ -169,7 +169,7 @@ def late(case: Case, left: Record) -> None:
     repo = case.scene.repo
     before = ledgers.record(repo)
     gone = {path for path in TOUCHED if path.startswith("out/") and path not in before.user}  # as at the start
-    made = [path for path in TOUCHED if path in gone or before.user.get(path) == left.user.get(path)]
+    made = [path for path in TOUCHED if path in gone or _same_to_git(before.user.get(path), left.user.get(path))]
     answer = case.idumb(repo, "rollback", "1", "--to", "start", "--yes")
     assert answer.code in {0, 1, 4}, answer
     after = ledgers.record(repo)
@@ -178,16 +178,29 @@ def late(case: Case, left: Record) -> None:
         ledgers.kept(before, after, (), moves=False)
         return
     ledgers.kept(before, after, tuple(made))
+    for path in made:
+        was, left_mode, now = (record.user.get(path) for record in (before, left, after))
+        if was and left_mode and now and was.mode != left_mode.mode:
+            assert now.mode == was.mode, (path, was, now)
     if answer.code == 0:
         assert case.idumb(repo, "undo", "--yes").code == 0
         ledgers.equal("after undo", before.user, ledgers.record(repo).user)
 
 
+def _same_to_git(one: Entry | None, other: Entry | None) -> bool:
+    """Whether they differ at most in a mode that git does not know; such a mode is the user's, and is kept."""
+    if one is None or other is None:
+        return one is other
+    known = [(entry.type, entry.digest, entry.target, bool(entry.mode & 0o100)) for entry in (one, other)]
+    return known[0] == known[1]
+
+
+CRASHES = {"crash": "build", "crash before commit": "before commit", "crash after commit": "after commit"}
 ACTIONS: dict[str, Callable[[Case, GitSandbox], object]] = {
     "run": run,
     "fail": fail,
     "cancel": cancel,
-    "crash": crash,
+    **{name: functools.partial(crash, place=place) for name, place in CRASHES.items()},
     "rollback": rollback,
     "undo": undo,
 }
@@ -230,7 +243,7 @@ def carry_out(case: Case, action: str) -> None:
 
 
 # Tenths of a second of one core, measured on a quiet machine.
-COST = {"run": 3, "fail": 5, "cancel": 5, "crash": 5, "rollback": 5, "undo": 9, "late": 6}
+COST = {"run": 3, "fail": 5, "cancel": 5, **dict.fromkeys(CRASHES, 5), "rollback": 5, "undo": 9, "late": 6}
 
 
 def pairs(size: int | None, seed: int) -> list[tuple[State, str]]:
@@ -242,23 +255,34 @@ def pairs(size: int | None, seed: int) -> list[tuple[State, str]]:
     every = [(state, action) for state in ALL.values() for action in (*ACTIONS, LATE) if _possible(state, action)]
     if size is None:
         return every
+    every = [(state, action) for state, action in every if action not in CRASHES or _one_crash(state) == action]
     states = list(ALL.values())
     chance.shuffle(states)
+    possible = {(state.name, action) for state, action in every}
     met: Counter[str] = Counter()
     chosen: list[tuple[State, str]] = []
     for state in states:
-        able = [action for action in COST if _possible(state, action)]
+        able = [action for action in COST if (state.name, action) in possible]
         action = min(able, key=lambda name: (met[name] + 1) * COST[name] ** 2)
         met[action] += len(able) > 1
         chosen.append((state, action))
-    rows = {(row, action) for state, action in chosen for row in state.rows}
+    rows = {(row, _kind(action)) for state, action in chosen for row in state.rows}
     chance.shuffle(every)
     for state, action in every:
-        new = {(row, action) for row in state.rows} - rows
+        new = {(row, _kind(action)) for row in state.rows} - rows
         if new:
             chosen.append((state, action))
             rows |= new
     return chosen[:size]
+
+
+def _one_crash(state: State) -> str:
+    """A sample takes each state with one of the three crashes."""
+    return tuple(CRASHES)[len(state.name) % len(CRASHES)]
+
+
+def _kind(action: str) -> str:
+    return "crash" if action in CRASHES else action
 
 
 def _possible(state: State, action: str) -> bool:
