@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from idumb.app import approvals, loading, schedule, session
+from idumb.app.loading import Loaded
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -31,15 +32,17 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
     _require(expected, phase, data, loaded.contract)
-    findings = list(loaded.findings)
+    found = sorted(findings(services, loaded, mode), key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
         case = registry.case(loaded.contract, services.settings, services.policy, mode, loaded.links)
-        found = _without(loaded.findings, registry.findings_of(case))
-        findings += found
         data |= _of_contract(services, loaded.contract)
-        data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
-    findings.sort(key=lambda f: (f.path, f.line, f.column))
-    return _result(phase, data, findings)
+        data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, found)]
+    return _result(phase, data, found)
+
+
+def findings(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
+    """What `check` prints of plans that were loaded."""
+    return loading.judged(loaded, services.settings, mode)
 
 
 def _require(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:
@@ -55,12 +58,6 @@ def _require(expected: str | None, phase: str, data: dict[str, Any], contract: C
         hint=f"idumb check-plan {phase} shows the present hashes",
         details={"expected": expected, "found": known},
     )
-
-
-def _without(known: Sequence[Finding], more: Sequence[Finding]) -> list[Finding]:
-    """Only what the parser did not say of the same plan already, with the place of each criterion, and as severely."""
-    said = {(f.path, f.code, f.severity) for f in known}
-    return [f for f in more if (f.path, f.code, f.severity) not in said]
 
 
 def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:

@@ -14,16 +14,22 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, scope
-from idumb.domain.plan import Plan
+from idumb.domain.plan import STRICT, Plan
 from idumb.domain.policy import NONE as NO_POLICY
 from idumb.domain.policy import Policy
 from idumb.domain.run import RunState, replay
 from idumb.domain.settings import Settings
 
+_UNPROVEN = "criterion.unproven"
+"""What the format tells of plans that are not legal; of legal plans the checks tell it, by their mode."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`contract` is None when a finding of the format or the graph is an error; `links` as a `Case` has them."""
+    """`contract` is None when a finding of the format or the graph is an error; `links` as a `Case` has them.
+
+    `drafts` are the plans as far as they could be read, where there is no contract.
+    """
 
     phase: str
     folder: str
@@ -33,6 +39,7 @@ class Loaded:
     sources: tuple[tuple[str, bytes], ...] = ()
     policy: Policy = NO_POLICY
     links: Mapping[str, str] = field(default_factory=dict)
+    drafts: tuple[Plan, ...] = ()
 
 
 def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
@@ -70,6 +77,11 @@ def of(services: Services, phase: str) -> Loaded:
         if not kept:
             raise
         raise InputError(problem.code, problem.message, hint=kept) from problem
+    return with_links(services, loaded)
+
+
+def with_links(services: Services, loaded: Loaded) -> Loaded:
+    """With the links below the folders that the contract writes to, where there is a contract."""
     if loaded.contract is None:
         return loaded
     return replace(loaded, links=services.files.links(scope.folders(loaded.contract)))
@@ -118,8 +130,21 @@ def assemble(
     if len(good) == len(parsed) and not errors(findings):
         contract, found = contracts.assemble(good[0].phase, folder, good, settings, policy.digest)
         findings += found
+    if contract is not None:
+        findings = [f for f in findings if f.code != _UNPROVEN]
     paths = tuple(path for path, _ in parsed)
-    return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources), policy)
+    drafts = () if contract else tuple(draft for _, p in parsed if (draft := p.plan or p.draft) is not None)
+    return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources), policy, drafts=drafts)
+
+
+def judged(loaded: Loaded, settings: Settings, mode: str | None = None) -> list[Finding]:
+    """Every finding: of format and graph, and of the checks, by the mode of the plans or a stricter one."""
+    known, contract = list(loaded.findings), loaded.contract
+    if contract is not None:
+        return [*known, *registry.findings(contract, settings, loaded.policy, mode, loaded.links)]
+    if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
+        known = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in known]
+    return [*known, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
 
 
 def _belongs(plans: ports.PlanFiles, plan: Plan, folder: str) -> bool:
@@ -164,9 +189,7 @@ def _wrong_phase(plan: Plan, first: Plan) -> Finding:
 
 def runnable(loaded: Loaded, settings: Settings) -> Contract:
     """The contract, if it is legal and can be executed here; InputError with every finding otherwise."""
-    findings = list(loaded.findings)
-    if loaded.contract is not None:
-        findings += registry.findings(loaded.contract, settings, loaded.policy, links=loaded.links)
+    findings = judged(loaded, settings)
     wrong = errors(findings)
     if loaded.contract is None or wrong:
         count = len(wrong)

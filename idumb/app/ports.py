@@ -73,11 +73,15 @@ class CommitAttempt:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPlan:
-    """`plan` is None when a finding is an error; `text` is the decoded file, for edits by span."""
+    """`plan` is None when a finding is an error; `text` is the decoded file, for edits by span.
+
+    `draft` is what could be read of a plan with errors, for checks alone; None where nothing could.
+    """
 
     plan: Plan | None
     findings: tuple[Finding, ...]
     text: str = ""
+    draft: Plan | None = None
 
 
 class Clock(Protocol):
@@ -519,6 +523,34 @@ class PlanFiles(Protocol):
         """(number, title, line) of every phase that ROADMAP.md names."""
 
 
+class Texts(Protocol):
+    """What stands in the texts around a phase, and how they are changed. Pure: takes texts, opens nothing."""
+
+    def roadmap_section(self, text: str, phase: str) -> str:
+        """What a roadmap says of a phase; "" where it does not name it."""
+
+    def with_phase(self, text: str, number: str, title: str, goal: str) -> str:
+        """A roadmap with one more phase at its end."""
+
+    def questions(self, text: str) -> tuple[Question, ...]:
+        """Those of a context file, answered or not."""
+
+    def without_open(self, text: str) -> str:
+        """A context file without the questions that nobody answered; "" where nothing else is in it."""
+
+    def with_questions(self, text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
+        """A context file with more questions and answers; every other byte as it was."""
+
+    def research(self, text: str) -> tuple[str | None, str]:
+        """The digest of the bundle that a research file answers to, None where idumb did not make it; and its body."""
+
+    def plans_in(self, reply: str) -> tuple[str, ...]:
+        """Every plan in an answer of a model."""
+
+    def object_in(self, reply: str) -> Mapping[str, Any] | None:
+        """The JSON object of an answer of a model; None where there is none."""
+
+
 class Reports(Protocol):
     """Projections for people: files under `.idumb/brain/` and the phase folder. Losing them loses nothing."""
 
@@ -701,6 +733,12 @@ class Documents(Protocol):
     def handoff(self, document: Document) -> str: ...
 
     def prompt(self, request: PromptRequest) -> str: ...
+
+    def research(self, fields: Mapping[str, str | None], body: str) -> str:
+        """A research file; `body` may be of any origin."""
+
+    def first_plan(self, template: str, words: Mapping[str, str]) -> str:
+        """A plan from a template; `words` are phase, title, goal, roadmap and builder."""
 
 
 @dataclass(frozen=True, slots=True)

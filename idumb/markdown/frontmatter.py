@@ -30,10 +30,6 @@ class Frontmatter:
     spans: dict[str, Span] = field(default_factory=dict)
     criteria: list[criteria.Draft] | None = None
 
-    @property
-    def strict(self) -> bool:
-        return self.values.get("mode") == STRICT
-
 
 def read(source: Source, problems: Problems) -> Frontmatter | None:
     """None when there is no frontmatter to be found at all."""
@@ -103,8 +99,6 @@ class _Reader:
             self._key(key, value)
         given = {key.value for key, _ in node.pairs}
         missing = [k for k in REQUIRED if k not in given]
-        if self.found.strict and "requirements" not in given:
-            missing.append("requirements")
         for name in missing:
             message = f"the frontmatter needs `{name}`"
             self._error("plan.missing-key", self.problems.source.starts[0], name, message, mend=f"add {name}:")
@@ -233,7 +227,7 @@ class _Reader:
         return tuple(found)
 
     def success_criteria(self, name: str, node: Node) -> None:
-        rules = criteria.Rules("success_criteria", task=False, strict=self.found.strict)
+        rules = criteria.Rules("success_criteria", task=False)
         self.found.criteria = yaml_criteria.from_nodes(self._list(name, node), rules, self.problems)
 
     def texts(self, name: str, node: Node) -> tuple[str, ...]:

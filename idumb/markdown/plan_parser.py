@@ -42,7 +42,7 @@ def parse(data: bytes, path: str, *, quick: bool = True) -> ParsedPlan:
     found = blocks.scan(source, head.end_line, problems, quick=quick)
     _long_lines(source, head.end_line, found, problems)
     plan = _plan(data, path, head, found, problems)
-    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
+    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text, plan)
 
 
 def decoded(data: bytes, path: str) -> tuple[str, Source, Problems]:
@@ -99,7 +99,6 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
     drawn = outline.read(found, problems.source, phase, problems)
     context = reading.Context(
         phase,
-        head.strict,
         values.get("requirements", {}),
         [i.id for i in values.get("invariants", ())],
         problems,
@@ -145,7 +144,7 @@ def _whole(read: list[Task], drawn: Outline, problems: Problems) -> None:
 
 
 def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Criterion, ...]:
-    rules = criteria.Rules("success_criteria", task=False, strict=head.strict)
+    rules = criteria.Rules("success_criteria", task=False)
     source = problems.source
     if drawn.success is not None and head.criteria is not None:
         problems.error(
@@ -159,13 +158,4 @@ def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Cri
     drafts = head.criteria
     if drafts is None and drawn.success is not None:
         drafts = criteria.from_bullets([from_item(item, source) for item in drawn.success], rules, problems)
-    if not drafts and head.strict:
-        problems.error(
-            "plan.missing-key",
-            source.starts[0],
-            "strict mode wants success criteria",
-            field="success_criteria",
-            accepted="a section ## Success criteria with boxes",
-            mend="add ## Success criteria",
-        )
     return criteria.settle(drafts or [], rules, problems)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.markdown.source import Source
+
+_HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
+_LINES = 10
 
 
 class Problems:
@@ -35,7 +40,25 @@ class Problems:
         return any(f.severity == ERROR for f in self.findings)
 
     def sorted(self) -> tuple[Finding, ...]:
-        return tuple(sorted(self.findings, key=lambda f: (f.line, f.column, f.code)))
+        """In the order of the places. A habit of the author is told once, at its first place, with the other lines."""
+        habits: dict[str, list[Finding]] = {}
+        told: list[Finding] = []
+        for finding in sorted(self.findings, key=lambda f: (f.line, f.column, f.code)):
+            if finding.code in _HABITS:
+                habits.setdefault(finding.code, []).append(finding)
+            else:
+                told.append(finding)
+        told += (_once(found) for found in habits.values())
+        return tuple(sorted(told, key=lambda f: (f.line, f.column, f.code)))
+
+
+def _once(found: list[Finding]) -> Finding:
+    first, *others = found
+    if not others:
+        return first
+    lines = ", ".join(str(other.line) for other in others[:_LINES])
+    more = f" and {len(others) - _LINES} more" if len(others) > _LINES else ""
+    return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines}{more})")
 
 
 def _short(text: str) -> str:

@@ -34,7 +34,6 @@ class Context:
     """What the tasks of one plan share."""
 
     phase: str | None
-    strict: bool
     requirements: Iterable[str]
     invariants: Iterable[str]
     problems: Problems
@@ -226,7 +225,7 @@ def _acceptance(reading: Reading, context: Context) -> tuple[plan.Criterion, ...
             _no_acceptance(reading, problems)
         return ()
     commands = reading.given.get("verify", ())
-    rules = criteria.Rules(labels.SHOWN["acceptance"], commands=commands, strict=context.strict)
+    rules = criteria.Rules(labels.SHOWN["acceptance"], commands=commands)
     return criteria.settle(_criteria(value, rules, problems), rules, problems)
 
 

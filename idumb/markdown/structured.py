@@ -16,6 +16,7 @@ from idumb.markdown.problems import Problems
 _PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
 _DASH = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
 _PROPERTIES = ("inputs", "outputs", "errors", "side effects", "persistence", "async")
+_BESIDE = re.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
 _OPTION = re.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
 _HANDOFF = re.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
 _CONDITIONS = (
@@ -94,6 +95,11 @@ def interfaces(value: Value, problems: Problems) -> tuple[Interface, ...]:
         accepted = "one public name a bullet, its properties nested below it"
         _malformed("interface.malformed", value.inline, value.label, accepted, problems)
     bullets = value.bullets or list(_interface_nodes(value.node))
+    beside = next((b for b in value.bullets if _BESIDE.match(b.text.s)), None)
+    if beside is not None:
+        accepted = "the public name in a bullet, and its properties in bullets nested below it"
+        _malformed("interface.malformed", beside.text, value.label, accepted, problems)
+        return ()
     return tuple(_interface(bullet, value.label, problems) for bullet in bullets)
 
 

@@ -98,6 +98,7 @@ def test_a_guided_plan_is_told_less_and_refused_for_none_of_it(project: Project)
     assert codes(project, "--mode", "strict") == {
         "requirement.no-task": "error",
         "task.no-requirement": "error",
+        "plan.no-success-criteria": "error",
         "plan.no-non-goals": "error",
         "task.no-change-class": "error",
     }
@@ -221,12 +222,32 @@ def test_people_are_shown_which_questions_are_answered_no(project: Project) -> N
     assert "no: Is it said what the plan must not do?" in shown
 
 
-def test_a_criterion_that_nothing_proves_is_told_once(project: Project) -> None:
+def test_a_criterion_that_nothing_proves_is_told_once_and_by_the_mode_that_is_asked_for(project: Project) -> None:
     """R-LOCK-1."""
     boxes = "  - [ ] It is there — check: `true`\n  - [ ] It is friendly\n"
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
-    found = project.quick("check-plan", "1", "--json").data["findings"]
-    assert [(f["code"], f["line"]) for f in found] == [("criterion.unproven", 19)]
+    for mode, severity in (("guided", "warning"), ("strict", "error")):
+        found = project.quick("check-plan", "1", "--mode", mode, "--json").data["findings"]
+        told = [(f["line"], f["severity"]) for f in found if f["code"] == "criterion.unproven"]
+        assert told == [(19, severity)]
+
+
+def test_what_a_strict_plan_lacks_is_told_in_one_round_with_the_errors_of_its_format(project: Project) -> None:
+    """R-LOCK-1."""
+    boxes = "  - [ ] It says TBD — check: `true`\n  - [ ] It is friendly\n"
+    project.plan([projects.making("T1-01", "a.txt", after="soon", criteria=boxes)], head="mode: strict\n")
+    assert codes(project) == dict.fromkeys(
+        (
+            "task.bad-dependency",
+            "plan.no-requirements",
+            "plan.no-success-criteria",
+            "plan.no-non-goals",
+            "task.no-change-class",
+            "criterion.unproven",
+            "text.placeholder",
+        ),
+        "error",
+    )
 
 
 def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from idumb.domain.agent import EDITOR
 from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.plan import Plan, Task
 
-_BUILT_IN = ("steps", "human")
+_BUILT_IN = ("steps", "human", EDITOR)
 
 
 def builders(case: Case) -> Iterator[Finding]:

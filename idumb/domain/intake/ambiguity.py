@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Rule, is_declaration
+from idumb.domain.intake.rule import Case, Example, Rule, is_declaration, short
 from idumb.domain.plan import Plan, Task
 
 LONGEST = 2 * 60 * 60
@@ -136,7 +136,7 @@ def _told(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
         plan,
         task,
         field,
-        found=text if len(text) <= 120 else text[:117] + "...",
+        found=short(text),
         accepted="words that mean one thing",
         message=f"{whose}: `{found}` in {names[place]} {what}.",
         mend=mend,

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration
 from idumb.domain.ledger import written_claims
-from idumb.domain.plan import IRREVERSIBLE
+from idumb.domain.plan import IRREVERSIBLE, Plan, Task
 
 SPECIFIED = ("inputs", "outputs", "errors", "side effects")
 """What every public name must say of itself, as the plan format spells it."""
+_NAMED = 20
 
 
 def requirements(case: Case) -> Iterator[Finding]:
@@ -45,6 +46,33 @@ def reasons(case: Case) -> Iterator[Finding]:
                 accepted=known,
                 message=f"{task.id} serves no requirement of the plan.",
                 mend=f"Add `- **Requirements:**` with one of {known}, or take the task out.",
+            )
+
+
+def required(case: Case) -> Iterator[Finding]:
+    """What a plan in strict mode must have: requirements that it serves, and criteria by which it has succeeded."""
+    for plan in filter(is_declaration, case.contract.plans):
+        if "requirements" not in plan.spans:
+            yield case.at(
+                "plan.no-requirements",
+                plan,
+                None,
+                "requirements",
+                found="no requirements",
+                accepted="requirements: {REQ-1: text}",
+                message="The plan does not say which requirements it serves.",
+                mend="Add `requirements` to the frontmatter, and name them in the tasks that serve them.",
+            )
+        if not plan.success_criteria:
+            yield case.at(
+                "plan.no-success-criteria",
+                plan,
+                None,
+                "success_criteria",
+                found="no success criteria",
+                accepted="a section ## Success criteria with boxes",
+                message="The plan does not say what must hold when all its tasks are done.",
+                mend="Add ## Success criteria, each with a proof, or `success_criteria` to the frontmatter.",
             )
 
 
@@ -83,18 +111,27 @@ def invariants(case: Case) -> Iterator[Finding]:
 
 def changes(case: Case) -> Iterator[Finding]:
     """A task that writes files and does not say what kind of change that is."""
-    for plan, task in case.pairs:
-        if task.change is None and not task.is_human and is_declaration(plan) and written_claims(task.files or ()):
-            yield case.at(
-                "task.no-change-class",
-                plan,
-                task,
-                "change",
-                found="no change class",
-                accepted="preserving, extending, modifying, breaking",
-                message=f"{task.id} does not say whether it preserves, extends, modifies or breaks behaviour.",
-                mend="Add `- **Change:** extending`, or whichever holds.",
-            )
+    for plan in filter(is_declaration, case.contract.plans):
+        writing = [task for task in plan.tasks if not task.is_human and written_claims(task.files or ())]
+        silent = [task for task in writing if task.change is None]
+        if len(silent) == len(writing) > 1:  # one omission, however many tasks there are
+            names = f"{silent[0].id} and {len(silent) - 1} more do"
+            yield _changes(case, plan, silent[0], names, ", ".join(task.id for task in silent[:_NAMED]))
+        else:
+            yield from (_changes(case, plan, task, f"{task.id} does", "no change class") for task in silent)
+
+
+def _changes(case: Case, plan: Plan, task: Task, subject: str, found: str) -> Finding:
+    return case.at(
+        "task.no-change-class",
+        plan,
+        task,
+        "change",
+        found=found,
+        accepted="preserving, extending, modifying, breaking",
+        message=f"{subject} not say whether behaviour is preserved, extended, modified or broken.",
+        mend="Add `- **Change:** extending` to each, or whichever holds.",
+    )
 
 
 def interfaces(case: Case) -> Iterator[Finding]:
@@ -155,6 +192,22 @@ RULES = (
         reasons,
         "The plan declares requirements and the task serves none of them.",
         Example(_TASK.format(fields=""), head=_NEEDED),
+    ),
+    Rule(
+        "plan.no-requirements",
+        SILENT,
+        ERROR,
+        required,
+        "The plan does not name requirements.",
+        Example(_TASK.format(fields="")),
+    ),
+    Rule(
+        "plan.no-success-criteria",
+        SILENT,
+        ERROR,
+        required,
+        "The plan has no success criteria.",
+        Example(_TASK.format(fields="")),
     ),
     Rule(
         "plan.no-non-goals",

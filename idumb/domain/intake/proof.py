@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from idumb.domain.contract import proofs, validator_of
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.intake.rule import Case, Example, Rule, short
 from idumb.domain.ledger import written_claims
 from idumb.domain.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 
@@ -19,6 +19,7 @@ _SAYS_NOTHING = frozenset({
     "true", "works", "x", "yes",
 })
 # fmt: on
+_COVERED = "Write — verify behind it: Verify proves what has no mark only where no criterion of the task has one."
 _WORD = re.compile(r"\w+")
 
 
@@ -28,31 +29,39 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
         if task.is_human or (all(c.proof == CHECK for c in task.acceptance) and task.acceptance):
             continue
         proven = proofs(task)
-        loose = [id for id, proof in proven.items() if proof == UNPROVEN]
         if _opinion_at_best(proven) and not task.tests and validator_of(plan, task, case.settings) is None:
             yield case.at(
                 "task.no-proof",
                 plan,
                 task,
                 "acceptance",
-                found="no criterion with a proof",
+                found="opinions only" if OPINION in proven.values() else "no criterion with a proof",
                 accepted="check, verify or human",
                 message=f"Nothing proves {task.id}: no criterion has a check, no Verify command covers it, no validator"
                 " is bound.",
-                mend="Write `— check: \\`command\\`` behind a criterion, or a Verify field.",
+                mend=_COVERED
+                if task.verify
+                else "Write — check: and a command in backticks behind a criterion, or a Verify field.",
             )
-        elif loose:
-            names = ", ".join(loose)
-            yield case.at(
-                "criterion.unproven",
-                plan,
-                task,
-                "acceptance",
-                found=names,
-                accepted="check, verify, human or opinion",
-                message=f"{task.id}: nothing proves {names}.",
-                mend="Write a proof behind the criterion.",
-            )
+        else:
+            yield from (_unproven(case, plan, task, c) for c in task.acceptance if proven[c.id] == UNPROVEN)
+    for plan in case.contract.plans:
+        yield from (_unproven(case, plan, None, c) for c in plan.success_criteria if c.proof == UNPROVEN)
+
+
+def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> Finding:
+    """Told at the criterion itself; success criteria have no Verify."""
+    return case.at(
+        "criterion.unproven",
+        plan,
+        task,
+        "acceptance" if task else "success_criteria",
+        found=short(criterion.text),
+        accepted="check, verify, human or opinion" if task else "check, human or opinion",
+        message=f"Nothing proves {criterion.id} of {task.id if task else 'the plan'}: {short(criterion.text)}",
+        mend=_COVERED if task and task.verify else "Write — check: and a command in backticks behind it, or — human.",
+        line=criterion.span.line if criterion.span else 0,
+    )
 
 
 def _opinion_at_best(proven: dict[str, str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from idumb.domain import policy as policies
@@ -10,7 +10,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import agents, ambiguity, coverage, proof, scope, steps
 from idumb.domain.intake.rule import SILENT, Case, Check, Rule
-from idumb.domain.plan import STRICT
+from idumb.domain.plan import STRICT, Plan
 from idumb.domain.policy import Policy
 from idumb.domain.settings import Settings
 
@@ -22,6 +22,8 @@ RULES: tuple[Rule, ...] = (
     *coverage.RULES,
     *ambiguity.RULES,
 )
+_OF_DRAFTS: tuple[Check, ...] = (coverage.required, coverage.non_goals, coverage.changes, ambiguity.phrases)
+"""Checks that no error elsewhere in a plan can mislead."""
 _NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -46,6 +48,14 @@ def findings(
 ) -> tuple[Finding, ...]:
     """What stops a legal plan from being executed here, and what is doubtful in it."""
     return findings_of(case(contract, settings, policy, mode, links))
+
+
+def findings_of_drafts(
+    plans: Sequence[Plan], settings: Settings, policy: Policy = policies.NONE, mode: str | None = None
+) -> tuple[Finding, ...]:
+    """What can be said already of plans that are no contract yet, because something else in them is wrong."""
+    looked = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
+    return tuple(found for check in _OF_DRAFTS for found in check(looked) if found.severity != SILENT)
 
 
 def findings_of(looked: Case) -> tuple[Finding, ...]:

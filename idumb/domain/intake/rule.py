@@ -86,6 +86,11 @@ class Rule:
         return self.strict if mode == STRICT else self.guided
 
 
+def short(text: str) -> str:
+    """As much of a text as a finding shows."""
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
 def is_declaration(plan: Plan) -> bool:
     """Whether a plan can declare more than its steps; a file of bare steps has no place for requirements."""
     return plan.path.lower().endswith(".md")

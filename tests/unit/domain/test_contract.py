@@ -114,8 +114,8 @@ def test_a_task_that_nothing_proves_is_not_ready() -> None:
 def test_a_criterion_without_proof_beside_one_with_is_a_warning_and_an_error_in_strict() -> None:
     two = (Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "unproven"))
     guided = ready(plan("01", task("T1-01", acceptance=two)))
-    strict = ready(plan("01", task("T1-01", acceptance=two), mode="strict", spans={"non_goals": Span(0, 1, 1)}))
-    assert [(f.code, f.severity == ERROR) for f in (*guided, *strict)] == [
+    strict = ready(plan("01", task("T1-01", acceptance=two), mode="strict"))
+    assert [(f.code, f.severity == ERROR) for f in (*guided, *strict) if f.code[:5] != "plan."] == [
         ("criterion.unproven", False),
         ("criterion.unproven", True),
     ]

@@ -31,6 +31,7 @@ from idumb.domain.settings import Binding, Settings
 AGENTS = {name: Binding(name, "command", ("true",)) for name in ("agent", "critic")}
 SETTINGS = Settings(builder="agent", bindings=AGENTS)
 HERE = Span(0, 1, 9)
+ABSENT = {"plan.no-requirements", "plan.no-success-criteria", "plan.no-non-goals"}
 CHECKED = (Criterion("AC-1", "a file is there", "check", "true", span=Span(0, 1, 12)),)
 
 
@@ -345,16 +346,49 @@ def test_strict_mode_wants_non_goals_change_classes_invariants_and_whole_interfa
     """R-LOCK-6."""
     half = Interface("greet", {"inputs": "a name"})
     bare = plan(task(interfaces=(half,)))
-    wanted = {"plan.no-non-goals", "plan.no-invariants", "task.no-change-class", "interface.incomplete"}
+    wanted = {*ABSENT, "plan.no-invariants", "task.no-change-class", "interface.incomplete"}
     assert codes(bare) == set()
     assert codes(bare, mode=STRICT) == wanted
     whole = Interface("greet", dict.fromkeys(("inputs", "outputs", "errors", "side effects"), "none"))
     made = plan(
         task(interfaces=(whole,), change="extending"),
         invariants=(Invariant("INV-1", "it imports", "true"),),
-        spans={"non_goals": HERE, "invariants": HERE},
+        success_criteria=CHECKED,
+        spans={"requirements": HERE, "non_goals": HERE, "invariants": HERE},
     )
     assert codes(made, mode=STRICT) == set()
+
+
+def test_a_plan_that_says_nowhere_what_kind_of_change_it_makes_is_told_so_once() -> None:
+    """R-LOCK-6."""
+    silent = [task(f"T1-0{n}", span=Span(0, 1, n)) for n in range(1, 5)]
+
+    def told(*tasks: Task) -> list[tuple[int, str]]:
+        return [(f.line, f.found) for f in found(plan(*tasks), mode=STRICT) if f.code == "task.no-change-class"]
+
+    assert told(*silent) == [(1, "T1-01, T1-02, T1-03, T1-04")]
+    assert [line for line, _ in told(dataclasses.replace(silent[0], change="extending"), *silent[1:])] == [2, 3, 4]
+
+
+def test_each_criterion_that_nothing_proves_is_told_at_its_place_and_by_the_mode() -> None:
+    """R-LOCK-1, R-LOCK-6."""
+    loose = tuple(Criterion(f"AC-{n}", f"it is {n}", "unproven", span=Span(0, 1, 20 + n)) for n in (2, 3))
+    one = plan(task(acceptance=(*CHECKED, *loose)), success_criteria=(loose[0],))
+    for mode, severity in ((None, "warning"), (STRICT, ERROR)):
+        told = [f for f in found(one, mode=mode) if f.code == "criterion.unproven"]
+        assert [(f.line, f.found, f.severity) for f in told] == [
+            (22, "it is 2", severity),
+            (23, "it is 3", severity),
+            (22, "it is 2", severity),
+        ]
+
+
+def test_a_task_whose_verify_proves_nothing_is_told_how_it_would() -> None:
+    """R-LOCK-1."""
+    mixed = (Criterion("AC-1", "reads well", "opinion"), Criterion("AC-2", "it counts", "unproven"))
+    for one in (task(acceptance=mixed, verify=("true",)), task(acceptance=(*CHECKED, *mixed), verify=("true",))):
+        assert [f.mend for f in found(plan(one)) if "— verify" in f.mend]
+    assert not [f for f in found(plan(task(acceptance=(*CHECKED, *mixed)))) if "— verify" in f.mend]
 
 
 def test_a_file_of_bare_steps_has_no_place_for_declarations() -> None:
@@ -373,7 +407,7 @@ def test_the_intent_of_a_bare_step_is_judged_once_though_it_is_the_title_too() -
 def test_no_mode_that_is_asked_for_makes_a_strict_plan_guided() -> None:
     """R-LOCK-6."""
     strict = plan(mode=STRICT)
-    assert codes(strict, mode="guided") == codes(strict) == {"plan.no-non-goals", "task.no-change-class"}
+    assert codes(strict, mode="guided") == codes(strict) == {*ABSENT, "task.no-change-class"}
 
 
 def test_an_irreversible_task_is_told_in_both_modes() -> None:
