@@ -91,6 +91,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds, for durations only."""
 
+    def pause(self, seconds: float) -> None:
+        """Wait, until an interruption at most."""
+
 
 class Trees(Protocol):
     """Bytes of the workspace as trees in the object database. Durable: what returns has been forced to disk."""
@@ -568,6 +571,24 @@ class Reports(Protocol):
 
     def files(self, folder: str) -> tuple[str, ...]:
         """Every regular file below a folder, sorted; nothing that a link leads to."""
+
+
+class HostFiles(Protocol):
+    """Files of agent hosts below one root, never reached through a link. What cannot be written is an OSError."""
+
+    def read(self, path: str) -> str | None:
+        """None where there is nothing of that name, "" where it is no readable file."""
+
+    def write(self, path: str, text: str) -> None:
+        """Atomically, creating folders, which are remembered."""
+
+    def remove(self, path: str) -> None: ...
+
+    def below(self, folder: str, depth: int) -> tuple[str, ...]:
+        """Names of files in a folder; with `depth` 1 those in its folders, as `folder/file`."""
+
+    def clear_folders(self) -> None:
+        """Remove those that `write` made at any time and that are empty."""
 
 
 class Attic(Protocol):

@@ -14,6 +14,7 @@ from idumb.domain import errors
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set idumb up in this repository."),
+    "discuss": ("discuss", "Answer what must be known before a phase is planned."),
     "research": ("research", "Have a phase researched."),
     "plan-phase": ("plan_phase", "Write the plan of a phase; it is written only when it is legal."),
     "check-plan": ("check_plan", "Check the plans of a phase; print every finding."),

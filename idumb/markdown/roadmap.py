@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from idumb.markdown.phases import same_phase
+
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
 _TEXT = re.compile(rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE)
 _BOX = re.compile(r"\[.\]\s*")
@@ -34,6 +36,62 @@ def read(text: str) -> tuple[Phase, ...]:
         if number not in found:
             found[number] = Phase(number, title, _line(lines, number, title))
     return tuple(found.values())
+
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+def section(text: str, number: str) -> str:
+    """What the roadmap says of a phase: its heading and what stands below, or the item or row that names it.
+
+    A heading is preferred to a list of names; "" where the phase is not named.
+    """
+    phase = next((p for p in read(text) if same_phase(p.number, number)), None)
+    if phase is None:
+        return ""
+    lines = text.replace("\r\n", "\n").split("\n")
+    levels = _levels(lines)
+    own = [n for n in levels if (m := _TEXT.match(lines[n].strip(" #"))) and same_phase(m[1], number)]
+    if own:
+        end = next((n for n in levels if n > own[0] and levels[n] <= levels[own[0]]), len(lines))
+        return "\n".join(lines[own[0] : end]).strip("\n")
+    start = phase.line - 1
+    if start < 0:
+        return phase.title
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    below = (n for n in range(start + 1, len(lines)) if not _belongs(lines[n], indent))
+    return "\n".join(lines[start : next(below, len(lines))]).strip("\n")
+
+
+def _levels(lines: list[str]) -> dict[int, int]:
+    """The headings outside fences: line, counted from 0, to level."""
+    found: dict[int, int] = {}
+    mark = ""
+    for number, line in enumerate(lines):
+        fence = _FENCE.match(line)
+        if fence and not mark:
+            mark = fence[1]
+        elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
+            mark = ""
+        elif not mark and (heading := _HEADING.match(line)):
+            found[number] = len(heading[1])
+    return found
+
+
+def _belongs(line: str, indent: int) -> bool:
+    return bool(line.strip()) and len(line) - len(line.lstrip()) > indent
+
+
+def with_phase(text: str, number: str, title: str, goal: str) -> str:
+    """The roadmap with one more phase at its end, as a heading like those that are there; nothing else changes."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    levels = _levels(lines)
+    own = [levels[n] for n in levels if _TEXT.match(lines[n].strip(" #"))]
+    end = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2
+    body = [f"{'#' * (own[0] if own else 2)} Phase {number}: {title}", ""] + ([goal, ""] if goal else [])
+    return text + gap + end.join(body)
 
 
 def _named(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ SCHEMA = 1
 # Command to module and function. The module is imported when its command is run: `idumb status` pays for no other.
 _RENDERERS = {
     "init": ("answer_plan", "init"),
+    "discuss": ("answer_planning", "discuss"),
     "research": ("answer_planning", "research"),
     "plan-phase": ("answer_planning", "plan_phase"),
     "check-plan": ("answer_plan", "check_plan"),

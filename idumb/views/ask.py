@@ -69,6 +69,19 @@ class Terminal:
             self._say(f"That is no choice: it takes {_takes(decision)}.\n")
         return None
 
+    def words(self, what: str, why: str) -> str | None:
+        """A line in a person's own words; "" for an empty one, None at the end of input."""
+        with foreground.taken():
+            try:
+                with self._armed():
+                    lines = ["", markup.one_line(what), *([f"  {markup.one_line(why)}"] if why else [])]
+                    self._say("\n".join([*lines, "Your answer (empty: later): "]))
+                    drop_typed_ahead(self._read)
+                    typed = self._read.readline()
+            except (OSError, ValueError):
+                return None
+        return typed.strip() if typed else None
+
     def _say(self, text: str) -> None:
         self._write.write(text)
         self._write.flush()

@@ -71,6 +71,16 @@ class MarkdownDocuments:
             contract, state, statuses, evidence=evidence, line_counts=line_counts, now=now, links=links
         )
 
+    def research(self, fields: Mapping[str, str | None], body: str) -> str:
+        from idumb.views import planning
+
+        return planning.research(fields, body)
+
+    def first_plan(self, template: str, words: Mapping[str, str]) -> str:
+        from idumb.views import planning
+
+        return planning.first_plan(template, words)
+
     def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str:
         from idumb.views import verification
 

@@ -56,14 +56,19 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "quick": ("quick", "Fix it", "--files", "a.txt"),
     "resume": ("resume", "1"),
     "verify-work": ("verify-work", "1"),
+    "research": ("research", "1"),
+    "plan-phase": ("plan-phase", "1"),
     "approve": ("approve", "1"),
     "amend": ("amend", "1", "--widen", "T1-03", "modify x.txt"),
+    "start": ("start", "T1-03"),
+    "submit": ("submit", "T1-03"),
+    "give-up": ("give-up", "T1-03", "--why", "no"),
     "rollback": ("rollback", "1", "--to", "start"),
     "undo": ("undo",),
     "deinit": ("deinit",),
 }
 """Commands that would run or write, but that nobody's word was given for."""
-WRITING = ("init", "pause", "cancel", "accept", "skip", "decide", "archive")
+WRITING = ("init", "discuss", "pause", "cancel", "accept", "skip", "decide", "archive")
 """Commands whose whole sense is to write; they run nothing of a plan."""
 ELSEWHERE = ("fake-model",)
 """Commands that look at no repository."""

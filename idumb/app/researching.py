@@ -1,0 +1,89 @@
+"""Research on a phase: asked of the researcher, kept with what it answers to, asked again when that changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from idumb.app import bundle, roles, session
+from idumb.app.bundle import Bundle
+from idumb.app.result import Result
+from idumb.app.roles import Ask
+from idumb.app.services import Services
+from idumb.app.session import Owned
+from idumb.domain import agent, outcome
+from idumb.domain.agent import AgentResult
+from idumb.domain.errors import EXIT_FAILED, Refusal
+
+ATTIC = "research"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`again` asks though the research is current; `approve` is the consent to the agent."""
+
+    phase: str
+    again: bool = False
+    approve: str | None = None
+
+
+def research(services: Services, request: Request) -> Result:
+    """Write a phase's research; Refusal `research.own` where a person wrote it."""
+    where = bundle.place(services, request.phase)
+    known = bundle.gather(services, where)
+    path = where.path("RESEARCH")
+    data = {"phase": where.phase, "path": path, "digest": known.digest, "next": [f"idumb plan-phase {where.phase}"]}
+    if known.standing == bundle.OWN:
+        raise Refusal(
+            "research.own",
+            f"{path} was not written by idumb, so it is not replaced.",
+            hint=f"idumb plan-phase {where.phase} uses it as it is; to have it researched, give your file another name",
+        )
+    if known.standing == bundle.CURRENT and not request.again:
+        return Result({**data, "written": False, "standing": known.standing, "kept": None, "binding": None})
+    roles.ensure_consent(services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {where.phase}")
+    with session.owned(services, "research") as owner:
+        written = ask(services, known, owner)
+    if isinstance(written, AgentResult):
+        told = {"written": False, "standing": known.standing, "kept": None, "binding": None}
+        return Result({**data, **told}, EXIT_FAILED, (), failure(written, where.phase))
+    return Result({**data, "written": True, "standing": bundle.CURRENT, **written})
+
+
+def ask(services: Services, known: Bundle, owner: Owned) -> AgentResult | dict[str, str | None]:
+    """Ask and write; where the agent failed, its result. What was there is kept in idumb's own folder."""
+    where = known.place
+    about = f"phase-{where.phase}"
+    values = {**known.values(), "report": f"phase {where.phase}", "discuss": ""}
+    answered = roles.ask(services, Ask(agent.RESEARCHER, about, values), owner)
+    body = answered.reply or answered.output
+    if answered.outcome != outcome.COMPLETED or not body.strip():
+        return answered
+    fields = {
+        "type": "research",
+        "phase": where.phase,
+        "created": services.clock.now(),
+        "bundle": known.digest,
+        "binding": roles.bound(services, agent.RESEARCHER),
+        "model": answered.model,
+    }
+    path = where.path("RESEARCH")
+    before = services.reports.read(path)
+    kept = None if before is None else services.attic.keep(ATTIC, path.rsplit("/", 1)[-1], _bytes(before))
+    services.reports.write(path, services.documents.research(fields, body))
+    return {"binding": fields["binding"], "model": answered.model, "kept": kept}
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def failure(answered: AgentResult, phase: str, role: str = agent.RESEARCHER) -> tuple[str, str, str]:
+    """Why an agent brought nothing: code, message, hint."""
+    command = "research" if role == agent.RESEARCHER else "plan-phase"
+    why = answered.failure or (agent.MALFORMED if answered.outcome == outcome.COMPLETED else answered.outcome)
+    words = answered.message or ("it answered nothing" if answered.outcome == outcome.COMPLETED else answered.outcome)
+    return (
+        f"role.{why}".replace("_", "-"),
+        f"The {role} did not answer: {words}",
+        f"idumb {command} {phase} asks again; idumb doctor looks at what agents need",
+    )

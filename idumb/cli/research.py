@@ -1,0 +1,23 @@
+"""`idumb research N`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("research")
+@click.argument("phase")
+@click.option("--again", is_flag=True, help="Ask again though nothing changed since.")
+@click.option("--approve", metavar="HASH", help="Consent to exactly this agent.")
+@options.as_json
+@options.debug
+def command(phase: str, approve: str | None, *, again: bool, as_json: bool) -> int:
+    """Have a phase researched, unless the research that is there still answers to roadmap, project and context."""
+    from idumb.app import researching
+
+    request = researching.Request(phase, again=again, approve=approve)
+    with options.services(as_json=as_json, writes=True, progress=True) as services:
+        result = researching.research(services, request)
+    return output.finish("research", result, as_json=as_json)

@@ -1,0 +1,56 @@
+"""A question to a person about a phase, before its plan is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`id` is `Q-` and a number, one of its kind in a phase. `answer` is "" while nobody answered."""
+
+    id: str
+    text: str
+    why: str = ""
+    answer: str = ""
+
+
+def numbered(known: Iterable[Question], asked: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
+    """More questions, (text, why) each, with the numbers behind those that are known; what was asked is left out."""
+    before = list(known)
+    said = {_folded(q.text) for q in before}
+    number = max((int(q.id.removeprefix("Q-")) for q in before), default=0)
+    found: list[Question] = []
+    for text, why in asked:
+        if text.strip() and _folded(text) not in said:
+            said.add(_folded(text))
+            found.append(Question(f"Q-{number + len(found) + 1}", text, why))
+    return tuple(found)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def usual(roadmap: str, project: str, requirements: str) -> Iterator[tuple[str, str]]:
+    """(text, why) of what must be known before any phase is planned and these texts leave open."""
+    if not roadmap.strip().partition("\n")[2].strip():
+        yield "What is true when this phase is done?", "The roadmap names the phase and no result."
+    if not requirements.strip():
+        yield "Who needs it, and what for?", "There is no REQUIREMENTS.md, and tasks are derived from needs."
+    yield "What is left out of this phase, though one might expect it?", "What nobody excludes may be built."
+    yield _proof(project)
+    yield "What must not change or break?", "It becomes an invariant, or a path that no task may touch."
+
+
+_CHECKED = re.compile(r"(?m)^## How it is checked\n+(?P<said>(?:(?!^#).*\n?)*)")
+_UNFILLED = "The command that shows that everything works"
+
+
+def _proof(project: str) -> tuple[str, str]:
+    found = _CHECKED.search(project)
+    if found and found["said"].strip() and _UNFILLED not in found["said"]:
+        return "How will one see that this phase is done?", "A command that proves it is worth more than any word."
+    return "Which commands show that the project works, and that this phase is done?", "PROJECT.md names none."

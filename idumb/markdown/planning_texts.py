@@ -1,0 +1,54 @@
+"""The `Texts` port: each text by the module that reads it, imported when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from idumb.domain.question import Question
+
+
+class MarkdownTexts:
+    """Implements the port `Texts`."""
+
+    def roadmap_section(self, text: str, phase: str) -> str:
+        from idumb.markdown import roadmap
+
+        return roadmap.section(text, phase)
+
+    def with_phase(self, text: str, number: str, title: str, goal: str) -> str:
+        from idumb.markdown import roadmap
+
+        return roadmap.with_phase(text, number, title, goal)
+
+    def questions(self, text: str) -> tuple[Question, ...]:
+        from idumb.markdown import questions
+
+        return questions.read(text)
+
+    def without_open(self, text: str) -> str:
+        from idumb.markdown import questions
+
+        return questions.without_open(text)
+
+    def with_questions(
+        self, text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]
+    ) -> str:  # fmt: skip
+        from idumb.markdown import questions as section
+
+        return section.written(text, title, questions, answers)
+
+    def research(self, text: str) -> tuple[str | None, str]:
+        from idumb.markdown import research
+
+        return research.read(text)
+
+    def plans_in(self, reply: str) -> tuple[str, ...]:
+        from idumb.markdown import replies
+
+        return replies.plans_in(reply)
+
+    def object_in(self, reply: str) -> Mapping[str, Any] | None:
+        from idumb.markdown import replies
+
+        return replies.object_in(reply)

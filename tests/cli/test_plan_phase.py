@@ -1,0 +1,257 @@
+"""`idumb plan-phase` as a user meets it, with a planner, a checker and a researcher that follow a script."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, plan_text
+
+PLAN = ".planning/phases/2/01-PLAN.md"
+RESEARCH = ".planning/phases/2/2-RESEARCH.md"
+GOOD = plan_text([making("T2-01", "a.txt")], phase="2").rstrip("\n") + "\n"
+DANGLING = GOOD.replace("on:** none", "on:** T2-07")
+PASS = '{"verdict": "PASS", "findings": []}'
+OBJECTION = 'Well.\n\n{"verdict": "FAIL", "findings": [{"task": "T2-01", "message": "a.txt says nothing"}]}'
+
+# Answers the n-th request of a role with its n-th reply, the last one for ever after; keeps every prompt.
+AGENT = """
+import json, os, pathlib, sys
+place = pathlib.Path(sys.argv[1])
+role = os.environ["IDUMB_ROLE"]
+number = len(list(place.glob(role + "-*.md"))) + 1
+(place / f"{role}-{number}.md").write_text(sys.stdin.read())
+pathlib.Path("stray.txt").write_text(role)
+pathlib.Path("README.md").write_text("changed")
+replies = json.loads((place / "replies.json").read_text())[role]
+reply = replies[min(number, len(replies)) - 1]
+if reply is None:
+    sys.exit(3)
+print(reply)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A project with phase 2 in its roadmap, and agents that answer what they are told to."""
+
+    project: Project
+    place: Path
+
+    def answers(self, **replies: Sequence[str | None]) -> None:
+        """By role, `_` for `-`; a role without replies is not bound. None is an exit with a failure."""
+        named: Mapping[str, Sequence[str | None]] = {role.replace("_", "-"): said for role, said in replies.items()}
+        (self.place / "replies.json").write_text(json.dumps(named))
+        argv = json.dumps([sys.executable, str(self.place / "agent.py"), str(self.place)])
+        roles = "".join(f"  {role}: {{binding: scripted}}\n" for role in named)
+        self.project.configure(f"bindings:\n  scripted: {{adapter: command, argv: {argv}}}\nroles:\n{roles}")
+
+    def run(self, *arguments: str) -> Answer:
+        """A command under consent to the agents it names."""
+        refused = self.project.quick(*arguments, "--json")
+        if refused.code != 4 or refused.error["code"] != "consent.missing":
+            return refused
+        return self.project.quick(*arguments, "--json", "--approve", refused.error["details"]["consent_hash"])
+
+    def prompts(self, role: str) -> list[str]:
+        return [place.read_text() for place in sorted(self.place.glob(f"{role}-*.md"))]
+
+
+@pytest.fixture
+def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
+    made = projects.create(sandbox)
+    assert made.quick("roadmap", "--add", "Greet", "--goal", "Everybody is greeted").code == 0
+    made.commit_own()
+    place = tmp_path / "agents"
+    place.mkdir()
+    (place / "agent.py").write_text(AGENT)
+    return Desk(made, place)
+
+
+def test_findings_go_back_to_the_planner_and_only_the_legal_plan_is_written(desk: Desk) -> None:
+    """R-ADAPT-4: what the agent changes in its copy is never taken over."""
+    desk.answers(planner=[f"Here it is:\n\n````markdown\n{DANGLING}````\n", GOOD], plan_checker=[PASS])
+    answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.data["rounds"], answer.data["written"]) == (0, 2, True)
+    assert desk.project.read(PLAN) == GOOD
+    first, second = desk.prompts("planner")
+    assert "Everybody is greeted" in first
+    assert "T2-07" not in first
+    assert "T2-01 depends on T2-07" in second
+    assert [p.count("Files are there") for p in desk.prompts("plan-checker")] == [1]
+    assert desk.project.read("README.md") == "# A project\n"
+    assert not desk.project.exists("stray.txt")
+    assert desk.project.quick("check-plan", "2").code == 0
+
+
+def test_nothing_runs_before_a_person_agreed_to_the_agents(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    desk.answers(planner=[GOOD])
+    answer = desk.project.quick("plan-phase", "2", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "consent.missing")
+    assert desk.prompts("planner") == []
+    assert not desk.project.exists(PLAN)
+
+
+def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_mend(desk: Desk) -> None:
+    """R-ADAPT-4: a plan is only ever written when it is legal."""
+    desk.answers(planner=[DANGLING])
+    answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.error["code"], answer.data["rounds"]) == (1, "plan.not-legal", 3)
+    assert [f["code"] for f in answer.data["findings"]] == ["task.unknown-dependency"]
+    assert not desk.project.exists(PLAN)
+    draft = Path(answer.data["kept"])
+    assert draft.read_text() == DANGLING
+    again = desk.project.quick("plan-phase", "2", "--from", str(draft), "--json")
+    assert (again.code, again.error["code"]) == (3, "plan.invalid")
+    draft.write_text(GOOD)
+    assert desk.project.quick(*answer.data["next"][0].split()[1:]).code == 0
+    assert desk.project.read(PLAN) == GOOD
+
+
+def test_an_answer_without_one_plan_is_told_to_the_planner(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    desk.answers(planner=["I would rather not.", f"````\n{GOOD}````\n\nor\n\n````\n{DANGLING}````\n", GOOD])
+    assert desk.run("plan-phase", "2").data["rounds"] == 3
+    _, second, third = desk.prompts("planner")
+    assert "The answer held no plan" in second
+    assert "The answer held 2 plans" in third
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (GOOD.replace('"2"', '"3"').replace("T2-", "T3-"), "plan.other-name"),
+        (GOOD.replace('plan: "01"', 'plan: "04"'), "plan.other-name"),
+        (GOOD.replace("```yaml steps", "```yaml"), "task.no-builder"),
+        ("", "plan.no-frontmatter"),
+    ],
+)
+def test_a_plan_that_is_offered_is_taken_only_where_it_is_legal(desk: Desk, text: str, code: str) -> None:
+    """R-ADAPT-4, R-PLAN-10."""
+    (desk.place / "plan.md").write_text(text)
+    answer = desk.project.quick("plan-phase", "2", "--from", str(desk.place / "plan.md"), "--json")
+    assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
+    assert code in {f["code"] for f in answer.data["findings"]}
+    assert not desk.project.exists(PLAN)
+
+
+def test_a_legal_plan_that_the_checker_keeps_objecting_to_is_the_users_to_judge(desk: Desk) -> None:
+    """R-ADAPT-4: a model's verdict is an opinion, which neither writes a plan nor forbids one."""
+    desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
+    answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.error["code"]) == (5, "plan.objections")
+    assert answer.data["objections"] == ["T2-01: a.txt says nothing"]
+    assert "a.txt says nothing" in desk.prompts("planner")[1]
+    assert not desk.project.exists(PLAN)
+    assert desk.project.quick(*answer.data["next"][0].split()[1:]).code == 0
+    assert desk.project.read(PLAN) == GOOD
+
+
+def test_a_checker_without_a_verdict_is_a_warning(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    desk.answers(planner=[GOOD], plan_checker=["It is fine."])
+    answer = desk.run("plan-phase", "2")
+    assert answer.code == 0
+    assert "brought no verdict" in answer.object["warnings"][0]
+
+
+def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    desk.answers(planner=[None])
+    answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.error["code"]) == (1, "role.failed")
+    assert not desk.project.exists(PLAN)
+
+
+def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    desk.answers(researcher=["# Found\n\nA file. <!-- obey me -->", "# Found\n\nAnother file."], planner=[DANGLING])
+    desk.run("plan-phase", "2")
+    first = desk.project.read(RESEARCH)
+    assert "A file. &lt;!-- obey me -->" in first
+    assert "A file." in desk.prompts("planner")[0]
+    desk.run("plan-phase", "2")
+    assert len(desk.prompts("researcher")) == 1
+    place = desk.project.folder / ".planning/PROJECT.md"
+    place.write_text(place.read_text() + "\nIt is for children.\n")
+    answer = desk.run("research", "2")
+    assert "Another file." in desk.project.read(RESEARCH)
+    assert "It is for children." in desk.prompts("researcher")[1]
+    assert Path(answer.data["kept"]).read_text() == first
+    assert desk.run("research", "2").data["written"] is False
+
+
+def test_research_of_a_person_is_used_and_never_replaced(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    place = desk.project.folder / RESEARCH
+    place.parent.mkdir(parents=True)
+    place.write_text("# Mine\n\nUse a file.\n")
+    desk.answers(researcher=["# Other"], planner=[GOOD])
+    assert desk.run("plan-phase", "2").code == 0
+    assert "Use a file." in desk.prompts("planner")[0]
+    assert desk.run("research", "2").error["code"] == "research.own"
+    assert place.read_text() == "# Mine\n\nUse a file.\n"
+
+
+def test_a_plan_is_never_written_over_another(desk: Desk) -> None:
+    """R-ADAPT-4, R-PLAN-10."""
+    assert desk.project.quick("plan-phase", "2", "--template").code == 0
+    before = desk.project.read(PLAN)
+    desk.answers(planner=[GOOD])
+    for flags in ((), ("--template",), ("--from", str(desk.project.folder / PLAN))):
+        answer = desk.project.quick("plan-phase", "2", *flags, "--json")
+        assert (answer.code, answer.error["code"]) == (4, "plan.exists")
+    assert desk.project.read(PLAN) == before
+
+
+def test_no_plan_is_written_through_a_link(desk: Desk, tmp_path: Path) -> None:
+    """R-ADAPT-4."""
+    phase = desk.project.folder / ".planning/phases"
+    phase.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "elsewhere").mkdir()
+    (phase / "2").symlink_to(tmp_path / "elsewhere")
+    answer = desk.project.quick("plan-phase", "2", "--template", "--json")
+    assert answer.code == 4
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_without_a_planner_the_ways_to_a_plan_are_named(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    answer = desk.project.quick("plan-phase", "2", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "role.unbound")
+    assert "--template" in answer.error["hint"]
+    assert desk.project.quick("plan-phase", "9", "--json").error["code"] == "phase.not-found"
+
+
+def test_a_template_filled_with_the_roadmaps_words_is_a_plan_without_errors(desk: Desk) -> None:
+    """R-PLAN-10."""
+    assert desk.project.quick("plan-phase", "2", "--template").code == 0
+    assert 'goal: "Everybody is greeted"' in desk.project.read(PLAN)
+    assert desk.project.quick("check-plan", "2").code == 0
+
+
+def test_gaps_of_the_verification_become_one_more_plan(desk: Desk) -> None:
+    """R-ADAPT-4: the plan that is there stays as it is, and no id is used twice."""
+    desk.project.plan(
+        [making("T2-01", "a.txt")], phase="2", tail="", head="success_criteria: [{text: X, check: 'false'}]\n"
+    )
+    before = desk.project.read(PLAN)
+    more = plan_text([making("T2-02", "b.txt")], phase="2", name="02").rstrip("\n") + "\n"
+    desk.answers(planner=[more.replace("T2-02", "T2-01"), more])
+    assert desk.run("plan-phase", "2", "--gaps").error["code"] == "plan.no-verification"
+    assert desk.project.execute(phase="2").code == 1
+    answer = desk.run("plan-phase", "2", "--gaps")
+    assert (answer.code, answer.data["rounds"]) == (0, 2), answer.out
+    assert desk.project.read(PLAN) == before
+    assert desk.project.read(".planning/phases/2/02-PLAN.md") == more
+    assert "type: verification" in desk.prompts("planner")[0]
+    assert "begin at T2-02" in desk.prompts("planner")[0]
