@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from idumb.agents.replay import Recordings
 from idumb.agents.transcript import Stream
 from idumb.app import ports
+from idumb.domain.agent import EDITOR
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding, Settings
@@ -35,6 +36,7 @@ class Equipment:
     guard: Callable[[], None] = lambda: None
     papers: str | None = None
     recordings: Recordings | None = None
+    handoffs: str | None = None
 
     def variables(self, binding: Binding) -> dict[str, str]:
         """The allow-list and the names that this binding adds; what one role is given no other role sees."""
@@ -68,6 +70,12 @@ def _human(_: Binding, equipment: Equipment) -> ports.Agent:
     return HumanAgent(equipment.asker)
 
 
+def _editor(_: Binding, equipment: Equipment) -> ports.Agent:  # noqa: ARG001 - every adapter is made alike
+    from idumb.agents.editor import EditorAgent
+
+    return EditorAgent()
+
+
 def _http(binding: Binding, equipment: Equipment) -> ports.Agent:
     from idumb.agents.http_agent import HttpAgent
 
@@ -80,6 +88,19 @@ def _replay(binding: Binding, equipment: Equipment) -> ports.Agent:
     return ReplayAgent(binding, equipment.recordings, equipment.guard)
 
 
+def _handoff(binding: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.handoff import HandoffAgent
+
+    return HandoffAgent(
+        binding,
+        equipment.repository,
+        equipment.handoffs,
+        equipment.apply_patch,
+        equipment.redact,
+        equipment.guard,
+    )
+
+
 Make = Callable[[Binding, Equipment], ports.Agent]
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
@@ -90,8 +111,10 @@ ADAPTERS: Mapping[str, Make] = {
     "human": _human,
     "http": _http,
     "replay": _replay,
+    "handoff": _handoff,
+    EDITOR: _editor,
 }
-BUILT_IN = ("steps", "human")
+BUILT_IN = ("steps", "human", EDITOR)
 """Adapters that are bindings by themselves: tasks need no configuration to be built by them."""
 
 
@@ -135,12 +158,14 @@ def build(
     guard: Callable[[], None] = lambda: None,
     papers: str | None = None,
     recordings: Recordings | None = None,
+    handoffs: str | None = None,
 ) -> AgentRegistry:
     """The adapters for one workspace, on the environment of this process.
 
     `transcripts` is a folder for output that is too long for the log; `stream` takes secrets out on the way there.
     `guard` raises where this process may write no more. `papers` is a folder for what programs are to read, which is
     emptied: what is in it is of an executor that was killed. `recordings` are of runs that can be replayed here.
+    `handoffs` is a folder for work that is done elsewhere.
     """
     from idumb.system import processes
 
@@ -160,6 +185,7 @@ def build(
         guard,
         papers,
         recordings,
+        handoffs,
     )
     return AgentRegistry(settings, equipment)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from idumb.app import (
     answers,
@@ -37,9 +37,9 @@ HUMAN_VALIDATOR = "human"
 Stage = Callable[[Bench, Attempt], Attempt]
 
 
-def make(bench: Bench, attempt: Attempt) -> Attempt:
-    """Lead one attempt through all stages."""
-    for stage in STAGES:
+def make(bench: Bench, attempt: Attempt, stages: Sequence[Stage] | None = None) -> Attempt:
+    """Lead one attempt through all stages, or through those that are its turn now."""
+    for stage in STAGES if stages is None else stages:
         bench.services.owner.guard()
         if attempt.outcome is None:
             bench.services.interrupts.check()
@@ -60,7 +60,7 @@ def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
     place.require_branch(services, bench.journal.state)
     lock.require(bench, attempt.task)
     enveloping.require(bench, attempt)
-    return dataclasses.replace(attempt, standing=services.history.standing())
+    return dataclasses.replace(attempt, standing=attempt.standing or services.history.standing())
 
 
 def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
@@ -343,11 +343,10 @@ def reach_verdict(_: Bench, attempt: Attempt) -> Attempt:
     return dataclasses.replace(attempt, verdict=verdict, outcome=ended, reason=why)
 
 
-STAGES: tuple[Stage, ...] = (
-    check_lock,
-    take_snapshot,
-    check_preconditions,
-    build,
+BEFORE: tuple[Stage, ...] = (check_lock, take_snapshot, check_preconditions)
+"""What comes before the work; where the builder drives idumb itself, `start` ends here."""
+
+AFTER: tuple[Stage, ...] = (
     end_processes,
     check_standing,  # before git is asked anything by a configuration that may have been tampered with
     freeze_candidate,
@@ -359,6 +358,9 @@ STAGES: tuple[Stage, ...] = (
     reach_verdict,
     recording.record_checkpoint,
 )
+"""What judges the work, from bytes; `submit` begins here."""
+
+STAGES: tuple[Stage, ...] = (*BEFORE, build, *AFTER)
 ALWAYS: frozenset[Stage] = frozenset(
     {end_processes, freeze_candidate, compare_ledger, check_standing, recording.record_checkpoint}
 )

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from idumb.app import ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import outcome, paths
+from idumb.domain import agent, outcome, paths
 from idumb.domain.errors import Refusal
 from idumb.domain.event import Event
 
-PERSON = "human"
+_NOT_HELD = frozenset({"human", agent.EDITOR})
 _LOOKED_AT = 20
 
 
@@ -61,9 +61,9 @@ def compare(bench: Bench, attempt: Attempt) -> Attempt:
 
 
 def _is_first(bench: Bench, attempt: Attempt) -> bool:
-    """Nothing can have been tried before, so the log need not be asked. People are not held to sameness."""
+    """Nothing can have been tried before, so the log need not be asked. Who works by hand is not held to sameness."""
     first = bench.journal.state.number == 1 and attempt.number == 1
-    return first or attempt.told["envelope"]["adapter"] == PERSON
+    return first or attempt.told["envelope"]["adapter"] in _NOT_HELD
 
 
 def _earlier(bench: Bench, attempt: Attempt) -> Earlier | None:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from idumb.app import session
+from idumb.app import opened, session
 from idumb.app.services import Services
-from idumb.domain import health, outcome, run
+from idumb.domain import health, run
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.run import RunState
@@ -26,6 +26,7 @@ def checks(services: Services) -> tuple[Check, ...]:
         Check("log.branch", "every commit that names a run is known to the log", look.branch),
         Check("git.guarded", "what git runs is what it was when the newest run began", look.guarded),
         Check("run.killed", "no run waits for its killed idumb", look.killed),
+        Check("run.open", "no attempt is open in an editor", look.opened),
     )
 
 
@@ -158,14 +159,30 @@ class _Look:
         if self.services.owner.holder() is not None:
             return
         for state in latest_runs(self.services):
-            if state.state == run.ACTIVE:
-                running = [t for t, known in state.tasks.items() if known.status == outcome.RUNNING]
+            running = [t for t, known in state.tasks.items() if known.running and known.opened is None]
+            if state.state == run.ACTIVE and (running or not self._ended(state)):
                 named = f" in the middle of {', '.join(running)}" if running else ""
                 yield health.warn(
                     f"run {state.number} of phase {state.phase} was ended{named}",
                     means="nothing is lost; the task in progress starts over",
                     mend=f"idumb resume {state.phase}",
                 )
+
+    def _ended(self, state: RunState) -> bool:
+        """Whether the command that wrote to the run last came to its end: the work itself may be left to an editor."""
+        log = self.services.log
+        last = next(iter(log.events(run=state.id, newest_first=True, limit=1)))
+        return any(log.events(operation=last.operation, kind="operation.finished", limit=1))
+
+    def opened(self) -> Iterator[Symptom]:
+        found = opened.find(self.services)
+        if found is not None:
+            submit, give_up = opened.choices(found.task)
+            yield health.warn(
+                found.words,
+                means="until it is submitted or given up, no other command changes the files",
+                mend=f"{submit.command}, or {give_up.command}",
+            )
 
 
 def latest_runs(services: Services) -> Iterable[RunState]:

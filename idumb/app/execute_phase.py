@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from idumb.app import (
     answers,
@@ -20,6 +20,7 @@ from idumb.app import (
     leftovers,
     loading,
     lock,
+    opinions,
     place,
     publish,
     recovery,
@@ -30,6 +31,7 @@ from idumb.app import (
     session,
     verify_work,
 )
+from idumb.app.bench import Bench
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services, run_ref
@@ -41,6 +43,8 @@ from idumb.domain.event import NewEvent
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, RunState, run_id
 from idumb.domain.settings import COMMIT_NONE
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +72,27 @@ def execute(services: Services, request: Request) -> Result:
     """Start the phase's run, or go on with the unfinished run of the same contract."""
     contract = prepare(services, request)
     with session.owned(services, request.command) as owned:
-        state = unfinished(services, contract, force=request.force)
-        going_on.require_not_paused(state)
-        journal = owned.journal(state or RunState())
-        place.accept_guarded(services, journal, request.accept_git)
-        if state is None:
-            refuse_verified(services, contract, force=request.force)
-            branches.begin(services, contract, request.branch)
-            start(services, journal, contract, request)
-        else:
-            session.same_contract(services, contract, state)
-            place.require_branch(services, state)
-            enveloping.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
-            restoring.settle(services, journal, contract)
-            journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
-        return carry_out(services, journal, contract, request)
+        journal = taken_up(services, owned, contract, request)
+        return conclude(services, journal, contract, request, at_work(services, journal, contract, request, _run_all))
+
+
+def taken_up(services: Services, owned: session.Owned, contract: Contract, request: Request) -> Journal:
+    """The journal of the phase's unfinished run of this contract, or of one that begins here."""
+    state = unfinished(services, contract, force=request.force)
+    going_on.require_not_paused(state)
+    journal = owned.journal(state or RunState())
+    place.accept_guarded(services, journal, request.accept_git)
+    if state is None:
+        refuse_verified(services, contract, force=request.force)
+        branches.begin(services, contract, request.branch)
+        start(services, journal, contract, request)
+    else:
+        session.same_contract(services, contract, state)
+        place.require_branch(services, state)
+        enveloping.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+        restoring.settle(services, journal, contract)
+        journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
+    return journal
 
 
 def prepare(services: Services, request: Request) -> Contract:
@@ -254,6 +264,13 @@ def _for_run(event: NewEvent, run: str) -> NewEvent:
 
 def carry_out(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
     """Recover, run the tasks, write the reports, verify; whatever happens, the next command is known."""
+    return conclude(services, journal, contract, request, at_work(services, journal, contract, request, _run_all))
+
+
+def at_work(
+    services: Services, journal: Journal, contract: Contract, request: Request, work: Callable[[Bench], T]
+) -> T:
+    """Do something with a run's tasks; what stops it is recorded, with the next command, before it is passed on."""
     bench = session.bench(
         services,
         journal,
@@ -266,21 +283,13 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
     titles = {t: contract.tasks[t].title for t in contract.order}
     services.reporter.begin(titles, schedule.statuses(contract, journal.state))
     try:
-        recovery.recover(bench)
-        recovery.resolve_waiting(bench)
-        runner.require_agents(bench)
-        runner.require_setup(bench)
-        for task in (contract.tasks[t] for t in contract.order):
-            if journal.state.tasks[task.id].status in schedule.RUNNABLE:
-                leftovers.refuse_foreign_changes(bench, task, ahead=True)
-        enveloping.lock_in(bench)
-        ending = runner.run_tasks(bench)
+        return work(bench)
     except Interrupted as interrupted:
         by = "cancel" if services.owner.asked() else "signal"
         reason = session.why_stopped(services, interrupted)
         journal.write(journal.event("run.interrupted", reason=reason, by=by))
         publish.write_progress(services, contract, journal.state)
-        interrupted.hint = f"idumb resume {contract.phase}"
+        interrupted.hint = going_on.command(journal.state)
         raise
     except (Refusal, WorkFailed) as refusal:
         services.owner.guard()
@@ -291,7 +300,23 @@ def carry_out(services: Services, journal: Journal, contract: Contract, request:
     finally:
         publish.waiting_checkpoints(bench)
         bench.workspace.close()
-    return conclude(services, journal, contract, request, ending)
+
+
+def ready(bench: Bench) -> None:
+    """What was left half done is finished or taken back, answers are taken up, and all that the run needs is there."""
+    recovery.recover(bench)
+    recovery.resolve_waiting(bench)
+    runner.require_agents(bench)
+    runner.require_setup(bench)
+
+
+def _run_all(bench: Bench) -> runner.Ending:
+    ready(bench)
+    for task in (bench.contract.tasks[t] for t in bench.contract.order):
+        if bench.journal.state.tasks[task.id].status in schedule.RUNNABLE:
+            leftovers.refuse_foreign_changes(bench, task, ahead=True)
+    enveloping.lock_in(bench)
+    return runner.run_tasks(bench)
 
 
 def conclude(
@@ -308,11 +333,11 @@ def conclude(
     verification = None
     if done and request.verify:
         _require_word(services, journal, contract, reports)
-        verification = verify_work.judge(services, journal, contract)
+        verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
         contract = answers.append(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
-    warnings = (*publish.record_reports(services, journal, reports), *verify_work.unmet(verification))
+    warnings = (*publish.record_reports(services, journal, reports), *verify_work.unmet(verification), *opinions.silent(verification))
     unproven = () if verification is not None else workspace.wrong
     warnings = (*failure.tolerated(journal.state, contract), *unproven, *workspace.words(), *warnings)
     return _result(services, journal.state, contract, ending, shown, verification, warnings)
@@ -343,6 +368,9 @@ def finish_reports(services: Services, owned: session.Owned, contract: Contract,
     publish.record_reports(services, owned.journal(state), reports)
 
 
+_STANDS = {"waiting": "waiting", "paused": "paused", runner.EDITOR: "waiting"}
+
+
 def _result(
     services: Services,
     state: RunState,
@@ -354,7 +382,7 @@ def _result(
 ) -> Result:
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
     done = schedule.settled(shown)
-    word = "complete" if done else (ending.kind if ending.kind in {"waiting", "paused"} else "partial")
+    word = "complete" if done else _STANDS.get(ending.kind, "partial")
     if not done and not any(s in outcome.DONE for s in shown.values()) and word == "partial":
         word = "failed"
     data: dict[str, Any] = {
@@ -377,13 +405,15 @@ def _result(
     if word == "complete":
         return _complete(data, verification, warnings, contract)
     failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
+    if ending.kind == runner.EDITOR:
+        failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
     data["failure"] = failure.structured(services, state, contract, failed)
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
         data["choices"] = going_on.rows(going_on.of_paused(contract.phase))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
-    slug["paused"] = "run.paused"
+    slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
     return Result(
         data,
         code,

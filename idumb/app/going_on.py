@@ -132,6 +132,12 @@ def rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(choice) for choice in choices]
 
 
+def command(state: RunState) -> str:
+    """What goes on with a run: while an attempt is open in an editor, who works on it submits it."""
+    task = state.opened
+    return f"idumb resume {state.phase}" if task is None else f"idumb submit {task.id}"
+
+
 def require_not_paused(state: RunState | None) -> None:
     """A paused run goes on by `resume` alone, so that nobody does it unawares."""
     if state is None or state.state != PAUSED:

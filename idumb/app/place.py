@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from idumb.app import killed
+from idumb.app import going_on, killed
 from idumb.app.journal import Journal
 from idumb.app.ports import CommitAttempt, Standing
 from idumb.app.services import Services
@@ -123,8 +123,8 @@ def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: 
     return Refusal(
         "git.guarded-changed",
         f"Files of git's own changed {when}: {', '.join(named[:5])}",
-        hint=f"Look at them and put them back, then idumb resume {state.phase}; where they may stay:"
-        f" idumb resume {state.phase} {flags}",
+        hint=f"Look at them and put them back, then {going_on.command(state)}; where they may stay:"
+        f" {going_on.command(state)} {flags}",
         details={"paths": list(named)},
     )
 
@@ -142,7 +142,7 @@ def require_standing(services: Services, state: RunState, task: str, before: Sta
         raise Refusal(
             "git.refs-deleted",
             f"While {task} ran, refs were deleted: {', '.join(gone[:5])}",
-            hint=f"{back}  (brings them back). Then idumb resume {state.phase}",
+            hint=f"{back}  (brings them back). Then {going_on.command(state)}",
             details={"task": task, "refs": {name: before.refs[name] for name in gone}},
         )
     was = before.head.commit
@@ -150,7 +150,7 @@ def require_standing(services: Services, state: RunState, task: str, before: Sta
         raise Refusal(
             "git.branch-rewritten",
             f"While {task} ran, HEAD went from {was} to {after.head.commit or 'no commit'}, which does not contain it.",
-            hint=f"git reflog shows what happened; git branch NAME {was} keeps it. Then idumb resume {state.phase}",
+            hint=f"git reflog shows what happened; git branch NAME {was} keeps it. Then {going_on.command(state)}",
             details={"task": task, "was": was, "is": after.head.commit},
         )
 

@@ -15,8 +15,12 @@ from idumb.domain.run import ANSWERED, Checkpoint, TaskState
 
 
 def recover(bench: Bench) -> tuple[str, ...]:
-    """Bring every task that was running to a state from which the run can go on; the ids of those tasks."""
-    found = [task for task, known in bench.journal.state.tasks.items() if known.status == outcome.RUNNING]
+    """Bring every task that was running to a state from which the run can go on; the ids of those tasks.
+
+    An attempt that is open in an editor is whole: who works on it submits it or gives it up.
+    """
+    tasks = bench.journal.state.tasks
+    found = [task for task, known in tasks.items() if known.status == outcome.RUNNING and known.opened is None]
     for task_id in found:
         bench.checks.end_processes()
         _recover(bench, bench.contract.tasks[task_id], bench.journal.state.tasks[task_id])
@@ -84,6 +88,9 @@ def resolve_waiting(bench: Bench) -> None:
 
 def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     state = bench.journal.state
+    if not known.decisions:  # it waits for an answer from elsewhere, and looks for it again
+        bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
+        return
     if proofs.FAILURE in known.decisions[0] or effect.MARK in known.decisions[0]:
         _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])
         return

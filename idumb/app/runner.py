@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idumb.app import (
@@ -12,6 +12,7 @@ from idumb.app import (
     effect,
     failing,
     going_on,
+    handing,
     leftovers,
     proofs,
     publish,
@@ -25,25 +26,30 @@ from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.plan import STRICT, Condition, Setup, Task
-from idumb.domain.run import TaskState
+from idumb.domain.run import RunState, TaskState
 
 GO_ON = "go-on"
 HALT = "halt"
 WAIT = "wait"
+EDITOR = "editor"
 _MAY_HAVE = "{} may have had its effect already, and asks before it is tried again"
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the loop ended: `kind` is done, halted, paused, waiting or commit-refused; `words` say why.
+    """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
 
-    `said` is what a person said who paused it: `by` and `why`.
+    `editor` means that the task's builder drives idumb itself, and that it is its turn. `said` is what a person said
+    who paused it: `by` and `why`.
     """
 
     kind: str
     words: str = ""
     task: str | None = None
     said: Mapping[str, str] = field(default_factory=dict)
+
+
+AGAIN = Ending("again")
 
 
 def run_tasks(bench: Bench) -> Ending:
@@ -88,33 +94,49 @@ def _paused(bench: Bench) -> Ending | None:
 
 def _run_task(bench: Bench, task: Task) -> Ending | None:
     """All attempts at one task; None when the run goes on, whatever became of the task."""
-    services = bench.services
+    if contracts.in_editor(bench.plans[task.id], task, bench.services.settings):
+        return Ending(EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
     while True:
         leftovers.refuse_foreign_changes(bench, task)
         question = effect.asked(bench, task)
         if question is not None:
             return None if question == effect.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
-        attempt = _begin(bench, task)
-        try:
-            attempt = attempts.make(bench, attempt)
-        except Interrupted as interrupted:
-            services.owner.guard()
-            # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it.
-            if bench.journal.state.tasks[task.id].intended is None:
-                recovery.record_interruption(bench, task, session.why_stopped(services, interrupted))
-            raise
-        publish.checkpoint(bench, attempt)
-        if attempt.commit_refused is not None:
-            return Ending("commit-refused", attempt.commit_refused, task.id)
-        if attempt.outcome == outcome.WAITING:
-            return Ending("waiting", attempt.reason, task.id)
-        if attempt.outcome == outcome.COMPLETED:
-            return None
-        if attempt.unlike or not _tries_again(bench, task):
-            return _failed(bench, attempt)
+        attempt = made(bench, begin(bench, task))
+        ending = settle(bench, attempt)
+        if ending is not AGAIN:
+            return ending
 
 
-def _begin(bench: Bench, task: Task) -> Attempt:
+def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None = None) -> Attempt:
+    """The attempt after its stages. What an interruption cuts short is recorded before it is passed on."""
+    task = attempt.task
+    try:
+        return attempts.make(bench, attempt, stages)
+    except Interrupted as interrupted:
+        bench.services.owner.guard()
+        known = bench.journal.state.tasks[task.id]
+        # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it. Work that
+        # was begun in the editor is as it was, and is submitted once more.
+        if known.intended is None and known.opened is None:
+            recovery.record_interruption(bench, task, session.why_stopped(bench.services, interrupted))
+        raise
+
+
+def settle(bench: Bench, attempt: Attempt) -> Ending | None:
+    """What a finished attempt means for its task: `AGAIN` where another one follows, None where the run goes on."""
+    task = attempt.task
+    publish.checkpoint(bench, attempt)
+    handing.after(bench, task)
+    if attempt.commit_refused is not None:
+        return Ending("commit-refused", attempt.commit_refused, task.id)
+    if attempt.outcome == outcome.WAITING:
+        return Ending("waiting", attempt.reason, task.id)
+    if attempt.outcome == outcome.COMPLETED:
+        return None
+    return AGAIN if not attempt.unlike and _tries_again(bench, task) else _failed(bench, attempt)
+
+
+def begin(bench: Bench, task: Task) -> Attempt:
     """Number, task base and feedback of the next attempt; puts the work tree back where it must start anew."""
     known = bench.journal.state.tasks[task.id]
     plan = bench.plans[task.id]
@@ -126,7 +148,9 @@ def _begin(bench: Bench, task: Task) -> Attempt:
         leftovers.take_back(bench, task)
     base = "" if gone else known.base or ""
     bench.begun.add(task.id)
-    fresh = Attempt(task, plan, known.attempt + 1, base, _feedback(bench, known), started, known.accepted_paths)
+    fresh = Attempt(
+        task, plan, known.attempt + 1, base, feedback(bench.journal.state, known), started, known.accepted_paths
+    )
     if not base or known.left is None:
         return fresh
     if not _goes_on(bench, task, known.outcome):
@@ -134,9 +158,9 @@ def _begin(bench: Bench, task: Task) -> Attempt:
     return fresh
 
 
-def _feedback(bench: Bench, known: TaskState) -> str:
+def feedback(state: RunState, known: TaskState) -> str:
     """What was wrong with the attempt before, and what a person said when asked about its failure."""
-    answer = bench.journal.state.answers.get(f"{known.id}{proofs.FAILURE}{known.attempt}", {})
+    answer = state.answers.get(f"{known.id}{proofs.FAILURE}{known.attempt}", {})
     said = answer.get("guidance", "")
     return f"{known.feedback}\n\n{answer['by']} says: {said}".lstrip() if said else known.feedback
 

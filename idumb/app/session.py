@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import going_on, killed, ports, publish, relock, schedule
+from idumb.app import going_on, killed, opened, ports, publish, relock, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services, plans_ref
@@ -63,6 +63,7 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
         holder = Owned(services, operation, fence, command)
         try:
             killed.clear(services)
+            opened.refuse(services, command)
             yield holder
             holder.close(None)
         except IdumbError as problem:

@@ -101,7 +101,7 @@ def _planned(
     state = relock.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract_hash == contract.hash else None
     changed = state is not None and current is None
-    shown = schedule.statuses(contract, current or _blank(contract, state))
+    shown = schedule.statuses(contract, current or blank(contract, state))
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
@@ -121,13 +121,32 @@ def _planned(
         "changed_since_run": changed,
         "tasks": {"total": len(shown), **counts},
         "next": [_row(contract, t, shown) for t in ready[:SHOWN]],
-        "others": [{**_row(contract, t, shown), "why": _why(contract, current, shown, t)} for t in others[:SHOWN]],
+        "others": [{**_row(contract, t, shown), "why": why(contract, current, shown, t)} for t in others[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": session.pending(current) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
         "restoring": _restoring(state),
+        "open": _open(state),
+        "editor": _editor(services, contract, ready),
         "problems": [f"{f.place}: {f.message}" for f in finding.errors(unready)[:SHOWN]],
     }
+
+
+def _open(state: RunState | None) -> dict[str, str] | None:
+    """The attempt that somebody works on in an editor; it ends by their word alone."""
+    task = state.opened if state is not None else None
+    if task is None or task.opened is None:
+        return None
+    by, since = str(task.opened["by"]), str(task.opened["at"])
+    return {"task": task.id, "since": since, "by": by, "words": f"{task.id} is open since {since}, for {by}"}
+
+
+def _editor(services: Services, contract: Contract, ready: list[str]) -> str | None:
+    """The next task, where its builder drives idumb itself."""
+    first = ready[0] if ready else None
+    if first is None or not contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings):
+        return None
+    return first
 
 
 def _restoring(state: RunState | None) -> dict[str, str] | None:
@@ -141,7 +160,7 @@ def _restoring(state: RunState | None) -> dict[str, str] | None:
     return {"words": f"{intended['words']} was ended in the middle", "command": again}
 
 
-def _blank(contract: Contract, before: RunState | None) -> RunState:
+def blank(contract: Contract, before: RunState | None) -> RunState:
     """A state in which nothing was tried, but for tasks that a run of an earlier plan version completed."""
     state = RunState()
     for task in contract.order:
@@ -164,7 +183,7 @@ def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, A
     return {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
 
 
-def _why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
     """Why a task is not next, in one phrase."""
     status = shown[task]
     known = state.tasks.get(task) if state else None
@@ -173,6 +192,10 @@ def _why(contract: Contract, state: RunState | None, shown: Mapping[str, str], t
     if status == outcome.WAITING:
         return "waits for a person: " + ", ".join(known.decisions if known else ())
     return known.reason if known else ""
+
+
+def _is_done(row: Mapping[str, Any]) -> bool:
+    return bool(row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed")
 
 
 def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
@@ -193,15 +216,13 @@ def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
 
 def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
     command, why = _in_the_way(row, number, state) or _onward(row, number, state)
-def _is_done(row: Mapping[str, Any]) -> bool:
-    return row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed"
-
-
     return {"command": command, "why": why}
 
 
 def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
     """What has to be done before the phase can go on."""
+    if row.get("open"):
+        return f"idumb submit {row['open']['task']}", row["open"]["words"]
     if row.get("restoring"):
         return row["restoring"]["command"], f"it finishes what was begun: {row['restoring']['words']}"
     if state == "not planned" and row["run"]:
@@ -227,9 +248,13 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
     if state in ("ready", "changed"):
         word = "starts with" if state == "ready" else "goes on with the changed plan, at"
         first = row["next"][0]["id"] if row["next"] else "nothing that can run"
+        if row.get("editor"):
+            return f"idumb start {first}", f"phase {number} {word} {first}, which is built in the editor"
         return f"idumb execute-phase {number}", f"it {word} {first}"
     if state == PAUSED:
         return f"idumb resume {number}", row["reason"]
+    if row.get("editor"):
+        return f"idumb start {row['editor']}", "it is next, and built in the editor"
     failed = row["tasks"].get(outcome.FAILED)
     if failed:
         return f"idumb resume {number} --retry-failed", f"{failed} failed"

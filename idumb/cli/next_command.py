@@ -1,4 +1,4 @@
-"""`idumb next`."""
+"""`idumb next [N]`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ from idumb.cli import options, output, view
 
 
 @click.command("next")
+@click.argument("phase", required=False)
 @options.as_json
 @options.debug
-def command(as_json: bool) -> int:
-    """Show what comes next, and why not the others."""
-    return output.finish("next", view.current(), as_json=as_json)
+def command(phase: str | None, as_json: bool) -> int:
+    """Show what comes next, and why not the others.
+
+    With a phase: its next task with all that its builder is owed, the prompt and the feedback of the attempt before
+    among it.
+    """
+    if phase is None:
+        return output.finish("next", view.current(), as_json=as_json)
+    from idumb.app import upcoming
+
+    with options.services(as_json=as_json) as services:
+        result = upcoming.upcoming(services, phase)
+    return output.finish("next", result, as_json=as_json)

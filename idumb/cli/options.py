@@ -30,6 +30,14 @@ accept_git = click.option(
 )
 
 
+accept_changed = click.option(
+    "--accept-changed",
+    multiple=True,
+    type=click.Choice(["adapter", "envelope"]),
+    help="Go on though the agent's version, or anything that attempts run under, changed. Repeatable.",
+)
+
+
 dry_run = click.option(
     "--dry-run", is_flag=True, help="Run it in a throw-away copy and print the change; nothing is kept."
 )
@@ -51,12 +59,7 @@ def running(function: F) -> F:
             accept_git,
             click.option("--no-verify", is_flag=True, help="Do not go on to verify-work."),
             click.option("--workspace", type=click.Choice(["here", "clone"]), help="Where tasks run."),
-            click.option(
-                "--accept-changed",
-                multiple=True,
-                type=click.Choice(["adapter", "envelope"]),
-                help="Go on though the agent's version, or anything that attempts run under, changed. Repeatable.",
-            ),
+            accept_changed,
             click.option(
                 "--deterministic", is_flag=True, help="Refuse a task that leaves other files than it did before."
             ),

@@ -19,6 +19,9 @@ VERIFIER = "verifier"
 DEBUGGER = "debugger"
 ROLES = (RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIER, DEBUGGER)
 
+EDITOR = "editor"
+"""The builder that drives idumb itself, from the user's editor: no adapter starts it, `start` and `submit` do."""
+
 # Why an agent did not do its work, where that was not the work itself.
 MISSING = "missing"
 NOT_LOGGED_IN = "not-logged-in"

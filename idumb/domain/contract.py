@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from idumb.domain import canonical, graph, ledger, paths
+from idumb.domain import agent, canonical, graph, ledger, paths
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plan import STRICT, UNPROVEN, VERIFY, Plan, Task
 from idumb.domain.settings import Settings
@@ -198,6 +198,13 @@ def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:
     if task.is_human:
         return "human"
     return task.builder or ("steps" if task.steps else None) or plan.builder or settings.builder
+
+
+def in_editor(plan: Plan, task: Task, settings: Settings) -> bool:
+    """Whether the task's builder drives idumb itself, from an editor, so that no attempt is started for it."""
+    name = builder_of(plan, task, settings)
+    binding = settings.bindings.get(name or "")
+    return (name if binding is None else binding.adapter) == agent.EDITOR
 
 
 def validator_of(plan: Plan, task: Task, settings: Settings) -> str | None:

@@ -56,7 +56,8 @@ class TaskState:
     `carried_from` names an earlier run. `effect` is `made` once a task that says it cannot be taken back by files
     alone may have had its effect, `compensated` once its own commands took that back, and empty before. `symbols` are
     words such as `added slugify in slug.py`, where the task declares symbols. `folders` are those that its steps were
-    to make and that were not there.
+    to make and that were not there. `opened` is set while somebody in an editor works on the attempt: `by`, `at` and
+    what else `attempt.opened` says.
     """
 
     id: str
@@ -83,6 +84,7 @@ class TaskState:
     effect: str = ""
     symbols: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    opened: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -139,6 +141,11 @@ class RunState:
     def earlier(self) -> tuple[str, ...]:
         """Contract hashes of the versions before the present one."""
         return tuple(a["from"] for a in self.amendments)
+
+    @property
+    def opened(self) -> TaskState | None:
+        """The task whose attempt is open in an editor; there is one at most."""
+        return next((task for task in self.tasks.values() if task.opened is not None), None)
 
     @property
     def verified(self) -> bool:
@@ -255,9 +262,9 @@ def _guarded_accepted(state: RunState, event: Event) -> None:
 
 
 def _run_resumed(state: RunState, event: Event) -> None:
-    """A run goes on only where git's own files were looked at."""
+    """A run goes on only where git's own files were looked at; who works in an editor may change them still."""
     _run_state(ACTIVE)(state, event)
-    state.unguarded = False
+    state.unguarded = state.opened is not None
 
 
 def _run_state(value: str) -> Callable[[RunState, Event], None]:
@@ -301,7 +308,12 @@ def _attempt_started(state: RunState, event: Event) -> None:
         intended=None,
         reason="",
         folders=tuple(folders),
+        opened=None,
     )
+
+
+def _attempt_opened(state: RunState, event: Event) -> None:
+    state.update(_task(event), opened={**event.payload, "at": event.at})
 
 
 def _attempt_interrupted(state: RunState, event: Event) -> None:
@@ -317,6 +329,7 @@ def _attempt_interrupted(state: RunState, event: Event) -> None:
         reason=p.get("reason", ""),
         intended=None,
         effect=p.get("effect") or state.tasks[_task(event)].effect,
+        opened=None,
     )
 
 
@@ -332,13 +345,15 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         left=p["left"],
         touched=tuple(p["touched"]),
         deviations=tuple(p.get("deviations", ())),
-        feedback=p.get("feedback", ""),
+        # To wait is no failure: what was wrong before is still what the next one must know.
+        feedback=known.feedback if p["outcome"] == outcome.WAITING else p.get("feedback", ""),
         reason=p.get("reason", ""),
         seconds=known.seconds + p.get("seconds", 0.0),
         status=outcome.RUNNING,
         accepted_paths=tuple(p.get("accepted_paths", ())),
         effect=p.get("effect") or known.effect,
         symbols=tuple(p.get("symbols", ())),
+        opened=None,
     )
 
 
@@ -367,7 +382,8 @@ def _checkpoint_recorded(state: RunState, event: Event) -> None:
 
 def _task_status(value: str) -> Callable[[RunState, Event], None]:
     def handler(state: RunState, event: Event) -> None:
-        state.update(_task(event), status=value, running=False, reason=event.payload.get("reason", ""))
+        reason = event.payload.get("reason", "")
+        state.update(_task(event), status=value, running=False, reason=reason, opened=None)
         if value in outcome.DONE:
             state.failures_in_a_row = 0
         elif value == outcome.FAILED:
@@ -528,6 +544,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "task.skipped": _task_status(outcome.SKIPPED),
     "task.reset": _task_reset,
     "attempt.started": _attempt_started,
+    "attempt.opened": _attempt_opened,
     "attempt.interrupted": _attempt_interrupted,
     "attempt.finished": _attempt_finished,
     "checkpoint.intended": _checkpoint_intended,

@@ -35,7 +35,7 @@ from idumb.system import plain_files
 PATH = ".idumb/config.yaml"
 MAX_BYTES = 1024 * 1024
 
-_BUILT_IN = ("steps", "human")
+_BUILT_IN = ("steps", "human", agent.EDITOR)
 _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 

@@ -35,6 +35,7 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
     lines += _told(row.get("elsewhere") or {})
     # A question that waits says more than the reason "waiting for a person".
     lines += [f"  {row['restoring']['words']}"] if row.get("restoring") else []
+    lines += [f"  {row['open']['words']}"] if row.get("open") else []
     told = ("problem",) if row["decisions"] else ("reason", "problem")
     lines += [f"  {row[key]}" for key in told if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
@@ -70,7 +71,11 @@ def _done(tasks: Mapping[str, int]) -> int:
 
 
 def upcoming(view: Mapping[str, Any]) -> str:
-    """The one next command, the tasks that can run, and why the others cannot."""
+    """The one next command, the tasks that can run, and why the others cannot; or one phase's next task in full."""
+    if "phases" not in view:
+        from idumb.views import answer_editor
+
+        return answer_editor.upcoming(view)
     number = view["next"].get("phase")
     row = next((r for r in view["phases"] if r["phase"] == number), None)
     lines = [*_owner(view), *_closing(view)]

@@ -1,0 +1,24 @@
+"""The builder that drives idumb instead of being started by it: an agent, or a person, in the user's editor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idumb.domain import outcome
+from idumb.domain.agent import EDITOR, AgentRequest, AgentResult
+
+_FORMAT = "1"
+
+
+class EditorAgent:
+    """Starts nothing: `idumb start` opens the attempt, and `idumb submit` brings the work that was done meanwhile."""
+
+    name = EDITOR
+    version = _FORMAT
+    continues = True
+
+    def describe(self) -> Sequence[str]:
+        return ()
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        return AgentResult(outcome.WAITING, f"{request.subject} is built in the editor: idumb start {request.subject}")

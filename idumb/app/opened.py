@@ -1,0 +1,82 @@
+"""The attempt that is open in an editor: begun by `start`, and not yet submitted or given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from idumb.app import going_on
+from idumb.app.services import Services
+from idumb.domain.decision import Choice
+from idumb.domain.errors import Refusal
+
+KIND = "attempt.opened"
+
+_WITH_IT = frozenset({"submit", "give-up", "pause", "cancel", "doctor", "archive", "init"})
+"""Commands that change neither files nor plans of a task, or that end the attempt."""
+
+_AFTER = "task."
+_ENDS = frozenset({"attempt.started", "attempt.finished", "attempt.interrupted"})
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """`since` is UTC, ISO 8601; `by` is who said that they work on it."""
+
+    run: str
+    phase: str
+    task: str
+    attempt: int
+    since: str
+    by: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.task} is open since {self.since}, for {self.by}"
+
+    def as_dict(self) -> dict[str, object]:
+        return {"task": self.task, "phase": self.phase, "attempt": self.attempt, "since": self.since, "by": self.by}
+
+
+def find(services: Services) -> Opened | None:
+    """The open attempt of this work tree; there is one at most."""
+    for event in services.log.events(kind=KIND, newest_first=True):
+        if event.payload["worktree"] != services.worktree:
+            continue
+        later = services.log.events(run=event.run, task=event.task, after=event.seq)
+        if any(e.kind in _ENDS or e.kind.startswith(_AFTER) for e in later):
+            return None
+        by, phase = str(event.payload["by"]), str(event.payload["phase"])
+        return Opened(event.run or "", phase, event.task or "", event.attempt or 1, event.at, by)
+    return None
+
+
+def choices(task: str) -> tuple[Choice, ...]:
+    return (
+        Choice("submit", "it is done", "its work is judged, and committed if it holds", f"idumb submit {task}"),
+        Choice(
+            "give-up",
+            "it is not to be finished",
+            "what was changed of the task's files is kept in a snapshot and put back",
+            f"idumb give-up {task} --why REASON",
+        ),
+    )
+
+
+def refuse(services: Services, command: str) -> None:
+    """Refusal `attempt.open` for whatever would change files under the hands of who works on a task."""
+    found = None if command in _WITH_IT else find(services)
+    if found is None:
+        return
+    ways = choices(found.task)
+    raise Refusal(
+        "attempt.open",
+        f"{found.words}; until it is submitted or given up, nothing else may change the files.",
+        hint=f"{ways[0].command}; or {ways[1].command}",
+        details={
+            "what": f"{command} while {found.task} is open",
+            "why": found.words,
+            "evidence": [],
+            "choices": going_on.rows(ways),
+            "open": found.as_dict(),
+        },
+    )

@@ -1,0 +1,64 @@
+"""The next task of a phase, with everything that its builder is owed, and why the other tasks wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idumb.app import loading, opened, owed, place, relock, runner, schedule, session, status
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.run import RunState
+
+
+def upcoming(services: Services, phase: str) -> Result:
+    """Reads plan and log; nothing is begun. InputError where the plan cannot be run."""
+    place.require_initialised(services)
+    contract = loading.runnable(loading.of(services, phase), services.settings)
+    state = session.latest_run(services, contract.phase)
+    state = relock.foreseen(state, contract.hash) if state is not None else None
+    current = state if state is not None and state.contract_hash == contract.hash else None
+    shown = schedule.statuses(contract, current or status.blank(contract, state))
+    found = opened.find(services)
+    ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
+    first = ready[0] if ready else None
+    others = [t for t in contract.order if shown[t] not in outcome.DONE and t != first]
+    return Result(
+        {
+            "phase": contract.phase,
+            "run": current.id if current else None,
+            "contract_hash": contract.hash,
+            "open": None if found is None else found.as_dict(),
+            "task": None if first is None else _owed(services, contract, current, first),
+            "others": [
+                {
+                    "id": t,
+                    "title": contract.tasks[t].title,
+                    "status": shown[t],
+                    "why": status.why(contract, current, shown, t),
+                }
+                for t in others
+            ],
+            "next": _commands(services, contract, first, found),
+        }
+    )
+
+
+def _owed(services: Services, contract: Contract, state: RunState | None, task: str) -> dict[str, Any]:
+    known = state.tasks[task] if state is not None else None
+    if state is None or known is None:
+        return owed.of(services, contract, contract.tasks[task], attempt=1, feedback="")
+    number = known.attempt + (known.opened is None)
+    said = runner.feedback(state, known)
+    return owed.of(services, contract, contract.tasks[task], attempt=number, feedback=said)
+
+
+def _commands(services: Services, contract: Contract, first: str | None, found: opened.Opened | None) -> list[str]:
+    if found is not None:
+        return [f"idumb submit {found.task}", f"idumb give-up {found.task} --why REASON"]
+    if first is None:
+        return ["idumb next"]
+    mine = contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings)
+    return [f"idumb start {first}" if mine else f"idumb execute-phase {contract.phase}"]

@@ -1,0 +1,26 @@
+"""`idumb give-up T --why REASON`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("give-up")
+@click.argument("task")
+@click.option("--why", required=True, help="The reason, for the record.")
+@options.accept_git
+@options.as_json
+@options.debug
+def command(task: str, why: str, accept_git: tuple[str, ...], as_json: bool) -> int:
+    """End a begun task without its work.
+
+    What was changed of its declared files is kept in a snapshot and put back; nothing else is touched. The attempt does
+    not count.
+    """
+    from idumb.app import editor
+
+    with options.services(as_json=as_json, progress=True) as services:
+        result = editor.give_up(services, task, why, options.who(), accept_git)
+    return output.finish("give-up", result, as_json=as_json)

@@ -1,0 +1,45 @@
+"""`idumb start T`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("start")
+@click.argument("task")
+@click.option("--by", metavar="NAME", help="Who works on it; your user name where nothing is said.")
+@click.option("--retry", is_flag=True, help="Take up a task that failed for good.")
+@click.option("--approve", metavar="HASH", help="Consent to exactly this contract (see check-plan).")
+@click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
+@click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@options.accept_git
+@options.accept_changed
+@options.as_json
+@options.debug
+def command(
+    task: str,
+    by: str | None,
+    retry: bool,
+    approve: str | None,
+    approval: str | None,
+    mode: str | None,
+    accept_git: tuple[str, ...],
+    accept_changed: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Begin a task that you build yourself; get all that its builder is owed.
+
+    The whole tree is saved, preconditions are checked, and the attempt is open until submit or give-up. For tasks whose
+    builder is `editor`. A run of the phase begins where there is none.
+    """
+    from idumb.app import editor
+    from idumb.app.execute_phase import Request
+
+    request = Request(
+        "", approve=approve, approval=approval, mode=mode, accept_git=accept_git, accept_changed=accept_changed
+    )
+    with options.services(as_json=as_json, progress=True) as services:
+        result = editor.start(services, editor.Start(task, by or options.who(), request, retry))
+    return output.finish("start", result, as_json=as_json)

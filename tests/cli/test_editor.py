@@ -1,0 +1,277 @@
+"""The builder drives idumb: next, start, submit, give-up. What is judged is bytes, whoever made them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import referencing
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+MINE = "builder: editor\n"
+
+
+def follows(answer: Answer, name: str) -> dict[str, Any]:
+    """The data of an answer, held against its schema."""
+    parts = ((p.name, json.loads(p.read_text(encoding="utf-8"))) for p in SCHEMAS.glob("*.json"))
+    known = {file: referencing.Resource.from_contents(text) for file, text in parts}
+    schema = known[f"{name}.json"].contents
+    registry = referencing.Registry[Any]().with_resources(known.items())
+    jsonschema.Draft202012Validator(schema, registry=registry).validate(answer.data)
+    return answer.data
+
+
+def tasks(*steps: dict[str, Any]) -> list[str]:
+    return [
+        task("T1-01", files="create `a.txt`", check="grep -q right a.txt", steps=steps[:1]),
+        task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=steps[1:]),
+    ]
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.plan(tasks(), head=MINE)
+    return made
+
+
+@pytest.fixture
+def open_one(project: Project) -> Project:
+    """The first task is begun."""
+    started = project.json("start", "T1-01", "--by", "an agent", "--approve", project.approval())
+    assert started.code == 0, started.out
+    return project
+
+
+def put(project: Project, path: str, text: str) -> None:
+    (project.folder / path).write_text(text, encoding="utf-8")
+
+
+def files(project: Project) -> list[str]:
+    """What HEAD has, without idumb's own files."""
+    lines = project.repo.git("ls-tree", "-r", "HEAD").splitlines()
+    return [line for line in lines if line.split("\t")[1].split("/")[0] not in (".idumb", ".planning")]
+
+
+def test_a_phase_driven_from_a_script_ends_in_the_tree_of_its_steps(project: Project, tmp_path: Path) -> None:
+    """R-ADAPT-7."""
+    begun = follows(project.json("start", "T1-01", "--approve", project.approval()), "start")
+    assert (begun["task"]["allowed"], begun["task"]["attempt"], begun["task"]["feedback"]) == (["a.txt"], 1, "")
+    assert "create `a.txt`" in begun["task"]["prompt"]
+    put(project, "a.txt", "wrong\n")
+    wrong = project.json("submit", "T1-01", "--say", "all is well")
+    said = follows(wrong, "submit")
+    assert (wrong.code, said["accepted"], said["verdict"], wrong.error["code"]) == (
+        1,
+        False,
+        "FAIL",
+        "task.not-accepted",
+    )
+    assert "$ grep -q right a.txt" in said["feedback"]
+    assert said["next"][0] == "idumb start T1-01"
+    assert project.trailers("Idumb-Task") == []
+    upcoming = follows(project.json("next", "1"), "upcoming")
+    assert (upcoming["task"]["id"], upcoming["task"]["attempt"]) == ("T1-01", 2)
+    again = follows(project.json("start", "T1-01"), "start")["task"]
+    assert again["feedback"] == said["feedback"]
+    assert "grep -q right a.txt" in again["prompt"]
+    assert project.read("a.txt") == "wrong\n"
+    put(project, "a.txt", "right\n")
+    right = follows(project.json("submit", "T1-01"), "submit")
+    assert (right["accepted"], right["ended"], right["next"]) == (True, None, ["idumb start T1-02"])
+    assert project.json("start", "T1-02").code == 0
+    put(project, "b.txt", "b\n")
+    last = project.json("submit", "T1-02")
+    ended = follows(last, "submit")["ended"]
+    assert (last.code, ended["outcome"], ended["verification"]["status"]) == (0, "complete", "passed")
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+    assert project.json("audit", "verify").code == 0
+
+    other = projects.create(GitSandbox.create(tmp_path / "other"))
+    other.plan(tasks(write("a.txt", "right\n"), write("b.txt", "b\n")))
+    assert other.execute().code == 0
+    assert files(project) == files(other)
+
+
+def test_next_gives_the_task_with_all_that_its_builder_is_owed(project: Project) -> None:
+    """R-ADAPT-7: before anything is begun, and with the reason why the others wait."""
+    data = follows(project.json("next", "1"), "upcoming")
+    assert (data["task"]["id"], data["open"], data["next"]) == ("T1-01", None, ["idumb start T1-01"])
+    assert data["task"]["acceptance"][0]["command"] == "grep -q right a.txt"
+    assert [(t["id"], t["why"]) for t in data["others"]] == [("T1-02", "waits for T1-01 (ready)")]
+    assert "T1-01" in project.idumb("next", "1").out
+    assert project.json("status").data["next"]["command"] == "idumb start T1-01"
+
+
+def test_an_open_attempt_is_told_and_nothing_else_changes_the_files(open_one: Project) -> None:
+    """R-ADAPT-7: one open attempt, which others' commands name with the ways out."""
+    put(open_one, "a.txt", "ri")
+    shown = follows(open_one.json("status"), "status")
+    row = shown["phases"][0]
+    assert (row["open"]["task"], row["open"]["by"], shown["next"]["command"]) == (
+        "T1-01",
+        "an agent",
+        "idumb submit T1-01",
+    )
+    assert "T1-01 is open since" in open_one.idumb("status").out
+    assert follows(open_one.json("next", "1"), "upcoming")["open"]["by"] == "an agent"
+    for arguments in (
+        ("execute-phase", "1"),
+        ("resume", "1"),
+        ("start", "T1-01"),
+        ("start", "T1-02"),
+        ("rollback", "1", "--to", "start", "--yes"),
+        ("accept", "T1-01", "--why", "fine"),
+        ("skip", "T1-02", "--why", "no"),
+    ):
+        refused = open_one.json(*arguments)
+        assert (refused.code, refused.error["code"]) == (4, "attempt.open"), refused.out
+        assert "idumb submit T1-01" in refused.error["hint"]
+    assert open_one.read("a.txt") == "ri"
+    assert [c["found"] for c in _doctor(open_one)] == [row["open"]["words"]]
+
+
+def _doctor(project: Project) -> list[dict[str, Any]]:
+    checks = project.json("doctor").data["checks"]
+    return [s for c in checks if c["code"] == "run.open" for s in c["symptoms"]]
+
+
+def test_files_that_are_not_declared_are_named_and_nothing_is_committed(open_one: Project) -> None:
+    """R-ADAPT-7."""
+    put(open_one, "a.txt", "right\n")
+    put(open_one, "stray.txt", "mine\n")
+    refused = open_one.json("submit", "T1-01")
+    data = follows(refused, "submit")
+    assert (refused.code, data["accepted"], data["undeclared"]) == (1, False, ["stray.txt"])
+    assert open_one.trailers("Idumb-Task") == []
+    assert data["next"][0] == "idumb start T1-01 --retry"
+    os.unlink(open_one.folder / "stray.txt")
+    assert open_one.json("start", "T1-01").error["code"] == "task.failed"
+    assert open_one.json("start", "T1-01", "--retry").code == 0
+    assert open_one.json("submit", "T1-01").data["accepted"]
+
+
+def test_work_that_was_taken_into_the_task_by_flag_is_committed_with_it(open_one: Project) -> None:
+    put(open_one, "a.txt", "right\n")
+    put(open_one, "stray.txt", "mine\n")
+    assert open_one.json("submit", "T1-01", "--on-deviation", "accept").data["accepted"]
+    assert open_one.repo.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt", "stray.txt"]
+
+
+def test_a_changed_plan_stops_the_submit_and_leaves_the_attempt_open(open_one: Project) -> None:
+    """R-ADAPT-7, R-LOCK-1: the checks of the task are those that were locked."""
+    put(open_one, "a.txt", "wrong\n")
+    plan = open_one.folder / ".planning/phases/1/01-PLAN.md"
+    kept = plan.read_text()
+    plan.write_text(kept.replace("grep -q right a.txt", "true"))
+    refused = open_one.json("submit", "T1-01")
+    assert (refused.code, refused.error["code"]) == (4, "run.contract-changed")
+    plan.write_text(kept)
+    assert open_one.json("submit", "T1-01").data["feedback"]
+
+
+def test_commits_of_the_builder_itself_are_judged_like_any_bytes(open_one: Project) -> None:
+    put(open_one, "a.txt", "right\n")
+    put(open_one, "stray.txt", "mine\n")
+    open_one.repo.git("add", "a.txt", "stray.txt")
+    open_one.repo.git("commit", "--quiet", "-m", "done")
+    refused = open_one.json("submit", "T1-01")
+    assert (refused.code, refused.data["undeclared"]) == (1, ["stray.txt"])
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "after"),
+    [
+        (("switch", "--quiet", "-c", "other"), "git.other-branch", ("switch", "--quiet", "main")),
+        (("reset", "--quiet", "--soft", "HEAD~1"), "git.branch-rewritten", ("reset", "--quiet", "--soft", "ORIG_HEAD")),
+        (("config", "core.fsmonitor", "harm"), "git.guarded-changed", ("config", "--unset", "core.fsmonitor")),
+    ],
+)
+def test_a_repository_that_was_led_elsewhere_is_refused_until_it_is_put_back(
+    open_one: Project, before: tuple[str, ...], code: str, after: tuple[str, ...]
+) -> None:
+    """R-ADAPT-7: nothing of the work is recorded there; the attempt stays open, and the hint leads on."""
+    put(open_one, "a.txt", "right\n")
+    open_one.repo.git(*before)
+    refused = open_one.json("submit", "T1-01")
+    assert (refused.code, refused.error["code"]) == (4, code)
+    assert "idumb resume" not in refused.error["hint"]
+    open_one.repo.git(*after)
+    accepted = open_one.json("submit", "T1-01")
+    assert accepted.data["accepted"], accepted.out
+
+
+def test_what_is_not_open_cannot_be_submitted(project: Project) -> None:
+    """R-ADAPT-7: without a start, and twice."""
+    assert project.json("submit", "T1-01").error["code"] == "run.none"
+    assert project.json("start", "T1-02", "--approve", project.approval()).error["code"] == "task.not-ready"
+    assert project.json("submit", "T1-01").error["code"] == "attempt.not-open"
+    assert project.json("start", "T1-01").code == 0
+    put(project, "a.txt", "right\n")
+    assert project.json("submit", "T1-01").code == 0
+    assert project.json("submit", "T1-01").error["code"] == "task.already-done"
+    assert project.json("give-up", "T1-01", "--why", "no").error["code"] == "task.already-done"
+
+
+def test_work_that_is_given_up_is_kept_and_taken_out_of_the_files(open_one: Project) -> None:
+    put(open_one, "a.txt", "half\n")
+    put(open_one, "mine.txt", "mine\n")
+    data = follows(open_one.json("give-up", "T1-01", "--why", "too hard"), "give-up")
+    assert (data["put_back"], open_one.exists("a.txt"), open_one.read("mine.txt")) == (["a.txt"], False, "mine\n")
+    assert open_one.repo.git("show", f"{data['kept']}:worktree/a.txt") == "half"
+    told = open_one.events("1", "--kind", "attempt.interrupted")[0]["payload"]
+    assert "too hard" in told["reason"]
+    assert _doctor(open_one) == []
+    begun = open_one.json("start", "T1-01")
+    assert (begun.code, begun.data["task"]["attempt"]) == (0, 2)
+
+
+def test_a_task_that_another_builder_has_is_not_begun_here(sandbox: GitSandbox) -> None:
+    made = projects.create(sandbox)
+    made.plan([making("T1-01", "a.txt")])
+    refused = made.json("start", "T1-01", "--approve", made.approval())
+    assert (refused.code, refused.error["code"]) == (4, "task.other-builder")
+
+
+def test_execute_phase_stops_at_a_task_that_is_built_in_the_editor(sandbox: GitSandbox) -> None:
+    """What others build is run; the command that goes on is named."""
+    made = projects.create(sandbox)
+    mine = task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", fields="- **Builder:** editor\n")
+    made.plan([making("T1-01", "a.txt"), mine, making("T1-03", "c.txt", after="T1-02")])
+    stopped = made.execute()
+    assert (stopped.code, stopped.error["code"], stopped.data["next"][0]) == (5, "run.in-editor", "idumb start T1-02")
+    assert made.json("start", "T1-02").code == 0
+    put(made, "b.txt", "b\n")
+    assert made.json("submit", "T1-02").data["next"] == ["idumb resume 1"]
+    assert made.resume().data["outcome"] == "complete"
+
+
+def test_a_precondition_that_does_not_hold_opens_nothing(sandbox: GitSandbox) -> None:
+    made = projects.create(sandbox)
+    needs = "- **Preconditions:**\n  - file exists `needed.txt`\n"
+    made.plan([task("T1-01", files="create `a.txt`", check="true", fields=needs)], head=MINE)
+    refused = made.json("start", "T1-01", "--approve", made.approval())
+    assert refused.code == 1, refused.out
+    assert _doctor(made) == []
+
+
+def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None:
+    """R-ADAPT-7: exit code 5, and the run goes on with the answer."""
+    made = projects.create(sandbox)
+    made.plan([task("T1-01", files="create `a.txt`", criteria="  - [ ] it is liked — human\n")], head=MINE)
+    assert made.json("start", "T1-01", "--approve", made.approval()).code == 0
+    put(made, "a.txt", "a\n")
+    waiting = made.json("submit", "T1-01")
+    assert (waiting.code, follows(waiting, "submit")["accepted"]) == (5, False)
+    asked = made.json("decisions").data["decisions"][0]["id"]
+    assert made.json("decide", asked, "yes").code == 0
+    assert made.resume().data["outcome"] == "complete"
