@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from idumb.app import ports
+    from idumb.app.install import Place
     from idumb.domain.health import Check
+    from idumb.domain.hosts import Host
     from idumb.domain.policy import Policy
     from idumb.domain.settings import Settings
     from idumb.git.trees import GitTrees
@@ -433,3 +435,43 @@ def belongings(services: Wired) -> tuple[ports.KeptRefs, ports.Belongings]:
     from idumb.store.belongings import FileBelongings
 
     return GitKeptRefs(services.place), FileBelongings(services.place.common_dir)
+
+
+def host_place(start: str, host: Host, *, user: bool) -> Place:
+    """Where a host looks for slash commands: of the user, or of the repository around `start`."""
+    from idumb.app.install import Place
+    from idumb.domain.errors import Refusal
+    from idumb.system import host_files
+
+    if not user:
+        return Place(host, "project", host.project, host_files.HostFiles(_found(start).root))
+    if host.user is None:
+        raise Refusal(
+            "install.no-user-folder",
+            f"{host.title} has no folder of its own for a user's commands that could be known from outside.",
+            hint=f"idumb install --host {host.name} --project",
+        )
+    root, folder = host_files.user_root(host.variable, host.user)
+    return Place(host, "user", folder, host_files.HostFiles(root))
+
+
+def host_places(start: str) -> Iterator[Place]:
+    """Every place of every host; those of a repository only inside one."""
+    import contextlib
+
+    from idumb.domain.errors import Refusal
+    from idumb.domain.hosts import HOSTS
+
+    for host in HOSTS:
+        for user in (False, True):
+            if user and host.user is None:
+                continue
+            with contextlib.suppress(Refusal):
+                yield host_place(start, host, user=user)
+
+
+def slash_commands() -> dict[str, str]:
+    """Name to text of every slash command that comes with the program."""
+    from idumb.system import shipped
+
+    return shipped.commands()

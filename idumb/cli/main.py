@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "undo": ("undo", "Undo the newest rollback, undo or run."),
     "log": ("log", "Show the events of a run."),
     "fake-model": ("fake_model", "Serve a scripted model on this machine, to rehearse with a real agent."),
+    "install": ("install", "Put idumb's slash commands where an agent host looks for them."),
     "doctor": ("doctor", "Examine everything a run stands on; mend what is safe."),
     "backup": ("backup", "Write a backup of the event log, or check one."),
     "archive": ("archive", "Move older events to the archive; nothing is discarded."),

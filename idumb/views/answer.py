@@ -51,6 +51,7 @@ _RENDERERS = {
     "backup": ("answer_log_files", "backup"),
     "archive": ("answer_log_files", "archive"),
     "fake-model": ("answer_fake_model", "serving"),
+    "install": ("answer_install", "install"),
     "doctor": ("answer_doctor", "doctor"),
     "deinit": ("answer_doctor", "deinit"),
 }

@@ -68,7 +68,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "deinit": ("deinit",),
 }
 """Commands that would run or write, but that nobody's word was given for."""
-WRITING = ("init", "discuss", "pause", "cancel", "accept", "skip", "decide", "archive")
+WRITING = ("init", "discuss", "pause", "cancel", "accept", "skip", "decide", "archive", "install")
 """Commands whose whole sense is to write; they run nothing of a plan."""
 ELSEWHERE = ("fake-model",)
 """Commands that look at no repository."""

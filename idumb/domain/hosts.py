@@ -1,0 +1,156 @@
+"""Agent hosts: where each looks for slash commands, and the form in which it wants them. One row a host.
+
+docs/hosts.md says where each row was read. A new host is a row here and, where its form is new, a function below.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+PREFIX = "idumb-"
+_ALL = "what the user wrote with this command"
+_MARK = re.compile(r"^(?:<!-- |# )idumb:installed (\S+) sha256:([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command of `commands/`: the values of its frontmatter, and the text that the agent is given."""
+
+    name: str
+    description: str
+    hint: str
+    tools: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """`project` is a folder below the repository's root, `user` one below the user's home, None where it has none.
+
+    `variable` names an environment variable that stands for the first part of `user`. `form` makes the file,
+    `file` its name with `{}` for the command's. `typed` is how a user calls it. `limit` is the most characters a file
+    may have.
+    """
+
+    name: str
+    title: str
+    project: str
+    user: str | None
+    form: Callable[[Command], str]
+    file: str = "{}.md"
+    typed: str = "/{}"
+    variable: str | None = None
+    limit: int | None = None
+
+
+def markdown(
+    *keys: str, arguments: str = "$ARGUMENTS", more: Mapping[str, str] | None = None
+) -> Callable[[Command], str]:
+    """Markdown with those keys of the frontmatter that the host reads; none at all where it reads none."""
+
+    def made(command: Command) -> str:
+        known = {"description": command.description, "argument-hint": command.hint, "allowed-tools": command.tools}
+        given = {key: known[key] for key in keys if known[key]} | dict(more or {})
+        lines = "".join(f"{key}: {_scalar(value)}\n" for key, value in given.items())
+        return (f"---\n{lines}---\n\n" if lines else "") + _with_arguments(command, arguments)
+
+    return made
+
+
+def toml(command: Command) -> str:
+    """A TOML file with `description` and `prompt`; the text of a command has no three quotes in a row."""
+    prompt = _with_arguments(command, "{{args}}")
+    return f"description = {_text(command.description)}\nprompt = '''\n{prompt}'''\n"
+
+
+def skill(command: Command) -> str:
+    """A skill's `SKILL.md`, which has no place for arguments."""
+    name, words = (
+        f"{PREFIX}{command.name}",
+        f"{command.description}. Only when the user asks for {PREFIX}{command.name}.",
+    )
+    head = f"---\nname: {name}\ndescription: {_scalar(words)}\n---\n\n"
+    return head + _with_arguments(command, _ALL)
+
+
+def _with_arguments(command: Command, place: str) -> str:
+    return command.body.replace("$ARGUMENTS", place)
+
+
+def _scalar(text: str) -> str:
+    return _text(text) if re.search(r"""[:#\[\]{}"'<>]""", text) else text
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+_PLAIN = markdown(arguments=_ALL)
+_DESCRIBED = markdown("description", arguments=_ALL)
+
+HOSTS: tuple[Host, ...] = (
+    Host("claude", "Claude Code", ".claude/commands", ".claude/commands",
+         markdown("description", "argument-hint", "allowed-tools"), variable="CLAUDE_CONFIG_DIR"),
+    Host("codex", "Codex", ".agents/skills", ".agents/skills", skill, file="{}/SKILL.md", typed="${}"),
+    Host("gemini", "Gemini CLI", ".gemini/commands", ".gemini/commands", toml, file="{}.toml"),
+    Host("opencode", "OpenCode", ".opencode/commands", ".config/opencode/commands", markdown("description"),
+         variable="XDG_CONFIG_HOME"),
+    Host("copilot", "GitHub Copilot in VS Code", ".github/prompts", None,
+         markdown("description", "argument-hint", arguments=_ALL, more={"agent": "agent"}), file="{}.prompt.md"),
+    Host("cursor", "Cursor", ".cursor/commands", ".cursor/commands", _PLAIN),
+    Host("windsurf", "Windsurf", ".windsurf/workflows", ".codeium/windsurf/global_workflows", _DESCRIBED, limit=12_000),
+    Host("qwen", "Qwen Code", ".qwen/commands", ".qwen/commands", markdown("description", "argument-hint")),
+)  # fmt: skip
+BY_NAME = {host.name: host for host in HOSTS}
+
+
+def path(host: Host, command: str) -> str:
+    """The file of a command, from the host's folder."""
+    return host.file.format(f"{PREFIX}{command}")
+
+
+def is_named_like_ours(host: Host, file: str) -> bool:
+    """Whether a file in a host's folder has such a name as `path` gives."""
+    before, _, after = host.file.partition("{}")
+    return file.startswith(f"{before}{PREFIX}") and file.endswith(after)
+
+
+def read(name: str, text: str) -> Command:
+    """A command of `commands/`; ValueError where it has no frontmatter or no description."""
+    head, closed, body = text.removeprefix("---\n").partition("\n---\n")
+    known = {}
+    for line in head.split("\n"):
+        key, _, value = line.partition(": ")
+        known[key] = json.loads(value) if value.startswith('"') else value
+    if not text.startswith("---\n") or not closed or not known.get("description"):
+        raise ValueError(f"commands/{name}.md has no frontmatter with a description")
+    get = known.get
+    return Command(name, known["description"], get("argument-hint", ""), get("allowed-tools", ""), body.lstrip("\n"))
+
+
+def installed(host: Host, command: Command, version: str) -> str:
+    """The whole file, with a line that says by which version it was made and what it said then."""
+    text = host.form(command)
+    mark = f"idumb:installed {version} sha256:{_digest(text)}"
+    return f"{text}# {mark}\n" if host.form is toml else f"{text}<!-- {mark} -->\n"
+
+
+def version_of(text: str) -> str | None:
+    """The version that made a file; None for one that idumb did not make, or that was changed since."""
+    marks = _MARK.findall(text)
+    if len(marks) != 1 or _digest(_MARK.sub("", text)) != marks[0][1]:
+        return None
+    return str(marks[0][0])
+
+
+def is_marked(text: str) -> bool:
+    """Whether idumb made a file, whatever became of it since."""
+    return _MARK.search(text) is not None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

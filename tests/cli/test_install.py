@@ -1,0 +1,143 @@
+"""`idumb install`: slash commands where a host looks, and nothing else of the host touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from idumb.domain import hosts
+from idumb.system import shipped
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/install.json").read_text(encoding="utf-8"))
+COUNT = len(shipped.commands())
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return Project(sandbox, sandbox.root)
+
+
+def install(project: Project, *arguments: str, code: int = 0) -> Answer:
+    answer = project.quick("install", *arguments, "--json")
+    assert answer.code == code, answer.out
+    if code == 0:
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    return answer
+
+
+def actions(answer: Answer) -> dict[str, str]:
+    return {row["path"]: row["action"] for row in answer.data["files"]}
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and ".git/" not in str(p)
+    }
+
+
+@pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
+def test_each_host_gets_its_files_and_loses_all_of_them(project: Project, host: hosts.Host) -> None:
+    """R-OPS-6."""
+    made = actions(install(project, "--host", host.name))
+    assert len(made) == COUNT
+    assert set(made.values()) == {"create"}
+    assert set(tree(project.folder)) == set(made)
+    assert f"{host.project}/{hosts.path(host, 'execute-phase')}" in made
+    assert host.limit is None or all(len(data) < host.limit for data in tree(project.folder).values())
+
+    install(project, "--host", host.name, "--remove")
+    assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
+
+
+def test_a_second_time_changes_nothing_and_a_dry_run_neither(project: Project) -> None:
+    assert set(actions(install(project, "--host", "claude", "--dry-run")).values()) == {"create"}
+    assert tree(project.folder) == {}
+    install(project, "--host", "claude")
+    before = {p: p.stat().st_mtime_ns for p in (project.folder / ".claude/commands").iterdir()}
+    assert set(actions(install(project, "--host", "claude")).values()) == {"current"}
+    assert before == {p: p.stat().st_mtime_ns for p in (project.folder / ".claude/commands").iterdir()}
+
+
+def test_an_older_version_is_replaced_and_what_is_gone_from_it_is_removed(project: Project) -> None:
+    install(project, "--host", "claude")
+    folder, host = project.folder / ".claude/commands", hosts.BY_NAME["claude"]
+    old = hosts.Command("gone", "An older one", "", "", "Do.\n")
+    (folder / "idumb-gone.md").write_text(hosts.installed(host, old, "0.0.1"), encoding="utf-8")
+    (folder / "idumb-next.md").write_text(hosts.installed(host, old, "0.0.1"), encoding="utf-8")
+    listed = install(project, "--list").data["installed"]
+    assert [row["outdated"] for row in listed] == [["idumb-gone.md", "idumb-next.md"]]
+
+    done = actions(install(project, "--host", "claude"))
+
+    assert done[".claude/commands/idumb-next.md"] == "update"
+    assert done[".claude/commands/idumb-gone.md"] == "remove"
+    assert not (folder / "idumb-gone.md").exists()
+    assert install(project, "--list").data["installed"][0]["outdated"] == []
+
+
+def test_what_a_person_wrote_or_changed_is_left_and_named(project: Project) -> None:
+    folder = project.folder / ".claude/commands"
+    folder.mkdir(parents=True)
+    (folder / "idumb-status.md").write_text("mine\n", encoding="utf-8")
+    (folder / "other.md").write_text("theirs\n", encoding="utf-8")
+    install(project, "--host", "claude")
+    with (folder / "idumb-next.md").open("a", encoding="utf-8") as stream:
+        stream.write("And be brief.\n")
+    before = {name: (folder / name).read_bytes() for name in ("idumb-next.md", "idumb-status.md", "other.md")}
+
+    again = install(project, "--host", "claude")
+
+    assert actions(again)[".claude/commands/idumb-next.md"] == "edited"
+    assert actions(again)[".claude/commands/idumb-status.md"] == "foreign"
+    assert len(again.object["warnings"]) == 2
+    assert "move it away" in again.object["warnings"][0]
+    install(project, "--host", "claude", "--remove")
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+def test_a_folder_that_was_there_stays_though_it_is_empty(project: Project) -> None:
+    (project.folder / ".claude/commands").mkdir(parents=True)
+    install(project, "--host", "claude")
+    install(project, "--host", "claude", "--remove")
+    assert list((project.folder / ".claude/commands").iterdir()) == []
+
+
+def test_no_link_is_followed(project: Project, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "commands").mkdir(parents=True)
+    (project.folder / ".claude").symlink_to(outside)
+    left = install(project, "--host", "claude", code=4)
+    assert left.error["code"] == "install.refused"
+    assert ".claude" in left.error["message"]
+    assert list((outside / "commands").iterdir()) == []
+    (outside / "commands/idumb-next.md").write_text("theirs\n", encoding="utf-8")
+    assert install(project, "--host", "claude", "--remove").data["files"] == []
+    assert tree(outside) == {"commands/idumb-next.md": b"theirs\n"}
+
+
+def test_a_user_has_them_in_every_repository_and_outside_of_all(
+    project: Project, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = Project(project.repo, tmp_path)
+    install(apart, "--host", "gemini", "--user")
+    assert (home / ".gemini/commands/idumb-next.toml").is_file()
+    install(apart, "--host", "opencode", "--user")
+    assert (home / "config/opencode/commands/idumb-next.md").is_file()
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    install(apart, "--host", "claude", "--user")
+    assert (tmp_path / "commands/idumb-next.md").is_file()
+    assert tree(project.folder) == {}
+    assert {row["host"] for row in install(apart, "--list").data["installed"]} == {"claude", "gemini", "opencode"}
+    assert install(apart, "--host", "copilot", "--user", code=4).error["code"] == "install.no-user-folder"
+    assert install(apart, "--host", "claude", code=4).error["hint"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--list", "--host", "claude"), ("--list", "--remove"), ("--host", "emacs")])
+def test_a_command_line_that_makes_no_sense_is_refused(project: Project, arguments: tuple[str, ...]) -> None:
+    assert project.quick("install", *arguments, "--json").code == 2

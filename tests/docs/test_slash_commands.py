@@ -1,0 +1,98 @@
+"""The slash commands of `commands/` say only what the program can do, and never speak for a person."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from idumb.cli import main
+from idumb.domain import hosts
+from idumb.system import shipped
+
+FOLDER = Path(__file__).resolve().parents[2] / "commands"
+NAMES = (
+    "approve", "check-plan", "discuss-phase", "execute-phase", "init", "next", "plan-phase", "quick", "research-phase",
+    "resume", "roadmap", "rollback", "status", "verify-work",
+)  # fmt: skip
+LOOKING = frozenset(
+    {"status", "next", "check-plan", "plan-diff", "graph", "show", "decisions", "log", "diff", "envelope"}
+)
+COMMANDS = {name: hosts.read(name, text) for name, text in shipped.commands().items()}
+
+
+def spans(command: hosts.Command) -> list[str]:
+    """Every command line that a slash command names."""
+    return [s for s in re.findall(r"`([^`]+)`", command.body) if s.startswith("idumb ") and s != "idumb COMMAND --help"]
+
+
+def problem(line: str) -> str | None:
+    """What is wrong with a command line; None where the program knows the command and every option of it."""
+    name, *words = shlex.split(line)[1:]
+    command = main.group.get_command(click.Context(main.group), name)
+    if command is None:
+        return f"there is no command {name}"
+    known = {option for p in command.params if isinstance(p, click.Option) for option in (*p.opts, *p.secondary_opts)}
+    unknown = [word for word in words if word.startswith("-") and word not in known]
+    return f"{name} has no {', '.join(unknown)}" if unknown else None
+
+
+def test_the_folder_has_these_commands() -> None:
+    """R-OPS-6."""
+    assert tuple(COMMANDS) == NAMES
+    assert {path.name for path in FOLDER.iterdir()} == {"README.md", *(f"{name}.md" for name in NAMES)}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_a_slash_command_names_only_commands_and_options_that_exist(command: hosts.Command) -> None:
+    assert spans(command)
+    assert {line: found for line in spans(command) if (found := problem(line)) is not None} == {}
+
+
+def test_an_option_that_does_not_exist_would_be_found() -> None:
+    assert problem("idumb approve N --force") == "approve has no --force"
+    assert problem("idumb verify N") == "there is no command verify"
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_a_slash_command_is_short_and_knows_what_each_exit_code_means(command: hosts.Command) -> None:
+    assert len(command.body.splitlines()) < 40
+    rows = re.findall(r"^\| (\d+) \|", command.body, re.MULTILINE)
+    assert set(rows) <= {"0", "1", "2", "3", "4", "5"}
+    assert rows == sorted(rows)
+    assert {"0", "2", "4"} <= set(rows) or command.name == "check-plan"
+    assert all("--json" in line for line in spans(command) if line.split()[1] in ("execute-phase", "check-plan"))
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_nothing_is_allowed_without_a_question_but_to_look(command: hosts.Command) -> None:
+    """R-PLAN-8: approval is a person's word, so no host is told to let it pass."""
+    allowed = re.findall(r"Bash\(idumb ([a-z-]+):\*\)", command.tools)
+    assert command.tools == ", ".join(f"Bash(idumb {name}:*)" for name in allowed)
+    assert set(allowed) <= LOOKING
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_whoever_may_consent_is_told_to_ask(command: hosts.Command) -> None:
+    if any(word in command.body for word in ("--approve HASH", "--hash HASH", "--yes --json")):
+        assert re.search(r"\b[Aa]sk\b", command.body)
+        assert "yes" in command.body
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_no_host_runs_or_reads_anything_by_itself(command: hosts.Command) -> None:
+    """Hosts run what stands behind an exclamation mark, and put in files behind an at sign."""
+    assert not re.search(r"!`|!\{|@\{|(?<!\w)@\w|\$\d|\$\{", command.body)
+    assert "'''" not in command.body
+
+
+def test_the_page_of_hosts_is_about_the_hosts_of_the_program() -> None:
+    page = (FOLDER.parent / "docs/hosts.md").read_text(encoding="utf-8")
+    for host in hosts.HOSTS:
+        assert f"| `{host.name}` | `{host.project}/` |" in page
+        assert host.user is None or f"`~/{host.user}/`" in page
+        assert f"`{host.typed.format('idumb-next')}`" in page
+        assert len(re.findall(rf"^\| `{host.name}` \|", page, re.MULTILINE)) == 2

@@ -1,0 +1,71 @@
+"""The form that each agent host wants, and how idumb knows its own files again."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+import yaml
+
+from idumb.domain import hosts
+from idumb.domain.hosts import BY_NAME, Command
+
+ODD = Command(
+    "odd", 'Say "this": that\'s # odd', "<phase> [x]", "Bash(idumb show:*)", "Take $ARGUMENTS\n\n- `a \\ b`\n"
+)
+
+
+def frontmatter(text: str) -> dict[str, str]:
+    found = yaml.safe_load(text.split("---\n")[1])
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "arguments"),
+    [
+        ("claude", {"description", "argument-hint", "allowed-tools"}, "Take $ARGUMENTS"),
+        ("opencode", {"description"}, "Take $ARGUMENTS"),
+        ("qwen", {"description", "argument-hint"}, "Take $ARGUMENTS"),
+        ("copilot", {"description", "argument-hint", "agent"}, "Take what the user wrote"),
+        ("windsurf", {"description"}, "Take what the user wrote"),
+        ("codex", {"name", "description"}, "Take what the user wrote"),
+    ],
+)
+def test_markdown_has_the_keys_that_the_host_reads(name: str, keys: set[str], arguments: str) -> None:
+    text = hosts.installed(BY_NAME[name], ODD, "1.0")
+    assert set(frontmatter(text)) == keys
+    assert ODD.description in frontmatter(text)["description"]
+    assert arguments in text
+
+
+def test_a_host_without_frontmatter_gets_none() -> None:
+    assert hosts.installed(BY_NAME["cursor"], ODD, "1.0").startswith("Take what the user wrote")
+
+
+def test_gemini_gets_toml_with_its_own_place_for_arguments() -> None:
+    found = tomllib.loads(hosts.installed(BY_NAME["gemini"], ODD, "1.0"))
+    assert found == {"description": ODD.description, "prompt": "Take {{args}}\n\n- `a \\ b`\n"}
+
+
+@pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
+def test_a_file_is_known_again_until_a_byte_of_it_changes(host: hosts.Host) -> None:
+    text = hosts.installed(host, ODD, "1.0")
+    assert hosts.version_of(text) == "1.0"
+    for changed in (text + "x", text.replace("Take", "Give"), text + text.splitlines(keepends=True)[-1]):
+        assert hosts.version_of(changed) is None
+        assert hosts.is_marked(changed)
+    assert not hosts.is_marked(host.form(ODD))
+
+
+@pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
+def test_the_name_of_a_file_is_known_as_ours_and_others_are_not(host: hosts.Host) -> None:
+    assert hosts.is_named_like_ours(host, hosts.path(host, "next"))
+    assert not hosts.is_named_like_ours(host, hosts.path(host, "next").replace("idumb-", "my-"))
+    assert host.limit is None or host.limit > 10_000
+
+
+@pytest.mark.parametrize("text", ["no frontmatter", "---\ndescription: x\n", "---\nargument-hint: x\n---\nbody\n"])
+def test_what_is_no_command_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"commands/x\.md"):
+        hosts.read("x", text)
