@@ -337,7 +337,11 @@ def conclude(
         contract = answers.append(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         publish.ending(services, contract, journal.state)
-    warnings = (*publish.record_reports(services, journal, reports), *verify_work.unmet(verification), *opinions.silent(verification))
+    warnings = (
+        *publish.record_reports(services, journal, reports),
+        *verify_work.unmet(verification),
+        *opinions.silent(verification),
+    )
     unproven = () if verification is not None else workspace.wrong
     warnings = (*failure.tolerated(journal.state, contract), *unproven, *workspace.words(), *warnings)
     return _result(services, journal.state, contract, ending, shown, verification, warnings)

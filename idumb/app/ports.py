@@ -19,6 +19,7 @@ from idumb.domain.decision import Answer, Decision
 from idumb.domain.event import ChainCheck, Event, NewEvent
 from idumb.domain.evidence import Evidence
 from idumb.domain.finding import Finding
+from idumb.domain.gap import Gap
 from idumb.domain.handoff import Document
 from idumb.domain.ledger import Change, Entry
 from idumb.domain.legacy import OldFile
@@ -550,6 +551,9 @@ class Texts(Protocol):
     def plans_in(self, reply: str) -> tuple[str, ...]:
         """Every plan in an answer of a model."""
 
+    def stated_criteria(self, text: str) -> tuple[str, ...]:
+        """What a text lists under "Success criteria" and the like."""
+
     def object_in(self, reply: str) -> Mapping[str, Any] | None:
         """The JSON object of an answer of a model; None where there is none."""
 
@@ -752,6 +756,17 @@ class Documents(Protocol):
     def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str: ...
 
     def handoff(self, document: Document) -> str: ...
+
+    def gap_plan(
+        self,
+        contract: Contract,
+        gaps: Sequence[Gap],
+        *,
+        identity: str,
+        first: int,
+        builder: str | None,
+        reach: Sequence[str],
+    ) -> str: ...
 
     def prompt(self, request: PromptRequest) -> str: ...
 

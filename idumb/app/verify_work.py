@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app import approvals, closing, loading, place, ports, proofs, publish, schedule, session
+from idumb.app import (
+    approvals,
+    closing,
+    gaps,
+    loading,
+    opinions,
+    place,
+    ports,
+    proofs,
+    publish,
+    roles,
+    schedule,
+    session,
+)
 from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import errors, evidence, graph, outcome
+from idumb.domain import errors, evidence, graph, judgement, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
+from idumb.domain.judgement import Judgement, Opinion
 from idumb.domain.plan import HUMAN, OPINION, Criterion
 
+PARTIAL = "partial"
+ROADMAP = ".planning/ROADMAP.md"
 
-def verify(services: Services, phase: str) -> Result:
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `verify-work`. `gaps` writes a plan of what is open; `asks` false leaves verifier and skeptic alone."""
+
+    phase: str
+    gaps: bool = False
+    asks: bool = True
+    approve: str | None = None
+
+
+def verify(services: Services, request: Request) -> Result:
     """`idumb verify-work N`: judge again, write VERIFICATION.md, record the outcome."""
+    phase = request.phase
     place.require_initialised(services)
     loaded = loading.of(services, phase)
     contract = loading.runnable(loaded, services.settings)
@@ -38,13 +66,18 @@ def verify(services: Services, phase: str) -> Result:
             f"Phase {contract.phase} has tasks that are not done: {', '.join(open_tasks[:5])}",
             hint=f"idumb resume {contract.phase}",
         )
+    asked = opinions.bound(services) if request.asks else ()
+    if asked:
+        roles.ensure_consent(services, asked, approve=request.approve, command=f"idumb verify-work {contract.phase}")
     with session.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
-        record = judge(services, journal, contract)
+        record = judge(services, journal, contract, asks=bool(asked))
         report = write_report(services, contract, record)
         reports = (report, *publish.ending(services, contract, journal.state))
-        warnings = publish.record_reports(services, journal, reports)
-    data = {"phase": contract.phase, "run": state.id, "report": report, **record}
+        warnings = (*publish.record_reports(services, journal, reports), *opinions.silent(record))
+        plan = gaps.write(services, contract, record) if request.gaps else None
+    data = {"phase": contract.phase, "run": state.id, "report": report, "gap_plan": plan, **record}
+    data |= {"next": [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]} if plan else {}
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *unmet(record)))
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
@@ -60,8 +93,11 @@ def verify(services: Services, phase: str) -> Result:
     )
 
 
-def judge(services: Services, journal: Journal, contract: Contract) -> dict[str, Any]:
-    """Run every success criterion, invariant and test once on the frozen tree; the record that the log keeps."""
+def judge(services: Services, journal: Journal, contract: Contract, *, asks: bool = True) -> dict[str, Any]:
+    """Run every success criterion, invariant and test once on the frozen tree; the record that the log keeps.
+
+    Verifier and skeptic are asked afterwards, in copies, where `asks` is true and somebody consented to them.
+    """
     workspace = services.open_workspace("here", journal.state.id)
     checks = services.open_checks(workspace, journal.state.id)
     tree = closing.scan(services, contract)
@@ -71,7 +107,9 @@ def judge(services: Services, journal: Journal, contract: Contract) -> dict[str,
     standing = closing.compare(services, journal.state, contract, tree)
     mismatches = _mismatches(contract, standing)
     shown = schedule.statuses(contract, journal.state)
-    status, reason = _status(found, spoiled, mismatches)
+    found += _stated(services, contract, tree)
+    said = opinions.ask(services, journal, contract, found, tree) if asks else ()
+    status, reason = _status(found, spoiled, mismatches, said)
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
@@ -84,6 +122,7 @@ def judge(services: Services, journal: Journal, contract: Contract) -> dict[str,
         "spoiled": spoiled,
         "unproven": [e.text for e in found if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in found if e.result == evidence.OPINION],
+        "judged_by": [opinions.as_dict(one) for one in said],
         "skipped": [t for t, s in shown.items() if s == outcome.SKIPPED],
         "accepted": {t: journal.state.tasks[t].reason for t, s in shown.items() if s == outcome.ACCEPTED},
     }
@@ -179,7 +218,39 @@ def _mismatches(contract: Contract, workspace: closing.Workspace) -> list[str]:
     return [*wrong, *workspace.wrong]
 
 
-def _status(found: list[Evidence], spoiled: list[str], mismatches: list[str]) -> tuple[str, str]:
+def _stated(services: Services, contract: Contract, tree: str) -> list[Evidence]:
+    """Criteria of roadmap and context file that no plan has taken up. Nobody consented to anything in those files."""
+    taken = {_folded(c.text) for p in contract.plans for c in p.success_criteria}
+    taken |= {_folded(c.text) for task in contract.tasks.values() for c in task.acceptance}
+    found = []
+    for source, text in _sources(services, contract):
+        for number, words in enumerate(services.texts.stated_criteria(text), 1):
+            if _folded(words) not in taken:
+                taken.add(_folded(words))
+                found.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
+    return found
+
+
+def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
+    """What the roadmap says of the phase, and the context file; a file that cannot be read says nothing."""
+    texts = []
+    for source, path in (("roadmap", ROADMAP), ("context", publish.report_path(contract.folder, "CONTEXT"))):
+        try:
+            texts.append((source, services.reports.read(path) or ""))
+        except OSError as problem:
+            services.reporter.note(f"{path} could not be read: {problem.strerror or problem}")
+    stating = [(source, text) for source, text in texts if services.texts.stated_criteria(text)]
+    section = services.texts.roadmap_section  # dear, so only where there is anything to find
+    return [(source, section(text, contract.phase) if source == "roadmap" else text) for source, text in stating]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).rstrip(".").casefold()
+
+
+def _status(
+    found: list[Evidence], spoiled: list[str], mismatches: list[str], said: Sequence[Opinion] = ()
+) -> tuple[str, str]:
     bad = [e for e in found if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
     if bad:
         return "failed", ", ".join(f"{e.subject} {e.result}" for e in bad[:5])
@@ -190,9 +261,17 @@ def _status(found: list[Evidence], spoiled: list[str], mismatches: list[str]) ->
     waiting = [e for e in found if e.result == evidence.WAITING]
     if waiting:
         return "waiting", f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
-    if not found:
+    refuted = judgement.refutations(said)
+    if refuted:
+        return PARTIAL, "; ".join(_refuted(one) for one in refuted[:3])
+    if all(e.result == evidence.UNPROVEN for e in found):
         return "passed", "only by the tasks' own checks; the phase itself declares none"
     return "passed", "every check passed"
+
+
+def _refuted(one: Judgement) -> str:
+    place = next(c for c in one.citations if c.resolves)
+    return f"{one.criterion} is refuted at {place.file}:{place.line}"
 
 
 def unmet(record: Mapping[str, Any] | None) -> tuple[str, ...]:

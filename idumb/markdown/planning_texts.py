@@ -48,6 +48,11 @@ class MarkdownTexts:
 
         return replies.plans_in(reply)
 
+    def stated_criteria(self, text: str) -> tuple[str, ...]:
+        from idumb.markdown import stated
+
+        return stated.criteria(text)
+
     def object_in(self, reply: str) -> Mapping[str, Any] | None:
         from idumb.markdown import replies
 

@@ -248,5 +248,20 @@ def verified(data: phrases.Data) -> str:
     lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
+    lines += _agents_said(data)
     lines += [] if rows else ["  no success criterion, invariant or test: the tasks' own checks are all that speaks"]
-    return "\n".join([*lines, f"Report: {markup.one_line(data['report'])}", *phrases.commands(data)]) + "\n"
+    lines.append(f"Report: {markup.one_line(data['report'])}")
+    lines += [f"Plan for the gaps: {markup.one_line(data['gap_plan'])}"] if data.get("gap_plan") else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _agents_said(data: phrases.Data) -> list[str]:
+    """Opinions, apart from the checks: only what was refuted, with its places."""
+    lines = []
+    for opinion in data.get("judged_by", ()):
+        lines.append(f"  opinion of the {opinion['role']}: {opinion['verdict'] or 'none'}")
+        for one in opinion["judgements"]:
+            places = (f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (not there)") for c in one["citations"])
+            said = f"{one['criterion']} does not hold: {one['why']} [{', '.join(places) or 'nothing cited'}]"
+            lines += [] if one["holds"] else [f"    {markup.one_line(said)}"]
+    return lines

@@ -9,6 +9,7 @@ from typing import Any
 from idumb.app.ports import PromptRequest
 from idumb.domain import run
 from idumb.domain.contract import Contract
+from idumb.domain.gap import Gap
 from idumb.domain.handoff import Document
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
@@ -90,6 +91,20 @@ class MarkdownDocuments:
         from idumb.views import handoff
 
         return handoff.render(document)
+
+    def gap_plan(
+        self,
+        contract: Contract,
+        gaps: Sequence[Gap],
+        *,
+        identity: str,
+        first: int,
+        builder: str | None,
+        reach: Sequence[str],
+    ) -> str:
+        from idumb.views import gap_plan
+
+        return gap_plan.render(contract, gaps, identity=identity, first=first, builder=builder, reach=reach)
 
 
 def _phase(state: RunState) -> str:

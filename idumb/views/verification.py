@@ -6,7 +6,7 @@ An opinion is shown as an opinion, an unproven criterion as a gap; neither is ev
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import contract as contracts
@@ -40,6 +40,7 @@ def render(contract: Contract, record: Record, *, now: str) -> str:
         ("Invariants", _criteria(_of(record, _INVARIANT))),
         ("Tests", _criteria(_of(record, _TEST))),
         ("Unproven and opinions", _weak(contract, record)),
+        *((("Opinions of agents", _agents(record)),) if record.get("judged_by") else ()),
         ("Gaps", _gaps(contract, record)),
     ):
         lines += ["", f"## {title}", "", *section]
@@ -160,6 +161,34 @@ def _weak(contract: Contract, record: Record) -> list[str]:
     return lines or ["None."]
 
 
+def _agents(record: Record) -> list[str]:
+    """What verifier and skeptic said, beside the proofs; a citation of what is not there is marked."""
+    lines = ["No check passes because of them. A refutation counts where a line that it cites is there.", ""]
+    for opinion in record["judged_by"]:
+        who = f"{opinion['role']} ({markup.prose(opinion['binding'])})"
+        if opinion["verdict"] is None:
+            lines.append(f"- **{who}:** no opinion: {markup.prose(opinion['failure'])}")
+            continue
+        lines.append(f"- **{who}:** {opinion['verdict']}")
+        lines += [f"  - {_judged(one)}" for one in opinion["judgements"]]
+    return lines
+
+
+def _refuted(record: Record) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for opinion in record.get("judged_by", ()):
+        for one in opinion["judgements"]:
+            if not one["holds"] and any(c["resolves"] for c in one["citations"]):
+                yield opinion["role"], one
+
+
+def _judged(one: Mapping[str, Any]) -> str:
+    cited = ", ".join(
+        markup.code(f"{c['file']}:{c['line']}") + ("" if c["resolves"] else " (not there)") for c in one["citations"]
+    )
+    word = "holds" if one["holds"] else "does not hold"
+    return f"{markup.prose(one['criterion'])} {word}: {markup.prose(one['why'])} [{cited or 'nothing cited'}]"
+
+
 def _gaps(contract: Contract, record: Record) -> list[str]:
     lines = [
         f"- {markup.prose(found['subject'])}: {_standing(found)}: {markup.prose(found['text'])}"
@@ -168,6 +197,7 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
     ]
     lines += [f"- {markup.prose(text)}" for text in record.get("mismatches", ())]
     lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
+    lines += [f"- Refuted by the {who}: {_judged(one)}" for who, one in _refuted(record)]
     lines += [f"- {markup.prose(task)} was skipped" for task in record.get("skipped", ())]
     lines += [f"- {markup.prose(r['id'])} is not met" for r in record.get("requirements", ()) if not r["met"]]
     if not record.get("evidence"):

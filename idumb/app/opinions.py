@@ -1,0 +1,127 @@
+"""Asks verifier and skeptic about a phase. What they say is an opinion: shown beside the proofs, never one of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idumb.app import roles
+from idumb.app.journal import Journal
+from idumb.app.roles import Ask
+from idumb.app.services import Services
+from idumb.app.session import Owned
+from idumb.domain import agent, judgement, outcome, paths, quoting
+from idumb.domain.agent import AgentResult
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError
+from idumb.domain.evidence import Evidence
+from idumb.domain.judgement import Citation, Judgement, Opinion
+
+ROLES = (agent.VERIFIER, agent.SKEPTIC)
+_OUTPUT = 1500
+
+
+def bound(services: Services) -> tuple[str, ...]:
+    """Which of the two roles somebody fills."""
+    return tuple(role for role in ROLES if roles.bound(services, role) is not None)
+
+
+def ask(
+    services: Services, journal: Journal, contract: Contract, found: Sequence[Evidence], tree: str
+) -> tuple[Opinion, ...]:
+    """The verifier first, then the skeptic, who is shown what the verifier said. Nothing of it stops the command."""
+    owner = Owned(services, journal.operation, journal.fence, "verify-work")
+    given: list[Opinion] = []
+    for role in bound(services):
+        values = {**_values(services, contract, journal, found), "said": _said(given)}
+        asked = Ask(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
+        given.append(_opinion(services, asked, owner, tree))
+    return tuple(given)
+
+
+def _opinion(services: Services, asked: Ask, owner: Owned, tree: str) -> Opinion:
+    empty = Opinion(asked.role, roles.bound(services, asked.role) or "")
+    try:
+        result = roles.ask(services, asked, owner)
+    except IdumbError as problem:
+        if problem.code == "lock.lost":
+            raise
+        return dataclasses.replace(empty, failure=f"{problem.message} [{problem.code}]")
+    return _read(services, empty, result, tree)
+
+
+def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) -> Opinion:
+    said = judgement.read(services.texts.object_in(result.reply)) if result.outcome == outcome.COMPLETED else None
+    if said is None:
+        words = result.message or result.failure or "its answer is not of the form that was asked for"
+        return dataclasses.replace(empty, failure=words)
+    verdict, judged = said
+    return dataclasses.replace(empty, verdict=verdict, judgements=tuple(_looked_up(services, j, tree) for j in judged))
+
+
+def _looked_up(services: Services, judged: Judgement, tree: str) -> Judgement:
+    places = tuple(dataclasses.replace(c, resolves=_resolves(services, c, tree)) for c in judged.citations)
+    return dataclasses.replace(judged, citations=places)
+
+
+def _resolves(services: Services, cited: Citation, tree: str) -> bool:
+    path = cited.file.removeprefix("./")
+    if cited.line < 1 or paths.problem(path):
+        return False
+    entry = services.trees.entry(tree, path)
+    if entry is None or services.trees.is_folder(tree, path):
+        return False
+    data = services.trees.read(entry.oid)
+    return cited.line <= data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+
+
+def _values(services: Services, contract: Contract, journal: Journal, found: Sequence[Evidence]) -> Mapping[str, str]:
+    goals = "\n".join(f"- {_goal(contract, p.plan)}: {quoting.one_line(p.goal)}" for p in contract.plans)
+    criteria = "\n".join(f"- {e.subject}: {quoting.one_line(e.text)}" for e in found)
+    touched = sorted({path for task in journal.state.tasks.values() for path in task.touched})
+    shown = [services.surroundings.shown(_shown(e)) for e in found]
+    return {
+        "phase": contract.phase,
+        "goal": goals,
+        "criteria": quoting.fenced(f"{goals}\n{criteria}", "text"),
+        "evidence": quoting.fenced(quoting.cut("\n".join(shown)), "text"),
+        "files": quoting.fenced(quoting.cut("\n".join(touched)), "text"),
+    }
+
+
+def _goal(contract: Contract, plan: str) -> str:
+    return f"plan {plan} goal" if len(contract.plans) > 1 else "goal"
+
+
+def _shown(found: Evidence) -> str:
+    how = f" by `{found.command}`" if found.command else ""
+    end = f"\n{found.output[-_OUTPUT:].rstrip()}" if found.output and not found.passed else ""
+    return f"{found.subject}: {found.result}{how}{end}"
+
+
+def _said(given: Sequence[Opinion]) -> str:
+    """For the skeptic: what the verifier answered, as a quotation."""
+    rows = [as_dict(one) for one in given if one.verdict is not None]
+    return quoting.fenced(quoting.cut(json.dumps(rows, indent=1)), "json") if rows else ""
+
+
+def as_dict(opinion: Opinion) -> dict[str, Any]:
+    """As the log and JSON have it."""
+    return {
+        "role": opinion.role,
+        "binding": opinion.binding,
+        "verdict": opinion.verdict,
+        "failure": opinion.failure,
+        "judgements": [
+            {**dataclasses.asdict(one), "citations": [dataclasses.asdict(c) for c in one.citations]}
+            for one in opinion.judgements
+        ],
+    }
+
+
+def silent(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """A warning for each role that was to give an opinion and gave none."""
+    rows = record.get("judged_by", ()) if record is not None else ()
+    return tuple(f"The {one['role']} gave no opinion: {one['failure']}" for one in rows if one["verdict"] is None)

@@ -1,0 +1,115 @@
+"""What a verifier or a skeptic says of a phase: opinions, each with the places in files that are to show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import outcome
+
+_MOST = 200
+_MOST_CITATIONS = 20
+_WORDS = 2000
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["verdict", "judgements"],
+    "properties": {
+        "verdict": {"enum": [outcome.PASS, outcome.PARTIAL, outcome.FAIL]},
+        "judgements": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["criterion", "holds", "why", "citations"],
+                "properties": {
+                    "criterion": {"type": "string"},
+                    "holds": {"type": "boolean"},
+                    "why": {"type": "string"},
+                    "citations": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["file", "line"],
+                            "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+"""The JSON Schema of the wanted reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """`line` counts from 1. `resolves`: the judged tree has that file, and it has that many lines."""
+
+    file: str
+    line: int
+    resolves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`criterion` is the name of what is judged; `holds` what the role says of it."""
+
+    criterion: str
+    holds: bool
+    why: str
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def refutes(self) -> bool:
+        """It says no, and shows a place that is there."""
+        return not self.holds and any(c.resolves for c in self.citations)
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one role said. `verdict` is PASS, PARTIAL, FAIL or None; `failure` says why there is none."""
+
+    role: str
+    binding: str
+    verdict: str | None = None
+    judgements: tuple[Judgement, ...] = ()
+    failure: str = ""
+
+
+def read(answer: Mapping[str, Any] | None) -> tuple[str, tuple[Judgement, ...]] | None:
+    """(verdict, judgements) of a reply; None where it is not of the wanted form. What is too much is left out."""
+    if answer is None or answer.get("verdict") not in (outcome.PASS, outcome.PARTIAL, outcome.FAIL):
+        return None
+    rows = answer.get("judgements")
+    if not isinstance(rows, list):
+        return None
+    found = [_judgement(row) for row in rows[:_MOST]]
+    known = tuple(one for one in found if one is not None)
+    return None if len(known) != len(found) else (str(answer["verdict"]), known)
+
+
+def _judgement(row: object) -> Judgement | None:
+    if not isinstance(row, dict) or not isinstance(row.get("holds"), bool) or not isinstance(row.get("criterion"), str):
+        return None
+    why = row.get("why")
+    cited = row.get("citations")
+    places = [_citation(one) for one in cited[:_MOST_CITATIONS]] if isinstance(cited, list) else []
+    return Judgement(
+        row["criterion"][:_WORDS],
+        row["holds"],
+        why[:_WORDS] if isinstance(why, str) else "",
+        tuple(one for one in places if one is not None),
+    )
+
+
+def _citation(one: object) -> Citation | None:
+    """A place; a line that is no number is line 0, which no file has."""
+    if not isinstance(one, dict) or not isinstance(one.get("file"), str):
+        return None
+    line = one.get("line")
+    return Citation(one["file"][:_WORDS], line if isinstance(line, int) and not isinstance(line, bool) else 0)
+
+
+def refutations(opinions: Sequence[Opinion]) -> tuple[Judgement, ...]:
+    return tuple(one for opinion in opinions for one in opinion.judgements if one.refutes)

@@ -1,0 +1,155 @@
+"""verify-work asks verifier and skeptic, lists what roadmap and context state, and plans what is open."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/verify-work.json").read_text(encoding="utf-8"))
+AGENT = "import os, sys; sys.stdin.read(); print(open(os.environ['IDUMB_ROLE'] + '.json').read())\n"
+ROLES = """\
+bindings: {{judge: {{adapter: command, argv: [{python}, agent.py]}}}}
+roles: {{verifier: {{binding: judge}}, skeptic: {{binding: judge}}}}
+"""
+PLAN_HEAD = "success_criteria: ['A is there — check: `test -s a.txt`']\n"
+ROADMAP = """\
+# Roadmap
+
+## Phase 1: First
+
+Success criteria:
+- A is there.
+- It is <fast>
+
+## Phase 2: Later
+
+Done when: never
+"""
+
+
+def said(*judgements: tuple[str, bool, str, int], verdict: str = "PARTIAL") -> str:
+    rows = [
+        {"criterion": c, "holds": h, "why": "seen", "citations": [{"file": f, "line": n}]} for c, h, f, n in judgements
+    ]
+    return "I looked.\n" + json.dumps({"verdict": verdict, "judgements": rows})
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """A phase that passed its checks; two roles are bound, whose answers lie in files of the project."""
+    made = projects.create(sandbox)
+    (made.folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    for role in ("verifier", "skeptic"):
+        (made.folder / f"{role}.json").write_text(said(verdict="PASS"), encoding="utf-8")
+    made.repo.commit("agents")
+    made.configure(ROLES.format(python=json.dumps(sys.executable)))
+    (made.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
+    made.plan([making("T1-01", "a.txt")], head=PLAN_HEAD)
+    answer = made.execute()
+    assert answer.code == 0, answer
+    assert any("gave no opinion" in warning for warning in answer.object["warnings"])  # nobody consented to them
+    return made
+
+
+def verify(project: Project, *flags: str) -> Answer:
+    answer = project.quick("verify-work", "1", *flags, "--json")
+    if answer.data:
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    return answer
+
+
+def consented(project: Project) -> str:
+    refused = verify(project)
+    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    return str(refused.error["details"]["consent_hash"])
+
+
+def test_criteria_of_the_roadmap_are_listed_and_an_unproven_one_is_a_gap(project: Project) -> None:
+    """R-ADAPT-5."""
+    (project.folder / ".planning/phases/1/1-CONTEXT.md").write_text(
+        "# Context\n\n### Done when\n\n1. Nobody\n   waits\n2. it is <FAST>\n", encoding="utf-8"
+    )
+    answer = verify(project, "--checks-only")
+    assert answer.code == 0, answer
+    found = {e["subject"]: (e["text"], e["result"]) for e in answer.data["evidence"]}
+    assert found == {
+        "AC-1": ("A is there", "passed"),
+        "roadmap 2": ("It is <fast>", "unproven"),
+        "context 1": ("Nobody waits", "unproven"),
+    }
+    assert "It is &lt;fast&gt;: unproven" in project.read(".planning/phases/1/1-VERIFICATION.md")
+
+
+def test_agents_are_asked_under_consent_and_a_refutation_at_a_line_that_is_there_makes_it_partial(
+    project: Project,
+) -> None:
+    """R-ADAPT-5."""
+    (project.folder / "verifier.json").write_text(said(("AC-1", True, "a.txt", 1)), encoding="utf-8")
+    (project.folder / "skeptic.json").write_text(said(("AC-1", False, "./a.txt", 1)), encoding="utf-8")
+    project.repo.git("commit", "-qam", "answers")
+    answer = verify(project, "--approve", consented(project))
+    assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "partial", "verification.partial")
+    assert answer.data["reason"] == "AC-1 is refuted at ./a.txt:1"
+    assert [(o["role"], o["verdict"]) for o in answer.data["judged_by"]] == [
+        ("verifier", "PARTIAL"),
+        ("skeptic", "PARTIAL"),
+    ]
+    report = project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert "Refuted by the skeptic: AC-1 does not hold: seen [`./a.txt:1`]" in report
+    assert "does not hold: seen [./a.txt:1]" in project.quick("verify-work", "1").out
+    assert [e["payload"]["role"] for e in project.events("--kind", "role.asked")] == ["verifier", "skeptic"] * 2
+
+
+def test_a_citation_of_what_is_not_there_is_marked_and_refutes_nothing(project: Project) -> None:
+    """R-ADAPT-5."""
+    places = (("AC-1", False, "a.txt", 2), ("AC-1", False, "../a.txt", 1), ("AC-1", False, "b.txt", 1))
+    (project.folder / "skeptic.json").write_text(said(*places), encoding="utf-8")
+    (project.folder / "verifier.json").write_text("All is well.", encoding="utf-8")
+    project.repo.git("commit", "-qam", "answers")
+    answer = verify(project, "--approve", consented(project))
+    assert (answer.code, answer.data["status"]) == (0, "passed"), answer
+    assert [c["resolves"] for o in answer.data["judged_by"] for j in o["judgements"] for c in j["citations"]] == [
+        False
+    ] * 3
+    assert "`a.txt:2` (not there)" in project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
+
+
+def test_no_word_of_an_agent_makes_a_failed_check_pass_and_the_gaps_become_a_plan(project: Project) -> None:
+    """R-ADAPT-5."""
+    (project.folder / "verifier.json").write_text(
+        said(("AC-1", True, "README.md", 1), verdict="PASS"), encoding="utf-8"
+    )
+    (project.folder / "a.txt").write_text("", encoding="utf-8")
+    project.repo.git("commit", "-qam", "emptied")
+    answer = verify(project, "--gaps", "--approve", consented(project))
+    assert (answer.code, answer.data["status"]) == (1, "failed"), answer
+    assert answer.data["gap_plan"] == ".planning/phases/1/02-PLAN.md"
+    checked = project.json("check-plan", "1")
+    assert checked.code == 0, checked
+    tasks = project.json("graph", "1").data["order"]
+    assert tasks == ["T1-01", "T1-02", "T1-03", "T1-04"]
+    text = project.read(".planning/phases/1/02-PLAN.md")
+    assert 'check: "test -s a.txt"' in text
+    assert 'text: "It is <fast>"' in text
+    again = verify(project, "--gaps", "--checks-only")
+    assert (again.code, again.error["code"]) == (4, "run.contract-changed")
+    assert project.read(".planning/phases/1/02-PLAN.md") == text
+
+
+def test_nothing_open_makes_no_plan(sandbox: GitSandbox) -> None:
+    """R-ADAPT-5."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    answer = verify(project, "--gaps")
+    assert (answer.code, answer.data["gap_plan"]) == (0, None)

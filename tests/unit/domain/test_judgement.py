@@ -1,0 +1,80 @@
+"""What a model says of a phase is read strictly, and counts only with a place that is there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from idumb.domain import judgement
+from idumb.domain.gap import Gap, of_record, reachable
+from idumb.domain.judgement import Citation, Judgement
+from idumb.domain.plan import FileClaim
+
+NO = {"criterion": "SC-1", "holds": False, "why": "no", "citations": [{"file": "a.txt", "line": 1}]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {},
+        {"verdict": "GOOD", "judgements": []},
+        {"verdict": "PASS", "judgements": "none"},
+        {"verdict": "PASS", "judgements": [{"criterion": "SC-1", "holds": "no"}]},
+        {"verdict": "PASS", "judgements": ["SC-1 holds"]},
+    ],
+)
+def test_an_answer_of_another_form_is_no_opinion(answer: dict[str, Any] | None) -> None:
+    """R-ADAPT-5."""
+    assert judgement.read(answer) is None
+
+
+def test_a_refutation_needs_a_place_that_is_there() -> None:
+    """R-ADAPT-5."""
+    answer = {"verdict": "FAIL", "judgements": [NO, {**NO, "citations": [{"file": "a.txt", "line": "one"}, 7]}]}
+    found = judgement.read(answer)
+    assert found is not None
+    first, second = found[1]
+    assert second.citations == (Citation("a.txt", 0),)
+    assert not first.refutes
+    there = dataclasses.replace(first, citations=(Citation("a.txt", 1, resolves=True),))
+    assert there.refutes
+    assert not dataclasses.replace(there, holds=True).refutes
+    assert not Judgement("SC-1", holds=False, why="no").refutes
+
+
+def test_gaps_are_what_is_open_once_each_and_a_refuted_check_does_not_close_its_own() -> None:
+    """R-ADAPT-5."""
+    record = {
+        "evidence": [
+            {"subject": "SC-1", "text": "a", "result": "failed", "command": "false", "exit_code": 1},
+            {"subject": "SC-2", "text": "b", "result": "passed", "command": "true"},
+            {"subject": "T1-01 test 1", "text": "a again", "result": "failed", "command": "false", "exit_code": 1},
+            {"subject": "roadmap 1", "text": "c", "result": "unproven", "command": None},
+        ],
+        "mismatches": [],
+        "spoiled": ["s.txt"],
+        "requirements": [{"id": "REQ-1", "text": "d", "met": False}, {"id": "REQ-2", "text": "e", "met": True}],
+        "judged_by": [
+            {
+                "judgements": [
+                    {**NO, "criterion": "SC-2", "citations": [{"file": "x", "line": 1, "resolves": True}]},
+                    {"criterion": "SC-3", "holds": False, "why": "no", "citations": []},
+                ]
+            }
+        ],
+    }  # fmt: skip
+    assert of_record(record) == (
+        Gap("SC-1", "a", "failed, exit 1", "false"),
+        Gap("roadmap 1", "c", "unproven"),
+        Gap("checks", "No check changes s.txt", "a check changed s.txt"),
+        Gap("REQ-1", "REQ-1: d is met", "no task that is done serves it"),
+        Gap("SC-2", "b", "no (x:1)"),
+    )
+
+
+def test_a_task_that_closes_a_gap_reaches_what_the_phase_wrote() -> None:
+    claims = [FileClaim("create", p) for p in ("src/a.py", "src/b.py", "c.txt", "Makefile", "docs/**")]
+    assert reachable(claims) == ("src/**", "*.txt", "Makefile*", "docs/**")
