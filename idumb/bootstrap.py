@@ -277,6 +277,7 @@ class Wired:
             guard=self._guard,
             papers=os.path.join(self.place.state_dir, "papers"),
             recordings=Recordings(self, workspace.trees),
+            handoffs=os.path.join(self.place.state_dir, "handoffs"),
         )
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:

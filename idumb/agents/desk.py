@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from idumb.agents.running import Reply
-from idumb.agents.steps import Redact, ToolCalls, record, touched_by
+from idumb.agents.steps import ApplyPatch, Redact, ToolCalls, record, touched_by
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILDER, AgentRequest, StepRecord
@@ -36,6 +36,7 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, Any], bool]] = {
     "delete_file": ("Remove one file.", {"path": _TEXT, **_INTENT}, True),
     "move_file": ("Give one file another name.", {"from": _TEXT, "to": _TEXT, **_INTENT}, True),
 }
+_PATCH = "apply_patch"
 EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
 
 
@@ -56,15 +57,25 @@ def schema(name: str) -> dict[str, Any]:
 
 
 class Desk:
-    """The tools for one request. `guard` raises where this process may write no more; `close` when it is done."""
+    """The tools for one request. `guard` raises where this process may write no more; `close` when it is done.
 
-    def __init__(self, request: AgentRequest, redact: Redact, guard: Callable[[], None] = lambda: None) -> None:
+    With `apply_patch` a builder may give a git patch too.
+    """
+
+    def __init__(
+        self,
+        request: AgentRequest,
+        redact: Redact,
+        guard: Callable[[], None] = lambda: None,
+        apply_patch: ApplyPatch | None = None,
+    ) -> None:
         self._request = request
         self._redact = redact
         self._guard = guard
         self._files = WorkspaceFiles(request.workspace)
-        self._edits = ToolCalls(self._files, request, _no_patch, {}, None, redact)
-        self._offered = frozenset(offered(request.role))
+        self._edits = ToolCalls(self._files, request, apply_patch or _no_patch, {}, None, redact)
+        patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
+        self._offered = frozenset((*offered(request.role), *patches))
         self.records: list[StepRecord] = []
         self.touched: dict[str, None] = {}
 
@@ -78,18 +89,18 @@ class Desk:
         if not isinstance(arguments, Mapping):
             return False, "the arguments must be one JSON object"
         self._guard()
-        reply = self._edit(name, arguments) if name in EDITS else self._look(name, arguments)
+        reply = self._edit(name, arguments) if name in {*EDITS, _PATCH} else self._look(name, arguments)
         return reply.outcome == outcome.COMPLETED, self._redact(reply.output or reply.text)
 
     def _edit(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         given = {key: value for key, value in arguments.items() if key != "intent"}
         intent = str(arguments.get("intent") or "")
-        step = Step(len(self.records), name, intent, given)
+        step = Step(len(self.records), name, intent, given, scope=self._request.allowed_paths)
         began = time.monotonic()
         outside = [p for p in touched_by(step) if not paths.matches_any(p, self._request.allowed_paths)]
-        if outside:
+        if outside or not self._request.allowed_paths:
             allowed = ", ".join(self._request.allowed_paths) or "none"
-            reply = Reply(outcome.FAILED, f"{outside[0]} is no file of this task; its files are: {allowed}")
+            reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is no file of this task; its files are: {allowed}")
         else:
             reply = self._edits.make(step)
         self.records.append(record(step, reply, time.monotonic() - began, self._redact))

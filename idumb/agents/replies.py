@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import agent, outcome
@@ -32,19 +32,25 @@ VERDICT: Mapping[str, Any] = {
 }
 """The JSON Schema of a verdict."""
 
-_FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(`{3,}|~{3,})([^\n]*)\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 _LONGEST = 64 * 1024
 
 
 def object_in(text: str) -> dict[str, Any] | None:
     """The one JSON object of a reply: the whole of it, in a fence, or on its last line; None where there is none."""
     lines = text.rstrip().splitlines()
-    tried = [text, *(match[2] for match in _FENCE.finditer(text)), *lines[-1:]]
+    tried = [text, *(body for _, body in fences(text)), *lines[-1:]]
     for part in tried:
         found = _loaded(part)
         if found is not None:
             return found
     return None
+
+
+def fences(text: str) -> Iterator[tuple[str, str]]:
+    """(word behind the fence, body) of every fenced block, in order."""
+    for match in _FENCE.finditer(text):
+        yield match[2].strip().lower(), match[3]
 
 
 def _loaded(text: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plan import Task
-from idumb.domain.run import ANSWERED, Checkpoint, TaskState
+from idumb.domain.run import ANSWERED, ELSEWHERE, Checkpoint, TaskState
 
 
 def recover(bench: Bench) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def resolve_waiting(bench: Bench) -> None:
 def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     state = bench.journal.state
     if not known.decisions:  # it waits for an answer from elsewhere, and looks for it again
-        bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
+        bench.journal.write(bench.journal.event("task.reset", task.id, reason=ELSEWHERE))
         return
     if proofs.FAILURE in known.decisions[0] or effect.MARK in known.decisions[0]:
         _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])

@@ -168,7 +168,10 @@ def feedback(state: RunState, known: TaskState) -> str:
 def _goes_on(bench: Bench, task: Task, last: str | None) -> bool:
     """A retry after failed validation goes on from its own work, where the builder can; all else starts anew."""
     name = contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or ""
-    return last == outcome.FAILED and bench.agents.get(name).continues
+    who = bench.agents.get(name)
+    # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
+    waited = last == outcome.WAITING and who.name != "human"
+    return (last == outcome.FAILED or waited) and who.continues
 
 
 def _tries_again(bench: Bench, task: Task) -> bool:

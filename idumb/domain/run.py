@@ -25,6 +25,7 @@ CLOSED = frozenset({COMPLETED})
 START = "start"
 MAIN = "main"
 ANSWERED = "answered"
+ELSEWHERE = "elsewhere"
 
 EFFECT = "made"
 COMPENSATED = "compensated"
@@ -414,9 +415,11 @@ def _task_waiting(state: RunState, event: Event) -> None:
 def _task_reset(state: RunState, event: Event) -> None:
     """A task that is tried again is also asked about again, unless the reset comes from an answer."""
     task = _task(event)
-    state.update(task, status=outcome.PENDING, attempts=0, reason="", running=False, decisions=())
+    why = event.payload.get("reason")
+    attempts = state.tasks[task].attempts if why == ELSEWHERE else 0
+    state.update(task, status=outcome.PENDING, attempts=attempts, reason="", running=False, decisions=())
     state.failures_in_a_row = 0
-    if event.payload.get("reason") == ANSWERED:
+    if why in {ANSWERED, ELSEWHERE}:
         return
     for asked in [i for i, decision in state.decisions.items() if decision.get("task") == task]:
         state.answers.pop(asked, None)

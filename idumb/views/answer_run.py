@@ -108,8 +108,10 @@ def _failed(data: phrases.Data) -> list[str]:
 
 
 def _waiting(data: phrases.Data) -> list[str]:
-    lines = [f"Phase {data['phase']} waits for a person.", *_counts(data), ""]
-    for decision in data.get("decisions", ()):
+    asked = data.get("decisions", ())
+    why = "waits for a person" if asked or not data.get("reason") else markup.one_line(data["reason"])
+    lines = [f"Phase {data['phase']} {why}.", *_counts(data), ""]
+    for decision in asked:
         lines += [*_decision(decision), ""]
     return lines[:-1]
 

@@ -1,0 +1,268 @@
+"""Work for an agent or a person elsewhere: a file says what is to be done, another one answers it.
+
+Nothing is kept in memory. The name of a handoff follows from what is asked, so that a task that waited finds the same
+one again, and an attempt that was told something new makes a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from idumb.agents import desk, replies
+from idumb.agents.steps import ApplyPatch, Redact
+from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
+from idumb.domain import agent, canonical, contract, outcome
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+
+_FORMAT = "1"
+LAST_LINE = "END OF ANSWER"
+_LARGEST = 16 * 1024 * 1024
+_TICK = 0.5  # seconds between looks, where it is waited
+_OPTIONS = ("folder", "wait")
+_DONE, _FAILED = "done", "failed"
+
+
+class HandoffAgent:
+    """`folder` is where handoffs are, unless the binding names another; None where it can only be looked at."""
+
+    name = "handoff"
+    version = _FORMAT
+    continues = True
+
+    def __init__(
+        self,
+        binding: Binding,
+        repository: str,
+        folder: str | None,
+        apply_patch: ApplyPatch,
+        redact: Redact,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._binding = binding
+        self._repository = repository
+        self._folder = folder
+        self._apply_patch = apply_patch
+        self._redact = redact
+        self._guard = guard
+
+    def describe(self) -> Sequence[str]:
+        """Nothing is started; raises AdapterError where the options make no sense."""
+        given = self._binding.options
+        unknown = [name for name in given if name not in _OPTIONS]
+        folder, wait = given.get("folder"), given.get("wait", 0)
+        if unknown or isinstance(wait, bool) or not isinstance(wait, int | float) or wait < 0:
+            words = f"has no option {unknown[0]}" if unknown else "takes `wait` as a number of seconds"
+            raise self._wrong(words)
+        if folder is not None and (not isinstance(folder, str) or not folder.startswith("/")):
+            raise self._wrong("takes `folder` as an absolute path")
+        if folder is not None and _is_below(os.path.realpath(folder), os.path.realpath(self._repository)):
+            raise self._wrong("takes a `folder` outside the repository, where no task can write")
+        return ()
+
+    def _wrong(self, words: str) -> AdapterError:
+        return AdapterError(
+            "agent.bad-option",
+            f"The binding {self._binding.name} (handoff) {words}.",
+            hint="See the section on handoff in docs/agents.md.",
+        )
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        began = time.monotonic()
+        try:
+            self.describe()
+            folder = self._binding.options.get("folder") or self._folder
+            if folder is None:
+                raise self._wrong("has no folder")
+            place = _Place(str(folder), _name(request))
+            place.write_request(_document(request, place))
+        except (AdapterError, OSError, FileProblem) as problem:
+            return AgentResult(outcome.ERRORED, str(problem))
+        answer = self._awaited(place, request, began)
+        if isinstance(answer, str):
+            words = f"waits for an answer to {place.request}"
+            return AgentResult(outcome.WAITING, f"{words} ({answer})" if answer else words, session=place.name)
+        return self._taken(request, place, answer)
+
+    def _awaited(self, place: _Place, request: AgentRequest, began: float) -> _Answer | str:
+        """The answer, or why there is none yet; "" where nobody has answered."""
+        times = [float(self._binding.options.get("wait", 0)), request.deadline]
+        until = began + min(t for t in times if t is not None)
+        while True:
+            found = place.read_answer()
+            left = until - time.monotonic()
+            if isinstance(found, _Answer) or left <= 0:
+                return found
+            time.sleep(min(_TICK, left))
+
+    def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
+        text = self._redact(answer.text)
+        ended, message, failure = outcome.COMPLETED, "", None
+        work = desk.Desk(request, self._redact, self._guard, self._apply_patch)
+        try:
+            if answer.outcome == _FAILED:
+                ended, message = outcome.FAILED, text.strip() or "the answer says that it failed"
+            elif request.role == VALIDATOR:
+                ended, message, failure = replies.judged(answer.text)
+            elif request.role == BUILDER:
+                ended, message = _edited(work, answer.text)
+            elif not text.strip():
+                ended, message, failure = outcome.FAILED, "the answer is empty", agent.MALFORMED
+        finally:
+            work.close()
+        return AgentResult(
+            outcome=ended,
+            message=self._redact(message),
+            claimed_files=tuple(work.touched),
+            session=place.name,
+            output=replies.shortened(text),
+            steps=tuple(work.records),
+            failure=failure,
+            reply=text,
+        )
+
+
+def _edited(work: desk.Desk, text: str) -> tuple[str, str]:
+    """Make the edits of an answer: patches and lists of edits in fences, in their order; the first failure ends it."""
+    number = 0
+    for kind, body in replies.fences(text):
+        for name, arguments in _calls(kind, body):
+            number += 1
+            made, words = work.call(name, arguments)
+            if not made:
+                return outcome.FAILED, f"edit {number} of the answer ({name}): {words}"
+    return outcome.COMPLETED, "" if number else "the answer holds no edits"
+
+
+def _calls(kind: str, body: str) -> list[tuple[str, Mapping[str, object]]]:
+    if kind in {"diff", "patch"}:
+        return [("apply_patch", {"patch": body, "intent": "the answer's patch"})]
+    said = replies.object_in(body) if kind == "json" else None
+    edits = said.get("edits") if said else None
+    if not isinstance(edits, list):
+        return []
+    return [
+        (str(edit.get("tool")), {k: v for k, v in edit.items() if k != "tool"})
+        for edit in edits
+        if isinstance(edit, dict)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    outcome: str
+    text: str
+
+
+class _Place:
+    """The two files of one handoff."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder = folder
+        self.name = name
+        self.request = os.path.join(folder, f"{name}.md")
+        self.answer = os.path.join(folder, f"{name}.answer.md")
+
+    def write_request(self, text: str) -> None:
+        """Write what is asked; nothing is done where it stands there already."""
+        os.makedirs(self._folder, 0o700, exist_ok=True)
+        files = WorkspaceFiles(self._folder)
+        data = text.encode("utf-8", "surrogateescape")
+        try:
+            if not os.path.lexists(self.request) or files.read(os.path.basename(self.request)) != data:
+                files.write(os.path.basename(self.request), data)
+        finally:
+            files.close()
+
+    def read_answer(self) -> _Answer | str:
+        """The answer; else why it cannot be used, "" where there is none."""
+        try:
+            found = os.lstat(self.answer)
+        except OSError:
+            return ""
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+            return "it is no regular file, or too large"
+        files = WorkspaceFiles(self._folder)
+        try:
+            text = files.read(os.path.basename(self.answer)).decode("utf-8")
+        except (FileProblem, UnicodeDecodeError):
+            return "it cannot be read as UTF-8"
+        finally:
+            files.close()
+        return _parsed(text, self.name)
+
+
+def _parsed(text: str, name: str) -> _Answer | str:
+    """An answer is a head between two lines of `---`, any text, and the line that says that it is whole."""
+    lines = text.strip().splitlines()
+    if not lines or lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
+        return "it does not begin with a head between two lines of ---"
+    if lines[-1].strip() != LAST_LINE:
+        return f"it does not end with the line {LAST_LINE}, so it may not be whole"
+    end = next(i for i, line in enumerate(lines) if i and line.strip() == "---")
+    head = dict(_pair(line) for line in lines[1:end] if ":" in line)
+    if head.get("handoff") != name:
+        return f"its head does not say handoff: {name}"
+    if head.get("outcome") not in {_DONE, _FAILED}:
+        return f"its head must say outcome: {_DONE}, or outcome: {_FAILED}"
+    return _Answer(head["outcome"], "\n".join(lines[end + 1 : -1]) + "\n")
+
+
+def _pair(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.strip(), value.split(" #")[0].strip().strip("\"'")
+
+
+def _name(request: AgentRequest) -> str:
+    """A name for a file: the same for the same question. Waiting makes attempts of its own, so they do not count."""
+    asked: list[object] = [request.run_id, request.role, request.subject]
+    if request.task is not None:
+        asked += [contract.task_digest(request.task), request.feedback]
+    else:
+        asked = [request.role, request.subject, request.prompt]
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in request.subject)
+    return f"{safe}-{request.role}-{canonical.digest(asked)[:12]}"
+
+
+def _document(request: AgentRequest, place: _Place) -> str:
+    head = (
+        f"---\ntype: handoff\nhandoff: {place.name}\nrun: {json.dumps(request.run_id)}\n"
+        f"subject: {json.dumps(request.subject)}\nrole: {request.role}\nanswer: {os.path.basename(place.answer)}\n---\n"
+    )
+    files = desk.declared_files(request) if request.role == BUILDER else ""
+    shown = f"\n## The files as they are\n\n{files}\n" if files else ""
+    return f"{head}\n{request.prompt.rstrip()}\n{shown}\n## How to answer\n\n{_how(request, place)}"
+
+
+_BUILD = """\
+You are elsewhere: nothing you change in a copy of your own counts. Put the change into the answer, as a git patch in
+a fence that begins with ```diff, or as a list in a fence that begins with ```json:
+{"edits": [{"tool": "write_file", "path": "...", "content": "...", "intent": "..."}]}, with the tools write_file,
+edit_file (path, find, replace), delete_file (path) and move_file (from, to). Only the declared files can be changed.
+"""
+_JUDGE = """\
+Put the verdict into the answer, in a fence that begins with ```json:
+{"verdict": "PASS", "findings": [{"file": "path", "line": 1, "message": "what is wrong there"}]}
+"""
+
+
+def _how(request: AgentRequest, place: _Place) -> str:
+    special = {BUILDER: _BUILD, VALIDATOR: _JUDGE}.get(request.role, "")
+    schema = f"The answer is JSON of this schema: {json.dumps(dict(request.schema))}\n" if request.schema else ""
+    return (
+        f"{special}{schema}Write the file `{os.path.basename(place.answer)}` beside this one. It begins with these"
+        f" lines, and its last line is `{LAST_LINE}`:\n\n"
+        f"    ---\n    type: answer\n    handoff: {place.name}\n    outcome: {_DONE}\n    ---\n\n"
+        f"`outcome` is `{_DONE}`, or `{_FAILED}` with the reason below. What you say is a claim; idumb looks at the"
+        " bytes and runs the checks.\n"
+    )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,135 @@
+"""Answers from elsewhere: what is taken, what is waited for, and what fails the attempt (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import registry
+from idumb.app import ports
+from idumb.domain import agent, outcome, plan
+from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
+from idumb.domain.settings import Binding, Settings
+
+EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "%s", "content": "x\\n", "intent": "make"}]}\n```'
+
+
+def away(root: Path, **options: Any) -> ports.Agent:
+    binding = Binding("away", "handoff", options=options)
+    agents = registry.build(
+        Settings(bindings={"away": binding}),
+        str(root / "work"),
+        lambda _, __: (False, "no patch expected"),
+        lambda text: text.replace("sk-secret", "[key]"),
+        handoffs=str(root / "handoffs"),
+    )
+    return agents.get("away")
+
+
+def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
+    (root / "work").mkdir(exist_ok=True)
+    task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
+    return dataclasses.replace(AgentRequest(role, task, "the prompt", str(root / "work"), ("a.txt",)), **more)
+
+
+def asked(root: Path, index: int = -1) -> Path:
+    return [p for p in sorted((root / "handoffs").glob("*.md")) if not p.name.endswith(".answer.md")][index]
+
+
+def answer(request: Path, body: str, said: str = "done") -> None:
+    text = f"---\ntype: answer\nhandoff: {request.stem}\noutcome: {said}\n---\n{body}\nEND OF ANSWER\n"
+    request.with_name(f"{request.stem}.answer.md").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("role", "body", "said", "ended", "words"),
+    [
+        (BUILDER, EDITS % "a.txt", "done", outcome.COMPLETED, ""),
+        (BUILDER, EDITS % "b.txt", "done", outcome.FAILED, "no file of this task"),
+        (BUILDER, EDITS % "../a.txt", "done", outcome.FAILED, "no file of this task"),
+        (BUILDER, "```diff\nx\n```", "done", outcome.FAILED, "no patch expected"),
+        (BUILDER, "I did it.", "done", outcome.COMPLETED, "holds no edits"),
+        (BUILDER, "It cannot be done.", "failed", outcome.FAILED, "It cannot be done."),
+        (VALIDATOR, '```json\n{"verdict": "PASS", "findings": []}\n```', "done", outcome.COMPLETED, ""),
+        (VALIDATOR, '```json\n{"verdict": "FAIL", "findings": ["no"]}\n```', "done", outcome.FAILED, "FAIL: no"),
+        (VALIDATOR, "It is fine.", "done", outcome.ERRORED, "no verdict"),
+        (PLANNER, "A plan with sk-secret.", "done", outcome.COMPLETED, ""),
+        (PLANNER, "", "done", outcome.FAILED, "empty"),
+    ],
+)
+def test_an_answer_is_judged_by_what_it_holds(
+    tmp_path: Path, role: str, body: str, said: str, ended: str, words: str
+) -> None:
+    who, request = away(tmp_path), a_request(tmp_path, role)
+    assert who.run(request).outcome == outcome.WAITING
+    answer(asked(tmp_path), body, said)
+    result = who.run(request)
+    assert result.outcome == ended
+    assert words in result.message
+    assert "sk-secret" not in repr(result)
+    assert (tmp_path / "work/a.txt").exists() == (body == EDITS % "a.txt")
+    assert not (tmp_path / "a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("done", "does not begin with a head"),
+        ("---\nhandoff: NAME\noutcome: done\n---\n", "END OF ANSWER"),
+        ("---\nhandoff: other\noutcome: done\n---\nEND OF ANSWER\n", "does not say handoff"),
+        ("---\nhandoff: NAME\noutcome: great\n---\nEND OF ANSWER\n", "must say outcome"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_told_and_waited_for(tmp_path: Path, text: str, words: str) -> None:
+    who, request = away(tmp_path), a_request(tmp_path)
+    who.run(request)
+    place = asked(tmp_path)
+    place.with_name(f"{place.stem}.answer.md").write_text(text.replace("NAME", place.stem), encoding="utf-8")
+    result = who.run(request)
+    assert result.outcome == outcome.WAITING
+    assert words in result.message
+
+
+def test_an_answer_is_never_read_through_a_link(tmp_path: Path) -> None:
+    who, request = away(tmp_path), a_request(tmp_path)
+    who.run(request)
+    place = asked(tmp_path)
+    elsewhere = tmp_path / "secret"
+    elsewhere.write_text("secret", encoding="utf-8")
+    place.with_name(f"{place.stem}.answer.md").symlink_to(elsewhere)
+    assert "no regular file" in who.run(request).message
+
+
+def test_the_same_question_is_one_handoff_and_new_feedback_another(tmp_path: Path) -> None:
+    who = away(tmp_path)
+    for request in (
+        a_request(tmp_path),
+        a_request(tmp_path, attempt=2),
+        a_request(tmp_path, attempt=3, feedback="AC-1 failed"),
+        a_request(tmp_path, VALIDATOR),
+        a_request(tmp_path, PLANNER, task=None, about="phase-2"),
+    ):
+        who.run(request)
+    assert len(list((tmp_path / "handoffs").glob("*.md"))) == 4
+
+
+def test_it_is_waited_as_long_as_the_binding_says_and_the_deadline_allows(tmp_path: Path) -> None:
+    request = a_request(tmp_path)
+    assert away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=0.05)).outcome == outcome.WAITING
+    timer = threading.Timer(0.1, answer, (asked(tmp_path), EDITS % "a.txt"))
+    timer.start()
+    result = away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=30.0))
+    timer.join()
+    assert result.outcome == outcome.COMPLETED
+
+
+def test_usage_is_unknown_and_a_task_without_files_takes_no_edit(tmp_path: Path) -> None:
+    who, request = away(tmp_path), a_request(tmp_path, allowed_paths=())
+    who.run(request)
+    answer(asked(tmp_path), EDITS % "a.txt")
+    result = who.run(request)
+    assert (result.outcome, result.usage) == (outcome.FAILED, agent.Usage())

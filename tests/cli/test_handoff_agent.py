@@ -1,0 +1,108 @@
+"""Work that is done elsewhere: a file asks, another answers; the task waits, across restarts, and bytes are judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task
+
+TASKS = (
+    task("T1-01", files="create `a.txt`, modify `README.md`", check="grep -q right a.txt"),
+    task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01"),
+)
+ELSEWHERE = """\
+import pathlib, sys
+folder, body, outcome = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+for asked in sorted(folder.glob("*.md")):
+    answer = asked.with_name(asked.stem + ".answer.md")
+    if asked.name.endswith(".answer.md") or answer.exists():
+        continue
+    text = f"---\\ntype: answer\\nhandoff: {asked.stem}\\noutcome: {outcome}\\n---\\n{body}\\nEND OF ANSWER\\n"
+    answer.with_suffix(".part").write_text(text)
+    answer.with_suffix(".part").rename(answer)
+    print(asked.stem)
+"""
+PATCH = """\
+I made it.
+```diff
+diff --git a/README.md b/README.md
+--- a/README.md
++++ b/README.md
+@@ -1 +1,2 @@
+ # A project
++and more
+diff --git a/a.txt b/a.txt
+new file mode 100644
+--- /dev/null
++++ b/a.txt
+@@ -0,0 +1 @@
++{}
+```
+"""
+EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "b.txt", "content": "b\\n", "intent": "make"}]}\n```\n'
+
+
+def answered(folder: Path, body: str, outcome: str = "done") -> list[str]:
+    """Another process answers every open handoff of a folder; their names."""
+    made = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, str(folder), body, outcome], check=True, capture_output=True, text=True
+    )
+    return made.stdout.split()
+
+
+def execute(project: Project, *more: str) -> Answer:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    return project.quick("execute-phase", "1", "--approve", consent, *more, "--json")
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.configure("builder: away\nbindings:\n  away: {adapter: handoff}\n")
+    made.plan(TASKS)
+    return made
+
+
+def test_a_task_waits_for_its_answer_across_restarts_and_bytes_are_judged(project: Project) -> None:
+    """R-ADAPT-2."""
+    answer = execute(project)
+    assert answer.code == 5, answer
+    folder = next((project.folder / ".git").rglob("handoffs"))
+    asked = next(folder.glob("T1-01-builder-*.md"))
+    text = asked.read_text(encoding="utf-8")
+    assert "grep -q right a.txt" in text
+    assert "# A project" in text
+    assert str(asked) in answer.out
+    assert project.quick("resume", "1", "--json").code == 5
+    assert list(folder.glob("*.md")) == [asked]
+
+    answered(folder, PATCH.format("wrong"))
+    answer = project.quick("resume", "1", "--json")
+    assert answer.code == 5, answer
+    again = next(p for p in folder.glob("T1-01-builder-*.md") if p.stem.split(".")[0] != asked.stem)
+    assert "AC-1" in again.read_text(encoding="utf-8").partition("what was wrong")[2]
+
+    assert answered(folder, '```json\n{"edits": [{"tool": "edit_file", "path": "a.txt", "find": "wrong",'
+                            ' "replace": "right"}]}\n```') == [again.stem]  # fmt: skip
+    assert project.quick("resume", "1", "--json").code == 5
+    answered(folder, EDITS)
+    answer = project.quick("resume", "1", "--json")
+    assert answer.code == 0, answer
+    assert (project.read("a.txt"), project.read("b.txt")) == ("right\n", "b\n")
+    assert project.read("README.md") == "# A project\nand more\n"
+    assert set(project.statuses().values()) == {"completed"}
+
+
+def test_a_folder_in_the_repository_is_refused(project: Project) -> None:
+    """R-ADAPT-2: tasks could write their own answers there."""
+    inside = project.folder / "answers"
+    project.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{inside}'}}}}\n")
+    answer = execute(project)
+    assert (answer.code, answer.error["code"]) == (4, "agent.bad-option")
