@@ -49,7 +49,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `execute-phase`; None means that the configuration decides."""
+    """Flags of `execute-phase`; None means that the configuration decides.
+
+    `again` is the command to which `--approve HASH` is added where consent is missing, None for that of the phase.
+    """
 
     phase: str
     approve: str | None = None
@@ -66,6 +69,7 @@ class Request:
     accept_changed: tuple[str, ...] = ()
     command: str = "execute-phase"
     rehearsal: bool = False
+    again: str | None = None
 
 
 def execute(services: Services, request: Request) -> Result:
@@ -116,6 +120,7 @@ def prepare(services: Services, request: Request) -> Contract:
         approval=request.approval,
         rehearsal=request.rehearsal,
         earlier=state.earlier if state is not None and state.contract_hash == contract.hash else (),
+        again=request.again,
     )
     return contract
 

@@ -70,8 +70,20 @@ def of_changed_contract(state: RunState, changed: Sequence[str], ref: str) -> tu
     )
 
 
-def of_deviation(phase: str, task: str, paths: Sequence[str]) -> tuple[Choice, ...]:
-    """A task changed files that it does not declare, and the run halted with everything kept."""
+def hint_of_changed_plan(state: RunState) -> str:
+    """The commands that show a changed plan and take it over, in the order in which they succeed."""
+    phase = state.phase
+    first = f"idumb approve {phase}, then " if state.mode == STRICT else ""
+    return f"idumb plan-diff {phase} shows what; {first}idumb amend {phase} --from-file takes it over"
+
+
+def of_deviation(phase: str, task: str, paths: Sequence[str], *, in_editor: bool = False) -> tuple[Choice, ...]:
+    """A task changed files that it does not declare, and the run halted with everything kept.
+
+    `in_editor`: its builder drives idumb itself, so it is begun and submitted once more.
+    """
+    again = f"idumb start {task} --retry"
+    taken = f"{again}; idumb submit {task} --on-deviation accept"
     flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in paths)
     return (
         Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}"),
@@ -85,13 +97,13 @@ def of_deviation(phase: str, task: str, paths: Sequence[str]) -> tuple[Choice, .
             "accept",
             "they belong to the task, this once",
             "the task is tried again and they are committed with it; the plan does not tell of them",
-            f"idumb resume {phase} --on-deviation accept",
+            taken if in_editor else f"idumb resume {phase} --on-deviation accept",
         ),
         Choice(
             "retry",
             "they are mine, or wrong",
             "once you moved or committed them, the task is tried again under what it declares",
-            f"idumb resume {phase} --retry-failed",
+            again if in_editor else f"idumb resume {phase} --retry-failed",
         ),
     )
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from idumb.app import going_on
 from idumb.app.services import Services
+from idumb.domain import outcome
 from idumb.domain.decision import Choice
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.run import RunState, TaskState
 
 KIND = "attempt.opened"
 
@@ -79,4 +81,20 @@ def refuse(services: Services, command: str) -> None:
             "choices": going_on.rows(ways),
             "open": found.as_dict(),
         },
+    )
+
+
+def require(state: RunState, task_id: str) -> TaskState:
+    """The task, where work on it can be submitted: an open attempt, or a submit that was killed while it committed."""
+    known = state.tasks.get(task_id)
+    if known is None:
+        raise InputError("task.unknown", f"Run {state.id} has no task {task_id}.", hint=f"idumb graph {state.phase}")
+    if known.opened is not None or known.intended is not None:
+        return known
+    if known.status in outcome.DONE:
+        raise Refusal("task.already-done", f"{task_id} is {known.status} already.", hint=f"idumb next {state.phase}")
+    raise Refusal(
+        "attempt.not-open",
+        f"No attempt at {task_id} is open, so there is nothing that could be submitted or given up.",
+        hint=f"idumb start {task_id}",
     )

@@ -19,8 +19,8 @@ def command(task: str, why: str, accept_git: tuple[str, ...], as_json: bool) -> 
     What was changed of its declared files is kept in a snapshot and put back; nothing else is touched. The attempt does
     not count.
     """
-    from idumb.app import editor
+    from idumb.app import giving_up
 
     with options.services(as_json=as_json, progress=True) as services:
-        result = editor.give_up(services, task, why, options.who(), accept_git)
+        result = giving_up.give_up(services, task, why, options.who(), accept_git)
     return output.finish("give-up", result, as_json=as_json)

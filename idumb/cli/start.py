@@ -34,12 +34,12 @@ def command(
     The whole tree is saved, preconditions are checked, and the attempt is open until submit or give-up. For tasks whose
     builder is `editor`. A run of the phase begins where there is none.
     """
-    from idumb.app import editor
+    from idumb.app import starting
     from idumb.app.execute_phase import Request
 
     request = Request(
         "", approve=approve, approval=approval, mode=mode, accept_git=accept_git, accept_changed=accept_changed
     )
     with options.services(as_json=as_json, progress=True) as services:
-        result = editor.start(services, editor.Start(task, by or options.who(), request, retry))
+        result = starting.start(services, starting.Start(task, by or options.who(), request, retry))
     return output.finish("start", result, as_json=as_json)

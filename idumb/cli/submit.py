@@ -16,6 +16,7 @@ from idumb.cli import options, output
     help="What to do with changes outside the task's declared files.",
 )
 @click.option("--no-verify", is_flag=True, help="Do not go on to verify-work after the last task.")
+@click.option("--approve", metavar="HASH", help="Consent to exactly this contract (see check-plan).")
 @options.accept_git
 @options.accept_changed
 @options.as_json
@@ -25,6 +26,7 @@ def command(
     say: str,
     on_deviation: str | None,
     no_verify: bool,
+    approve: str | None,
     accept_git: tuple[str, ...],
     accept_changed: tuple[str, ...],
     as_json: bool,
@@ -34,12 +36,17 @@ def command(
     What counts is the bytes that are there: declared files against changed ones, then every gate and check. Exit code 0
     where the task is accepted, 1 with feedback where it is not, 5 where a person is asked.
     """
-    from idumb.app import editor
+    from idumb.app import submitting
     from idumb.app.execute_phase import Request
 
     request = Request(
-        "", on_deviation=on_deviation, verify=not no_verify, accept_git=accept_git, accept_changed=accept_changed
+        "",
+        approve=approve,
+        on_deviation=on_deviation,
+        verify=not no_verify,
+        accept_git=accept_git,
+        accept_changed=accept_changed,
     )
     with options.services(as_json=as_json, progress=True) as services:
-        result = editor.submit(services, editor.Submit(task, request, say))
+        result = submitting.submit(services, submitting.Submit(task, request, say))
     return output.finish("submit", result, as_json=as_json)

@@ -154,6 +154,8 @@ def test_files_that_are_not_declared_are_named_and_nothing_is_committed(open_one
     assert (refused.code, data["accepted"], data["undeclared"]) == (1, False, ["stray.txt"])
     assert open_one.trailers("Idumb-Task") == []
     assert data["next"][0] == "idumb start T1-01 --retry"
+    ways = [choice["command"] for choice in refused.error["details"]["choices"]]
+    assert "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation accept" in ways
     os.unlink(open_one.folder / "stray.txt")
     assert open_one.json("start", "T1-01").error["code"] == "task.failed"
     assert open_one.json("start", "T1-01", "--retry").code == 0
@@ -213,6 +215,8 @@ def test_a_repository_that_was_led_elsewhere_is_refused_until_it_is_put_back(
 def test_what_is_not_open_cannot_be_submitted(project: Project) -> None:
     """R-ADAPT-7: without a start, and twice."""
     assert project.json("submit", "T1-01").error["code"] == "run.none"
+    hint = f"idumb start T1-01 --approve {project.approval()}"
+    assert project.json("start", "T1-01").error["hint"] == hint
     assert project.json("start", "T1-02", "--approve", project.approval()).error["code"] == "task.not-ready"
     assert project.json("submit", "T1-01").error["code"] == "attempt.not-open"
     assert project.json("start", "T1-01").code == 0

@@ -21,6 +21,7 @@ from tests.support.project import Project
 from tests.support.warm import Warm
 
 ARM = "tests.crash.killing:arm"
+ENDED = {"start": ("attempt.open",), "submit": ("task.already-done",)}  # refused, because it was carried out
 TWICE = 3  # every so many cases are resumed once more, to see that nothing is left to do
 # The reports of a run with failures are made anew by each resume, with its time in them.
 UNCHANGED = ("operation.", "run.", "reports.committed")
@@ -94,12 +95,22 @@ class Scene:
 
     def go_on(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
         """What a user says when a step was killed: resume, or the same again."""
+        if step.argv[:1] in (("start",), ("submit",)):
+            return self._drive_on(project, step, given)
         if step.argv not in (EXECUTE, RESUME):
             return self.say(project, step, given)
         answer = self.say(project, Step(RESUME), given)
         if answer is not None and answer.code == 4 and answer.error["code"] == "run.none":
             return self.say(project, Step(EXECUTE), given)
         return answer
+
+    def _drive_on(self, project: Project, step: Step, given: dict[str, Any] | None) -> Answer | None:
+        """What was killed at its very end needs no more; a phase whose last task is done is brought to its end."""
+        answer = self.say(project, step, given)
+        if answer is None or answer.code != 4 or answer.error["code"] not in ENDED[step.argv[0]]:
+            return answer
+        left = self.warm.run(project.folder, "status", "--json").data["phases"][0]["next"]
+        return None if left or step.argv[0] == "start" else self.say(project, Step(RESUME))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, delete, making, shell, task, write
 
-EXECUTE = ("execute-phase", "1", "--approve", "{consent}")
-RESUME = ("resume", "1", "--approve", "{consent}")
+CONSENT = ("--approve", "{consent}")
+EXECUTE = ("execute-phase", "1", *CONSENT)
+RESUME = ("resume", "1", *CONSENT)
 HUMAN = "### {id}: A person says so\n\n- **Kind:** human-verify\n- **Depends on:** {after}\n\n"
 HOOK = "#!/bin/sh\nif test -e {flag}; then echo 'not yet' >&2; exit 1; fi\n"
 
@@ -155,6 +156,28 @@ def _allow(project: Project) -> None:
     (project.folder / ".git" / "not-yet").unlink(missing_ok=True)
 
 
+def _driven(place: Path) -> Project:
+    """Two tasks that are built from an editor: one makes a file, one changes it."""
+    project = _project(place)
+    project.plan(
+        [
+            task("T1-01", files="create `sub/a.txt`", check="test -s sub/a.txt"),
+            task("T1-02", files="modify `sub/a.txt`", check="grep -q more sub/a.txt", after="T1-01"),
+        ],
+        head="builder: editor\n",
+    )
+    _work(project)
+    return project
+
+
+def _make(project: Project) -> None:
+    project.repo.write("sub/a.txt", "made\n")
+
+
+def _change(project: Project) -> None:
+    project.repo.write("sub/a.txt", "made\nmore\n")
+
+
 PAIR = Shape("two small tasks", _pair, (Step(EXECUTE),))
 SHAPES = (
     Shape("a chain with a retry", _chain, (Step(EXECUTE),)),
@@ -176,4 +199,16 @@ SHAPES = (
         ),
     ),
     Shape("a hook that refuses", _refused, (Step(EXECUTE, code=1), Step(act=_allow), Step(RESUME))),
+    Shape(
+        "work in an editor",
+        _driven,
+        (
+            Step(("start", "T1-01", *CONSENT)),
+            Step(act=_make),
+            Step(("submit", "T1-01", *CONSENT)),
+            Step(("start", "T1-02", *CONSENT)),
+            Step(act=_change),
+            Step(("submit", "T1-02", *CONSENT)),
+        ),
+    ),
 )
