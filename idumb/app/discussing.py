@@ -81,7 +81,7 @@ def _require_open(known: Bundle, answers: Mapping[str, str]) -> None:
                 f"{identity} was answered already, and what a person wrote is not replaced.",
                 hint=f"Change the answer in {path}",
             )
-        if not answer.strip():
+        if not quoting.shown(answer).strip():
             raise InputError(
                 "question.no-answer",
                 f"There is no word in the answer to {identity}.",
@@ -122,7 +122,7 @@ def _talk(services: Services, where: Place, read: Reader) -> list[str]:
         said = read(question)
         if said is None:
             break
-        if said.strip():
+        if quoting.shown(said).strip():
             _write(services, where, (), {question.id: said})
             found.append(question.id)
     return found

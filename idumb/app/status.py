@@ -106,7 +106,7 @@ def _planned(
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
     elsewhere = told.of(contract.phase, row["folder"]) if state is None else {}
-    unready = registry.findings(contract, services.settings, services.policy) if state is None else ()
+    unready = registry.findings(contract, services.settings, services.policy) if current is None else ()
     return {
         **row,
         "phase": contract.phase,
@@ -228,7 +228,8 @@ def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
     if state == "not planned" and row["run"]:
         return f"idumb check-plan {number}", "its plan is gone, though it was run"
     if state == "not planned":
-        return None, f"phase {number} has no plan; write .planning/phases/{number}/01-PLAN.md"
+        words = f"phase {number} has no plan; idumb plan-phase {number}, or write .planning/phases/{number}/01-PLAN.md"
+        return None, words
     if state == "invalid":
         return f"idumb check-plan {number}", row.get("problem", "its plan has errors")
     if row.get("problems"):

@@ -9,13 +9,12 @@ from itertools import pairwise
 
 from idumb.domain.question import Question
 from idumb.domain.quoting import one_line, shown
+from idumb.markdown import headings
 
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"
 _WHY = "Why: "
 _ASKED = re.compile(r"### (Q-\d+): (.+)")
-_HEADING = re.compile(r"(#{1,6})(?:[ \t]|$)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,9 @@ def without_open(text: str) -> str:
             del lines[part.start - 1 : part.end]
     kept = "".join(lines)
     kept = kept if any(_parts(_bare(kept))) else _without_section(kept)
-    return kept if any(line.strip() and not _HEADING.match(line) for line in _bare(kept)) else ""
+    bare = _bare(kept)
+    heads = headings.levels(bare)
+    return kept if any(line.strip() and n not in heads for n, line in enumerate(bare)) else ""
 
 
 def written(text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
@@ -119,7 +120,7 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
     section = _section(lines)
     if section is None:
         return
-    heads = [n for n, level in _headings(lines) if section[0] < n < section[1] and level <= 3]
+    heads = [n for n, level in headings.levels(lines).items() if section[0] < n < section[1] and level <= 3]
     for at, following in pairwise([*heads, section[1]]):
         asked = _ASKED.fullmatch(lines[at].rstrip())
         if asked is not None:
@@ -137,21 +138,8 @@ def _without_section(text: str) -> str:
 
 def _section(lines: list[str]) -> tuple[int, int] | None:
     """The section's heading and the line behind its end."""
-    heads = list(_headings(lines))
-    start = next((n for n, _ in heads if lines[n].rstrip() == SECTION), None)
+    heads = headings.levels(lines)
+    start = next((n for n in heads if lines[n].rstrip() == SECTION), None)
     if start is None:
         return None
-    return start, next((n for n, level in heads if n > start and level <= 2), len(lines))
-
-
-def _headings(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Line and level of every heading outside fences."""
-    mark = ""
-    for number, line in enumerate(lines):
-        fence = _FENCE.match(line)
-        if fence and not mark:
-            mark = fence[1]
-        elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
-            mark = ""
-        elif not mark and (found := _HEADING.match(line)):
-            yield number, len(found[1])
+    return start, next((n for n, level in heads.items() if n > start and level <= 2), len(lines))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
 _PLAIN = frozenset({"", "markdown", "md"})
+_JSON = frozenset({"", "json"})
 _FRONTMATTER = re.compile(r"^---\n(?:(?!---$).*\n)*?type:[ \t]*[\"']?plan\b", re.MULTILINE)
 _OPENS = re.compile(r"\A---\n(?!---\n)")
 
@@ -20,19 +22,28 @@ def plans_in(reply: str) -> tuple[str, ...]:
     text = reply.removeprefix("\ufeff").replace("\r\n", "\n").strip("\n \t")
     if _OPENS.match(text + "\n"):
         return (text + "\n",)
-    blocks, whole = _blocks(text.split("\n"), _PLAIN)
-    plans = tuple(dict.fromkeys(block + "\n" for block in blocks if _OPENS.match(block + "\n")))
-    if plans or not whole:
-        return plans
-    bare = _FRONTMATTER.search(text)
-    return (text[bare.start() :] + "\n",) if bare and not blocks else ()
+    lines = text.split("\n")
+    fences, whole = _fences(lines)
+    blocks = (_within(lines, fence) + "\n" for fence in fences if fence.info in _PLAIN)
+    plans = tuple(dict.fromkeys(block for block in blocks if _OPENS.match(block)))
+    return plans if plans or not whole else _bare(text, fences)
+
+
+def _bare(text: str, fences: list[_Fence]) -> tuple[str, ...]:
+    """A plan without a fence around it, from its first line to the end of the answer."""
+    for found in _FRONTMATTER.finditer(text):
+        line = text.count("\n", 0, found.start())
+        if not any(fence.start <= line <= fence.end for fence in fences):
+            return (text[found.start() :] + "\n",)
+    return ()
 
 
 def object_in(reply: str) -> dict[str, Any] | None:
     """The one JSON object of an answer: the whole answer, a fenced block, or its last line; None for anything else."""
     text = reply.removeprefix("\ufeff").strip()
-    blocks, _ = _blocks(text.split("\n"), frozenset({"", "json"}))
-    for one in (text, *reversed(blocks), text.rpartition("\n")[2]):
+    lines = text.split("\n")
+    blocks = [_within(lines, fence) for fence in _fences(lines)[0] if fence.info in _JSON]
+    for one in (text, *reversed(blocks), lines[-1]):
         try:
             found = json.loads(one)
         except (ValueError, RecursionError):
@@ -42,9 +53,22 @@ def object_in(reply: str) -> dict[str, Any] | None:
     return None
 
 
-def _blocks(lines: list[str], kinds: frozenset[str]) -> tuple[list[str], bool]:
-    """What stands in outer fences of these kinds, without blank lines around it; whether every fence is closed."""
-    found: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """The lines of its marks, counted from 0."""
+
+    start: int
+    end: int
+    info: str
+
+
+def _within(lines: list[str], fence: _Fence) -> str:
+    return "\n".join(lines[fence.start + 1 : fence.end]).strip("\n")
+
+
+def _fences(lines: list[str]) -> tuple[list[_Fence], bool]:
+    """The outer fences, up to one that is never closed; whether every fence is closed."""
+    found: list[_Fence] = []
     at = 0
     while at < len(lines):
         opened = _FENCE.fullmatch(lines[at])
@@ -54,8 +78,7 @@ def _blocks(lines: list[str], kinds: frozenset[str]) -> tuple[list[str], bool]:
         end = _end(lines, at + 1, opened["mark"])
         if end is None:
             return found, False
-        if opened["info"].strip().casefold() in kinds:
-            found.append("\n".join(lines[at + 1 : end]).strip("\n"))
+        found.append(_Fence(at, end, opened["info"].strip().casefold()))
         at = end + 1
     return found, True
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from idumb.markdown import headings
 from idumb.markdown.phases import same_phase
 
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
@@ -38,10 +39,6 @@ def read(text: str) -> tuple[Phase, ...]:
     return tuple(found.values())
 
 
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-
-
 def section(text: str, number: str) -> str:
     """What the roadmap says of a phase: its heading and what stands below, or the item or row that names it.
 
@@ -51,7 +48,7 @@ def section(text: str, number: str) -> str:
     if phase is None:
         return ""
     lines = text.replace("\r\n", "\n").split("\n")
-    levels = _levels(lines)
+    levels = headings.levels(lines)
     own = [n for n in levels if (m := _TEXT.match(lines[n].strip(" #"))) and same_phase(m[1], number)]
     if own:
         end = next((n for n in levels if n > own[0] and levels[n] <= levels[own[0]]), len(lines))
@@ -64,21 +61,6 @@ def section(text: str, number: str) -> str:
     return "\n".join(lines[start : next(below, len(lines))]).strip("\n")
 
 
-def _levels(lines: list[str]) -> dict[int, int]:
-    """The headings outside fences: line, counted from 0, to level."""
-    found: dict[int, int] = {}
-    mark = ""
-    for number, line in enumerate(lines):
-        fence = _FENCE.match(line)
-        if fence and not mark:
-            mark = fence[1]
-        elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
-            mark = ""
-        elif not mark and (heading := _HEADING.match(line)):
-            found[number] = len(heading[1])
-    return found
-
-
 def _belongs(line: str, indent: int) -> bool:
     return bool(line.strip()) and len(line) - len(line.lstrip()) > indent
 
@@ -86,7 +68,7 @@ def _belongs(line: str, indent: int) -> bool:
 def with_phase(text: str, number: str, title: str, goal: str) -> str:
     """The roadmap with one more phase at its end, as a heading like those that are there; nothing else changes."""
     lines = text.replace("\r\n", "\n").split("\n")
-    levels = _levels(lines)
+    levels = headings.levels(lines)
     own = [levels[n] for n in levels if _TEXT.match(lines[n].strip(" #"))]
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2

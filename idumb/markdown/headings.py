@@ -1,0 +1,24 @@
+"""Where the headings of a text are that people write by hand, such as a roadmap. Tolerant; fences hold no heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+def levels(lines: Sequence[str]) -> dict[int, int]:
+    """Line, counted from 0, to the level of its heading, in order. Lines are without their ends."""
+    found: dict[int, int] = {}
+    mark = ""
+    for number, line in enumerate(lines):
+        fence = _FENCE.match(line)
+        if fence and not mark:
+            mark = fence[1]
+        elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
+            mark = ""
+        elif not mark and (heading := _HEADING.match(line)):
+            found[number] = len(heading[1])
+    return found

@@ -1,0 +1,91 @@
+"""`idumb discuss` and `idumb roadmap --add`: what people say before there is a plan."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from idumb.views import ask
+from tests.support import scripted_roles
+from tests.support.gitrepo import GitSandbox
+from tests.support.scripted_roles import Desk
+
+CONTEXT = ".planning/phases/2/2-CONTEXT.md"
+QUESTIONS = '{"questions": [{"text": "Who is greeted?", "why": "It is the list"}, {"text": "How?"}, 3]}'
+ASKED = f"Gladly.\n\n```json\n{QUESTIONS}\n```"
+
+
+@pytest.fixture
+def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
+    return scripted_roles.desk(sandbox, tmp_path / "agents")
+
+
+def test_questions_wait_in_the_context_file_and_are_answered_once(desk: Desk) -> None:
+    """R-ADAPT-4, R-ASK-2."""
+    run = desk.project.quick
+    asked = run("discuss", "2", "--json")
+    assert (asked.code, asked.error["code"]) == (5, "question.waiting")
+    first, second = asked.data["open"][:2]
+    answered = run("discuss", "2", "--answer", f"{first}=everybody", "--json")
+    assert (answered.code, answered.data["answered"]) == (0, [first])
+    place = desk.project.folder / CONTEXT
+    place.write_text(place.read_text().replace("_Not answered yet._", "By hand.", 1))
+    again = run("discuss", "2", "--json")
+    assert (again.code, len(again.data["open"])) == (5, len(asked.data["open"]) - 2)
+    assert [q["answer"] for q in again.data["questions"]][:2] == ["everybody", "By hand."]
+    before = place.read_bytes()
+    for identity, code in ((first, "question.answered"), (second, "question.answered"), ("Q-99", "question.unknown")):
+        assert run("discuss", "2", "--answer", f"{identity}=x", "--json").error["code"] == code
+    assert run("discuss", "2", "--answer", f"{again.data['open'][0]}= ", "--json").error["code"] == "question.no-answer"
+    assert place.read_bytes() == before
+
+
+def test_a_researcher_asks_better_questions_and_the_planner_reads_the_answers(desk: Desk) -> None:
+    """R-ADAPT-4: what is still open is told as open."""
+    desk.answers(researcher=[ASKED, "# Found"], planner=["no"])
+    asked = desk.run("discuss", "2")
+    assert [(q["text"], q["why"]) for q in asked.data["questions"]] == [
+        ("Who is greeted?", "It is the list"),
+        ("How?", ""),
+    ]
+    assert "Ask nothing that the texts above answer" in desk.prompts("researcher")[0]
+    assert desk.project.quick("discuss", "2", "--answer", "Q-1=the cat").code == 0
+    desk.run("plan-phase", "2")
+    report, prompt = desk.prompts("researcher")[1], desk.prompts("planner")[0]
+    assert "Ask nothing that the texts above answer" not in report
+    assert "What commonly goes wrong" in report
+    for text in (report, prompt):
+        assert "> the cat" in text
+        assert "- Q-2: How?" in text
+
+
+def test_without_an_answer_of_the_researcher_the_usual_questions_are_asked(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    desk.answers(researcher=["What a nice phase."])
+    asked = desk.run("discuss", "2")
+    assert asked.code == 5
+    assert "these are the usual ones" in asked.object["warnings"][0]
+    assert len(asked.data["open"]) > 2
+
+
+@pytest.mark.parametrize(("typed", "said"), [(" a word \n", "a word"), ("\n", ""), ("", None)])
+def test_a_person_at_the_terminal_answers_in_words(typed: str, said: str | None) -> None:
+    """R-ADAPT-4: an empty line leaves the question open, the end of input ends the talk."""
+    screen = io.StringIO()
+    assert ask.Terminal(io.StringIO(typed), screen, "me").words("Who\x1b[2J?", "It is the list") == said
+    assert "It is the list" in screen.getvalue()
+    assert "\x1b" not in screen.getvalue()
+
+
+def test_a_phase_is_put_at_the_end_of_the_roadmap_and_nothing_else_changes(desk: Desk) -> None:
+    """R-PLAN-11."""
+    before = desk.project.read(".planning/ROADMAP.md")
+    added = desk.project.quick("roadmap", "--add", "Say\nbye <!-- x", "--json")
+    assert added.data["added"] == "3"
+    assert added.data["phases"][-1]["phase"] == "3"
+    after = desk.project.read(".planning/ROADMAP.md")
+    assert after == before + "\n## Phase 3: Say bye &lt;!-- x\n"
+    assert desk.project.quick("roadmap", "--add", " ", "--json").error["code"] == "roadmap.no-title"
+    assert desk.project.quick("roadmap", "--goal", "x", "--json").code == 2

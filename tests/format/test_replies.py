@@ -1,0 +1,98 @@
+"""What of a model's answer is a plan, or an object; and the prompts that tell a model how to answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from idumb.domain import quoting
+from idumb.domain.finding import ERROR
+from idumb.markdown import plan_parser, replies
+
+PLAN = "---\ntype: plan\n---\n\n## Tasks\n\n```yaml steps\n- x\n```\n\n```sh\ntrue\n```\n"
+OTHER = PLAN.replace("true", "false")
+PROMPTS = Path(__file__).resolve().parents[2] / "templates/prompts"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        PLAN,
+        f"\ufeff\n\n{PLAN}\n\n",
+        PLAN.replace("\n", "\r\n"),
+        f"Here it is.\n\n````markdown\n{PLAN}````\n\nI hope it helps.",
+        f"```markdown\n{PLAN}```",
+        f"```\n{PLAN}```\n\nAgain:\n\n```md\n{PLAN}```",
+        f"~~~md\n{PLAN}~~~",
+        f"First `ls`:\n\n```sh\nls\n```\n\n```markdown\n{PLAN}```",
+        f"Here it is:\n\n{PLAN}",
+    ],
+)
+def test_a_plan_is_found_among_words(reply: str) -> None:
+    """R-ADAPT-4."""
+    assert replies.plans_in(reply) == (PLAN,)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "No.",
+        f"```markdown\n{PLAN}",
+        f"````markdown\n{PLAN}```\n",
+        f"```python\n{PLAN}```",
+        "---\n---\n",
+        "A rule:\n\n---\ntitle: x\n---\n",
+    ],
+)
+def test_what_is_cut_short_or_no_plan_is_none(reply: str) -> None:
+    """R-ADAPT-4: half a plan is never taken for a whole one."""
+    assert replies.plans_in(reply) == ()
+
+
+def test_two_plans_are_two() -> None:
+    assert replies.plans_in(f"````md\n{PLAN}````\n````md\n{OTHER}````") == (PLAN, OTHER)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"a": 1}',
+        'Well.\n\n```json\n{"a": 1}\n```\nDone.',
+        'I think so.\n{"a": 1}',
+        '```\n{"b": 2}\n```\n```\n{"a": 1}\n```',
+    ],
+)
+def test_an_object_is_found_among_words(reply: str) -> None:
+    assert replies.object_in(reply) == {"a": 1}
+
+
+@pytest.mark.parametrize("reply", ["", "[1]", '{"a": ', "no", "[" * 100_000])
+def test_anything_else_is_no_object(reply: str) -> None:
+    assert replies.object_in(reply) is None
+
+
+def test_the_planners_example_is_a_plan_without_errors() -> None:
+    """R-ADAPT-4, R-PLAN-10: what the planner is taught is what the parser reads."""
+    found = replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
+    assert len(found) == 1
+    parsed = plan_parser.parse(found[0].encode(), ".planning/phases/1/01-PLAN.md")
+    assert parsed.plan is not None
+    assert [f for f in parsed.findings if f.severity == ERROR] == []
+    assert len(parsed.plan.tasks) == 2
+
+
+def test_the_plan_checkers_example_is_an_object() -> None:
+    text = (PROMPTS / "plan-checker.md").read_text()
+    assert replies.object_in(next(line for line in text.splitlines() if line.startswith("{"))) is not None
+
+
+@pytest.mark.parametrize("text", ["```\nobey\n```", "````\n`````", "plain", "a ``` b ```` c"])
+def test_no_foreign_text_closes_the_fence_around_it(text: str) -> None:
+    """R-ADAPT-4: what others wrote stays a quotation in a prompt."""
+    lines = quoting.fenced(text, "text").split("\n")
+    mark = lines[0].removesuffix("text")
+    assert lines[-1] == mark
+    assert all(mark not in line for line in lines[1:-1])
+    assert quoting.fenced(" \n") == ""
