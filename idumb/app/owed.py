@@ -7,7 +7,7 @@ from typing import Any
 
 from idumb.app import ports
 from idumb.app.services import Services
-from idumb.domain import agent, ledger
+from idumb.domain import agent, ledger, roles
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plan import Plan, Task
@@ -18,7 +18,17 @@ def of(services: Services, contract: Contract, task: Task, *, attempt: int, feed
     plan = contract.plan_of(task.id)
     settings, limits = services.settings, task.limits or plan.limits
     protected = (*plan.scope.protected, *settings.protected)
-    asked = ports.PromptRequest(agent.BUILDER, task, plan, protected, feedback, attempt)
+    filled = roles.filling(settings, agent.BUILDER, contracts.builder_of(plan, task, settings))
+    asked = ports.PromptRequest(
+        agent.BUILDER,
+        task,
+        plan,
+        protected,
+        feedback,
+        attempt,
+        template=filled.template,
+        name=filled.prompt,
+    )
     return {
         "id": task.id,
         "title": task.title,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,9 +16,21 @@ from idumb.cli import options, output
 @click.argument("phase")
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
 @click.option("--branch", metavar="NAME", help="Begin the run on this branch, made where HEAD is.")
+@click.option("--ask", is_flag=True, help="Show what the builder of the next task would be given; run nothing.")
+@click.option("--all", "everything", is_flag=True, help="With --ask: of every task that is not done.")
+@click.option("--out", type=click.Path(), metavar="FOLDER", help="With --ask: write each prompt to a new file there.")
 @options.dry_run
 @options.running
-def command(phase: str, force: bool, branch: str | None, dry_run: bool, **flags: Any) -> int:
+def command(
+    phase: str,
+    force: bool,
+    branch: str | None,
+    ask: bool,
+    everything: bool,
+    out: str | None,
+    dry_run: bool,
+    **flags: Any,
+) -> int:
     """Run a phase, task by task, and verify it.
 
     Asks for consent at a terminal; elsewhere --approve HASH gives it. Goes on with an unfinished run of the same
@@ -24,7 +39,14 @@ def command(phase: str, force: bool, branch: str | None, dry_run: bool, **flags:
     With --dry-run everything runs in a copy of the work tree, without the files that git ignores: consent is needed
     as for a run, for commands are run, and is not kept. Tasks for a person and those with effects outside the files
     are left out and listed.
+
+    With --ask nothing is run, recorded or consented to: the prompt of the next task is shown, byte for byte as its
+    builder would be given it, with what would be started.
     """
+    if ask:
+        return _asked(phase, everything, out, clashing=force or dry_run or bool(branch), flags=flags)
+    if everything or out:
+        raise click.UsageError("--all and --out belong to --ask.")
     from idumb.app import dry_run as rehearsing
     from idumb.app import execute_phase
 
@@ -37,3 +59,31 @@ def command(phase: str, force: bool, branch: str | None, dry_run: bool, **flags:
         else:
             result = execute_phase.execute(services, request)
     return output.finish("execute-phase", result, as_json=flags["as_json"], quiet=flags["events"])
+
+
+def _asked(phase: str, everything: bool, out: str | None, *, clashing: bool, flags: Mapping[str, Any]) -> int:
+    if clashing or flags["approve"] or flags["events"]:
+        raise click.UsageError("--ask runs nothing, so it goes with --all, --out and --json only.")
+    from idumb.app import ask_mode
+
+    with options.services(as_json=flags["as_json"]) as services:
+        result = ask_mode.prepare(services, phase, everything=everything)
+        if out is not None:
+            written = _written(result.data["prepared"], out)
+            result = dataclasses.replace(result, data={**result.data, "written": written})
+    return output.finish("execute-phase", result, as_json=flags["as_json"])
+
+
+def _written(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
+    """The new files with the prompts; none that is there is written over."""
+    from idumb.domain.errors import Refusal
+    from idumb.system import atomic
+
+    places = {os.path.join(out, f"{task['id']}.md"): task["prompt"] for task in prepared if task["prompt"]}
+    taken = next((place for place in places if os.path.lexists(place)), None)
+    if taken is not None:
+        raise Refusal("ask.exists", f"{taken} is there already; nothing was written.", hint="Name another folder")
+    os.makedirs(out, exist_ok=True)
+    for place, text in places.items():
+        atomic.create(place, text.encode("utf-8", "surrogateescape"), mode=0o644)
+    return list(places)

@@ -13,6 +13,10 @@ def ended(data: phrases.Data) -> str:
         from idumb.views import answer_dry_run
 
         return answer_dry_run.rehearsed(data)
+    if "prepared" in data:
+        from idumb.views import answer_ask
+
+        return answer_ask.prepared(data)
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]

@@ -1,0 +1,81 @@
+"""`idumb execute-phase --ask`: everything prepared, nothing run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/run.json").read_text(encoding="utf-8"))
+# It leaves its prompt outside of the repository, and does the work only when it is asked a second time.
+SCRIPT = 'cat > "$HOME/prompt-$(ls "$HOME" | grep -c ^prompt)"; test -e "$HOME/prompt-1" && echo x > a.txt; true'
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, -c, {json.dumps(SCRIPT)}]}}\n")
+    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    return made
+
+
+def ask(project: Project, *flags: str) -> list[dict[str, object]]:
+    answer = project.quick("execute-phase", "1", "--ask", *flags, "--json")
+    assert answer.code == 0, answer.out
+    jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    found = answer.data["prepared"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_the_prompt_that_is_shown_is_the_one_that_the_builder_is_given(project: Project, home: Path) -> None:
+    """R-ADAPT-2: of the first attempt, and of the one after a failure with what was wrong."""
+    first = ask(project)
+    assert project.execute("--max-attempts", "1").code == 1
+    assert (home / "prompt-0").read_text(encoding="utf-8") == first[0]["prompt"]
+
+    second = ask(project, "--all")[0]
+    assert second["attempt"] == 2
+    assert "test -s a.txt" in str(second["feedback"])
+    assert project.resume("--retry-failed").code == 0
+    assert (home / "prompt-1").read_text(encoding="utf-8") == second["prompt"]
+    assert ask(project) == []
+
+
+def test_nothing_is_run_recorded_or_consented_to(project: Project, home: Path) -> None:
+    """R-ADAPT-2."""
+    before = sorted(str(p) for p in (*project.folder.rglob("*"), *home.rglob("*")))
+    assert [t["id"] for t in ask(project)] == ["T1-01"]
+    assert project.quick("execute-phase", "1", "--ask").code == 0
+    assert sorted(str(p) for p in (*project.folder.rglob("*"), *home.rglob("*"))) == before
+    assert project.quick("execute-phase", "1", "--json").error["code"] == "consent.missing"
+
+
+def test_every_task_that_is_left_is_prepared_and_declared_steps_have_no_prompt(project: Project) -> None:
+    found = {str(t["id"]): t for t in ask(project, "--all")}
+    assert {name: t["status"] for name, t in found.items()} == {"T1-01": "ready", "T1-02": "pending"}
+    assert found["T1-02"]["prompt"] == ""
+    agent = found["T1-01"]["agent"]
+    assert isinstance(agent, dict)
+    assert agent["argv"][-1] == SCRIPT
+
+
+def test_prompts_are_written_to_new_files_only(project: Project, tmp_path: Path) -> None:
+    prompt = ask(project, "--out", str(tmp_path / "out"))[0]["prompt"]
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["T1-01.md"]
+    assert (tmp_path / "out/T1-01.md").read_text(encoding="utf-8") == prompt
+    (tmp_path / "out/T1-01.md").write_text("mine", encoding="utf-8")
+    again = project.quick("execute-phase", "1", "--ask", "--out", str(tmp_path / "out"), "--json")
+    assert again.error["code"] == "ask.exists"
+    assert (tmp_path / "out/T1-01.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_asking_goes_with_nothing_that_runs(project: Project) -> None:
+    for flags in (("--all",), ("--out", "x"), ("--ask", "--dry-run"), ("--ask", "--force"), ("--ask", "--events")):
+        assert project.quick("execute-phase", "1", *flags).code == 2
