@@ -223,9 +223,9 @@ def newest_live(services: Services, contract: Contract, *, base: str | None = No
     return next((kept for kept in Standings(services, contract, base).live() if _genuine(services, kept)), None)
 
 
-def all_live(services: Services, contract: Contract) -> tuple[Kept, ...]:
+def all_live(services: Services, contract: Contract, *, base: str | None = None) -> tuple[Kept, ...]:
     """All that hold and whose signature, where they have one, is right; newest first."""
-    return tuple(kept for kept in Standings(services, contract).live() if _genuine(services, kept))
+    return tuple(kept for kept in Standings(services, contract, base).live() if _genuine(services, kept))
 
 
 def accepted(services: Services, contract: Contract) -> frozenset[str]:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from idumb.app import approvals, consent, going_on, irreversible, loading, place
+from idumb.app import approvals, consent, going_on, irreversible, loading, place, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import approval as approval_words
@@ -16,6 +16,7 @@ from idumb.domain.approval import Approval, Kept
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal, UsageError
+from idumb.domain.run import COMPLETED
 
 APPROVE = "approve"
 ALL_PATHS = 10_000
@@ -48,7 +49,6 @@ def approve(services: Services, request: Request) -> Result:
     kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
     copy = services.consent.export(kept, request.file) if request.file else None
     services.consent.approve(kept)
-    path = step_plan.path_of(contract.phase)
     data = {
         **made.as_dict(),
         "by": kept.approval.by,
@@ -56,9 +56,21 @@ def approve(services: Services, request: Request) -> Result:
         "file": copy,
         "shown": list(shown),
         "asked": request.hash is None,
-        "next": [f"idumb execute-phase {contract.phase}" if path is None else f"idumb execute {path}"],
+        "next": _next(services, contract),
     }
     return Result(data, warnings=_left_open(contract, request))
+
+
+def _next(services: Services, contract: Contract) -> list[str]:
+    """How the phase goes on: its unfinished run does, first taking over what changed since it was locked."""
+    state, fresh = session.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
+    if state is None or state.state == COMPLETED:
+        return [fresh]
+    if state.contract_hash == contract.hash:
+        return [f"idumb resume {contract.phase}"]
+    if {p.path: p.sha256 for p in contract.plans} == dict(state.plans):
+        return [fresh]
+    return [f"idumb amend {contract.phase} --from-file", fresh]
 
 
 def revoke(services: Services, phase: str, who: str) -> Result:

@@ -71,13 +71,8 @@ def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
         "settings_hash": services.settings.digest(),
         "policy_hash": services.policy.digest,
         "approval": approvals.shown(services, contract),
-        "run_command": _run_command(contract),
+        "run_command": step_plan.run_command(contract.phase),
     }
-
-
-def _run_command(contract: Contract) -> str:
-    path = step_plan.path_of(contract.phase)
-    return f"idumb execute-phase {contract.phase}" if path is None else f"idumb execute {path}"
 
 
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:

@@ -7,8 +7,10 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from idumb.domain import step_plan
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
+from idumb.domain.plan import STRICT
 from idumb.domain.run import PAUSED, RunState
 
 
@@ -53,12 +55,20 @@ def of_changed_contract(state: RunState, changed: Sequence[str], ref: str) -> tu
         "start-fresh",
         "start a run of what is there now",
         "done, unchanged tasks are kept; it needs your consent anew",
-        f"idumb execute-phase {phase}",
+        step_plan.run_command(phase),
     )
     if not changed:
         return (put_back, fresh)
+    look = Choice("look", "see what changed", "nothing is written or run", f"idumb plan-diff {phase}")
+    approve = Choice(
+        "approve",
+        "approve the plan as it is now",
+        "nothing is run; a strict run takes a change over only once it is approved",
+        f"idumb approve {phase}",
+    )
     return (
-        Choice("look", "see what changed", "nothing is written or run", f"idumb plan-diff {phase}"),
+        look,
+        *((approve,) if state.mode == STRICT else ()),
         Choice(
             "amend",
             "take the change as an amendment",

@@ -9,6 +9,7 @@ from idumb.app import approvals, going_on, irreversible
 from idumb.app.bench import Bench
 from idumb.app.services import Services, plans_ref
 from idumb.domain import approval as approval_words
+from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT, Task
@@ -94,10 +95,9 @@ def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
     return Refusal(
         f"lock.{what}-changed",
         f"{words}; it runs only as it was locked, so it stopped before the next task.",
-        hint=f"Put it back and idumb resume {phase}, or see the change with idumb plan-diff {phase}"
-        f" and take it with idumb amend {phase} --from-file"
+        hint=f"Put it back and idumb resume {phase}, or {going_on.hint_of_changed_plan(state)}"
         if what == "plan"
-        else f"Put it back and idumb resume {phase}, or idumb execute-phase {phase} starts a run of what is there now",
+        else f"Put it back and idumb resume {phase}, or {step_plan.run_command(phase)} starts a run of what is there",
         details={
             "what": f"Go on with phase {phase}",
             "why": words,

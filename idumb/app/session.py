@@ -118,9 +118,9 @@ def same_contract(services: Services, contract: Contract, state: RunState) -> No
     raise Refusal(
         "run.contract-changed",
         f"{why}; it goes on only as it was agreed.",
-        hint=f"idumb plan-diff {state.phase} shows what; idumb amend {state.phase} --from-file takes it over"
+        hint=going_on.hint_of_changed_plan(state)
         if changed
-        else f"Put it back, or start a run of what is there now: idumb execute-phase {state.phase}",
+        else f"Put it back, or start a run of what is there now: {step_plan.run_command(state.phase)}",
         details={
             "what": f"Go on with run {state.number} of phase {state.phase}",
             "why": why,

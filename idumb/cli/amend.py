@@ -71,8 +71,9 @@ def command(
     words += [w for one in tasks for w in ("--add-task", one)] + [w for one in decisions for w in ("--decision", one)]
     words += ["--why", why] if why else []
     said = shlex.join(words)
-    request = amend.Request(phase, tuple(named), deviations, from_file, plan, why, yes, agreed, said)
     with options.services(as_json=as_json, writes=True) as services:
+        phase = options.phase_named(phase, services.root)
+        request = amend.Request(phase, tuple(named), deviations, from_file, plan, why, yes, agreed, said)
         result = amend.amend(services, request, options.who())
     return output.finish("amend", result, as_json=as_json)
 

@@ -47,6 +47,7 @@ def command(
     if revoke and (expected or expires or pin_base or accept or sign or file):
         raise click.UsageError("--revoke takes no other option but --json")
     with options.services(as_json=as_json, writes=True) as services:
+        phase = options.phase_named(phase, services.root)
         if revoke:
             result = approve.revoke(services, phase, options.who())
         else:

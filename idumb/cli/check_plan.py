@@ -26,5 +26,5 @@ def command(phase: str, expected: str | None, mode: str | None, as_json: bool) -
     from idumb.app import check_plan
 
     with options.services(as_json=as_json) as services:
-        result = check_plan.check(services, phase, expected=expected, mode=mode)
+        result = check_plan.check(services, options.phase_named(phase, services.root), expected=expected, mode=mode)
     return output.finish("check-plan", result, as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -27,7 +26,7 @@ def command(file: str, force: bool, branch: str | None, dry_run: bool, **flags: 
     from idumb.app import execute_steps
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
-        path = _from_root(file, services.root)
+        path = options.from_root(file, services.root)
         request = options.request("execute", path, flags, force=force, branch=branch, rehearsal=dry_run)
         if dry_run:
             from idumb.rehearsal import Rehearsals
@@ -36,11 +35,3 @@ def command(file: str, force: bool, branch: str | None, dry_run: bool, **flags: 
         else:
             result = execute_steps.execute(services, request)
     return output.finish("execute", result, as_json=flags["as_json"], quiet=flags["events"])
-
-
-def _from_root(file: str, root: str) -> str:
-    """The path from the repository's root; what is there under the name as given is the plan's id."""
-    folder, name = os.path.split(os.path.join(os.getcwd(), file))
-    if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
-        return file
-    return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")

@@ -131,6 +131,23 @@ def services(
         wired.close()
 
 
+def from_root(file: str, root: str) -> str:
+    """The path from the repository's root; what is there under the name as given is the plan's id."""
+    folder, name = os.path.split(os.path.join(os.getcwd(), file))
+    if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
+        return file
+    return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")
+
+
+def phase_named(given: str, root: str) -> str:
+    """A phase as given; a step plan is found from the current folder too, as `idumb execute` finds it."""
+    from idumb.domain import step_plan
+
+    if given.endswith(step_plan.SUFFIXES) and os.path.isfile(given):
+        return from_root(given, root)
+    return given
+
+
 def who() -> str:
     """The name under which a person's word is recorded."""
     import getpass

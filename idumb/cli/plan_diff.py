@@ -20,5 +20,5 @@ def command(phase: str, as_json: bool) -> int:
     from idumb.app import plan_diff
 
     with options.services(as_json=as_json) as services:
-        result = plan_diff.show(services, phase)
+        result = plan_diff.show(services, options.phase_named(phase, services.root))
     return output.finish("plan-diff", result, as_json=as_json)

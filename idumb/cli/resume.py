@@ -20,7 +20,7 @@ def command(phase: str, retry_failed: bool, **flags: Any) -> int:
     """
     from idumb.app import resume
 
-    request = options.request("resume", phase, flags)
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
+        request = options.request("resume", options.phase_named(phase, services.root), flags)
         result = resume.resume(services, request, retry_failed=retry_failed)
     return output.finish("resume", result, as_json=flags["as_json"], quiet=flags["events"])

@@ -38,6 +38,12 @@ def path_of(phase: str) -> str | None:
     return path if phase_of(path) == phase else None
 
 
+def run_command(phase: str) -> str:
+    """The command that starts what has this id, a phase or a step plan."""
+    path = path_of(phase)
+    return f"idumb execute-phase {phase}" if path is None else f"idumb execute {path}"
+
+
 def folder_of(phase: str) -> str:
     """Where the reports on a step plan lie; the plan's own folder is never written."""
     return f"{REPORTS}/{phase}"

@@ -36,6 +36,8 @@ class PlanningFolder:
         if quick.number_of(phase) is not None:
             return self._quick_folder(phase)
         names = self._names(PHASES)
+        if not phase.strip():
+            raise InputError("phase.not-found", "A phase has a number or a name; none was given.", hint="idumb roadmap")
         found = phases.matching_folders(names, phase)
         if not found:
             raise InputError(

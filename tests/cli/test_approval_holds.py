@@ -98,6 +98,18 @@ def test_a_pinned_base_is_that_of_the_run_when_the_run_is_verified(project: Proj
     assert _verify(project).code == 0
 
 
+def test_a_pinned_base_is_that_of_the_run_when_a_question_about_the_phase_is_answered(project: Project) -> None:
+    """R-LOCK-4, R-ASK-3: the approval holds for the plan that tells of the answer, too."""
+    head = STRICT.replace("check: test -s a.txt", "human: true")
+    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+    project.plan([making("T1-01", "a.txt", fields=fields)], head=head)
+    approve(project, "--pin-base")
+    assert run(project).code == 5
+    question = project.quick("decisions", "--json").data["decisions"][0]["id"]
+    assert project.quick("decide", question, "yes", "--json").data["version"] == 2
+    assert _verify(project).code == 0
+
+
 @MODES
 def test_a_rollback_runs_no_command_under_an_approval_that_is_void(project: Project, mode: str) -> None:
     """R-LOCK-4, R-GIT-4."""

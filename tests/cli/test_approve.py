@@ -244,6 +244,13 @@ def test_strict_mode_needs_an_approval_for_a_guided_plan_too_and_resume_remains_
     )
 
 
+@pytest.mark.parametrize("phase", ["", " "])
+def test_a_phase_without_a_name_is_refused_with_the_way_on(project: Project, phase: str) -> None:
+    """R-LOCK-3."""
+    answer = project.quick("approve", phase, "--json")
+    assert (answer.code, answer.error["code"], answer.error["hint"]) == (3, "phase.not-found", "idumb roadmap")
+
+
 def test_an_approval_is_consent_for_a_guided_plan(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     approve(project)

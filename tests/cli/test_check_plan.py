@@ -262,3 +262,17 @@ def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_pa
     assert str(tmp_path / "away") in answer.data["findings"][0]["message"]
     refused = project.quick("execute-phase", "1", "--approve", answer.data["contract_hash"], "--json")
     assert refused.error["code"] == "plan.invalid"
+
+
+def test_next_names_the_check_of_a_plan_that_was_changed_into_one_that_cannot_run(project: Project) -> None:
+    """R-LOCK-1: execute-phase would only refuse it."""
+    project.plan(
+        [projects.making("T1-01", "a.txt"), projects.making("T1-02", "b.txt", steps=[projects.shell("exit 1")])]
+    )
+    assert project.execute("--max-attempts", "1").code == 1
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    text = place.read_text(encoding="utf-8")
+    place.write_text(text.replace("create `b.txt`", "create `../b.txt`"), encoding="utf-8")
+    told = project.quick("next", "--json").data["next"]
+    assert told["command"] == "idumb check-plan 1", told
+    assert "../b.txt" in told["why"]

@@ -389,6 +389,9 @@ def test_a_plan_is_found_from_a_folder_below_the_root(project: Project) -> None:
     put(project, write("a.txt", "x\n"))
     approve(project)
     below = Project(project.repo, project.folder / "deploy")
+    assert below.quick("check-plan", "web.yaml", "--json").data["phase"] == ID
+    assert below.quick("approve", "web.yaml", "--revoke", "--json").code == 0
+    approve(below, "web.yaml")
     done = below.json("execute", "web.yaml")
     assert done.code == 0, done.out
     assert done.data["phase"] == ID
@@ -447,6 +450,27 @@ def test_idumb_amends_no_step_plan(project: Project) -> None:
     done = execute(project)
     assert done.code == 0, done.out
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
+
+
+def test_a_changed_step_plan_is_taken_over_by_its_run_once_it_is_approved(project: Project) -> None:
+    """R-PLAN-7, R-LOCK-8: every answer names the command that is next."""
+    put(project, write("a.txt", "x\n"), shell("exit 3"))
+    run = execute(project).data["run"]
+    put(project, write("a.txt", "x\n"), shell("exit 0"))
+    stopped = project.quick("resume", PLAN, "--json").error
+    assert stopped["code"] == "run.contract-changed"
+    assert [c["id"] for c in stopped["details"]["choices"]] == ["look", "approve", "amend", "put-back", "start-fresh"]
+    assert stopped["details"]["choices"][-1]["command"] == f"idumb execute {PLAN}"
+    assert stopped["hint"].index(f"idumb approve {ID}") < stopped["hint"].index(f"idumb amend {ID} --from-file")
+    unapproved = project.quick("amend", PLAN, "--from-file", "--yes", "--json")
+    assert unapproved.error["code"] == "approval.void"
+    consent = project.quick("check-plan", PLAN, "--json").data["contract_hash"]
+    approved = project.quick("approve", PLAN, "--hash", consent, "--json")
+    assert approved.data["next"] == [f"idumb amend {ID} --from-file", f"idumb execute {PLAN}"]
+    assert project.quick("amend", PLAN, "--from-file", "--yes", "--json").data["version"] == 2
+    assert project.quick("approve", PLAN, "--hash", consent, "--json").data["next"] == [f"idumb resume {ID}"]
+    done = project.json("resume", PLAN)
+    assert (done.code, done.data["run"]) == (0, run), done.out
 
 
 def test_the_policy_of_tools_holds_for_step_plans(project: Project) -> None:
