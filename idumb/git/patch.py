@@ -24,14 +24,14 @@ class Target(Protocol):
     def restore(self, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]: ...
 
 
-def diff(root: str, old: str, new: str, paths: Sequence[str] = ()) -> str:
+def diff(place: Repository, old: str, new: str, paths: Sequence[str] = ()) -> str:
     """A unified diff with `a/` and `b/`; bytes that are not UTF-8 as surrogate escapes."""
     options = [*_PLAIN, "-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/"]
-    return program.output(root, ["diff-tree", *options, old, new, "--", *paths]).decode("utf-8", "surrogateescape")
+    return _between(place, [*options, old, new, "--", *paths]).decode("utf-8", "surrogateescape")
 
 
-def line_counts(root: str, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
-    out = program.output(root, ["diff-tree", *_PLAIN, "--numstat", "-z", old, new])
+def line_counts(place: Repository, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+    out = _between(place, [*_PLAIN, "--numstat", "-z", old, new])
     counts: dict[str, tuple[int | None, int | None]] = {}
     for row in out.split(b"\0"):
         added, _, rest = row.partition(b"\t")
@@ -39,6 +39,10 @@ def line_counts(root: str, old: str, new: str) -> Mapping[str, tuple[int | None,
         if path:
             counts[os.fsdecode(path)] = (_number(added), _number(removed))
     return counts
+
+
+def _between(place: Repository, arguments: Sequence[str]) -> bytes:
+    return program.between_trees(place.root, place.git_dir, ["diff-tree", *arguments])
 
 
 def _number(text: bytes) -> int | None:

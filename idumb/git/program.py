@@ -98,6 +98,19 @@ def read(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping
     return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], given, surroundings)
 
 
+def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
+    """Output of a command that compares kept trees. It runs beside the work tree.
+
+    There git would read .gitattributes as it is now: it waits for ever where that is a pipe, and a task that writes
+    one would decide what its own change counts.
+    """
+    surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "GIT_DIR": git_dir}
+    result = _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], b"", surroundings, cwd=git_dir)
+    if result.status != 0:
+        raise failure(arguments, result)
+    return result.out
+
+
 def write(
     root: str,
     arguments: Sequence[str],
@@ -180,11 +193,13 @@ def _nameless() -> IO[bytes]:
     return tempfile.TemporaryFile()
 
 
-def _run(root: str, arguments: Sequence[str], given: bytes, surroundings: Mapping[str, str]) -> Result:
+def _run(
+    root: str, arguments: Sequence[str], given: bytes, surroundings: Mapping[str, str], cwd: str | None = None
+) -> Result:
     with _whole(given) as stdin:
         process = subprocess.Popen(
             [path(root), *arguments],
-            cwd=root,
+            cwd=cwd or root,
             env=surroundings,
             stdin=stdin,
             stdout=subprocess.PIPE,

@@ -166,10 +166,10 @@ class GitTrees:
         durable.force_below(self.root, paths)
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
-        return patch.diff(self._objects.root, old, new, paths)
+        return patch.diff(self._objects, old, new, paths)
 
     def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
-        return patch.line_counts(self._objects.root, old, new)
+        return patch.line_counts(self._objects, old, new)
 
     def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         return patch.apply(self, self._objects, patch_text, allowed)

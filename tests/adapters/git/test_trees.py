@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from idumb.git.trees import GitTrees
@@ -79,6 +81,21 @@ def test_lines_are_counted_and_binary_files_have_none(sandbox: GitSandbox, trees
     old = trees.scan()
     sandbox.write_all({"a": "1\n3\n4\n", "bin": b"\0\2", "na\udcff": "x\n"})
     assert trees.line_counts(old, trees.scan()) == {"a": (2, 1), "bin": (None, None), "na\udcff": (1, 0)}
+
+
+def test_attributes_in_the_work_tree_decide_nothing_about_kept_trees(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F19: a pipe would never be read to its end, and a task could make its own change count for nothing."""
+    sandbox.write("a", "1\n")
+    old = trees.scan()
+    sandbox.write("a", "1\n2\n")
+    new = trees.scan()
+    plain = trees.diff(old, new)
+    sandbox.write(".gitattributes", "* -diff\n")
+    assert trees.line_counts(old, new) == {"a": (1, 0)}
+    sandbox.remove(".gitattributes")
+    os.mkfifo(sandbox.root / ".gitattributes")
+    assert trees.diff(old, new) == plain
+    assert trees.line_counts(old, new) == {"a": (1, 0)}
 
 
 def test_a_patch_is_applied_to_the_work_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
