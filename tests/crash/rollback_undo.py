@@ -238,20 +238,31 @@ class Case:
         self.tally.note(command[0])
 
     def _said(self, command: Sequence[str]) -> Answer:
-        """The command's answer; sometimes only after it was killed in the middle, up to three times."""
+        """The command's answer; sometimes only after it was killed in the middle, up to three times.
+
+        One that was killed when its end was recorded is done, and to say it again would be another command.
+        """
         for _ in range(3):
             if self.chance.random() > 0.2:
                 break
-            kill = self.chance.randrange(24)
+            kill, ended = self.chance.randrange(24), self._ended()
             answer = self._say(command, kill=kill)
             if answer.code != KILLED:
                 return answer
             self.tally.note("killed")
             self.world.log.append(f"killed by {kill}")
+            if self._ended() > ended:
+                self.tally.note("killed after the end")
+                return Answer(0, "", "")
         answer = self._say(command)
         if answer.code == 0 and answer.data["paths"]:
             self._kept(answer.data["kept"], ())
         return answer
+
+    def _ended(self) -> int:
+        """The number of the newest event that says of a command that it ended."""
+        log = self.world.project.quick("log", "--kind", "operation.finished", "--limit", "1", "--json")
+        return max((int(event["seq"]) for event in log.data["events"]), default=0)
 
     def _same(self, files: Files) -> None:
         found = rollback_user.look(self.world.project.folder)
