@@ -34,8 +34,8 @@ def command(
     which every other command knows. Without a terminal the answer names the contract hash that --approve takes.
 
     A file that is there must be modified by the task, one that is not must be created by it; in a folder (`docs/`) or
-    behind a wildcard anything may change. Without --files you are shown what changed and asked. Without --check nothing
-    proves more than that.
+    behind a wildcard anything may change. Without --files any file may, and you judge the list of what did. Without
+    --check nothing proves more than that.
     """
     from idumb.app import quick
     from idumb.app.execute_phase import Request

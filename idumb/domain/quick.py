@@ -20,6 +20,8 @@ _LONGEST_SLUG = 40
 _PHASE = re.compile(r"[Qq]0*([1-9][0-9]{0,5})")
 _NUMBERED = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 _EVERYTHING = ("create", "modify", "delete")
+ANYWHERE = tuple((verb, "**") for verb in _EVERYTHING)
+"""Where nobody said which files change. A person looks at them then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,23 +29,21 @@ def text(phase: str, wanted: Wanted) -> str:
     given: dict[str, object] = {"id": f"T{phase}-01", "title": wanted.title}
     if " ".join(wanted.words.split()) != wanted.title:
         given["description"] = wanted.words.strip()
-    if wanted.files is not None:
-        given["files"] = _files(wanted.files)
-    given["acceptance"] = [_criterion(wanted)]
+    given["files"] = _files(quick.ANYWHERE if wanted.files is None else wanted.files)
+    given["acceptance"] = _acceptance(wanted)
     if wanted.builder is not None:
         given["builder"] = wanted.builder
     lines = (f"{name}: {_json(value)}" for name, value in given.items())
     return _PLAN.format(phase=phase, title=_json(wanted.title), task="\n".join(lines))
 
 
-def _criterion(wanted: Wanted) -> dict[str, object]:
+def _acceptance(wanted: Wanted) -> list[dict[str, object]]:
     done = f"It is done: {wanted.title}"
-    if wanted.check:
-        return {"text": done, "check": wanted.check}
+    checked: list[dict[str, object]] = [{"text": done, "check": wanted.check}] if wanted.check else []
     if wanted.files is None:
-        return {"text": done, "human": True}
+        return [*checked, {"text": f"What changed is what should change: {wanted.title}", "human": True}]
     words = "Something changed, and only in the declared files; nothing proves more"
-    return {"text": words, "check": quick.changed(wanted.files)}
+    return checked or [{"text": words, "check": quick.changed(wanted.files)}]
 
 
 def _files(files: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:

@@ -9,6 +9,9 @@ import jsonschema
 import pytest
 
 from idumb.app import execute_phase
+from idumb.cli import options
+from idumb.domain.decision import Answer as Said
+from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -117,3 +120,36 @@ def test_a_finished_quick_task_is_no_clutter_in_status_and_an_open_one_is_there(
     building(project, "true")
     assert consented(project, "Do nothing", "--files", "README.md").code == 1
     assert "Q2" in {row["phase"] for row in project.quick("status", "--json").data["phases"]}
+
+
+class Person:
+    """Somebody at a terminal who agrees, and who answers `judged` when shown what changed."""
+
+    interactive = True
+
+    def __init__(self, judged: str) -> None:
+        self.asked: list[Decision] = []
+        self._judged = judged
+
+    def ask(self, decision: Decision) -> Said | None:
+        self.asked.append(decision)
+        return Said(decision.id, {"consent": "run"}.get(decision.kind, self._judged), "pat")
+
+
+@pytest.mark.parametrize(("judged", "code"), [("yes", 0), ("no", 1)])
+def test_at_a_terminal_a_person_is_shown_the_plan_and_judges_what_changed(
+    project: Project, monkeypatch: pytest.MonkeyPatch, judged: str, code: int
+) -> None:
+    person = Person(judged)
+    monkeypatch.setattr(options, "_asker", lambda *_, **__: person)
+    assert project.quick("quick", "Fix the typo").code == code
+    assert [d.kind for d in person.asked[:2]] == ["consent", "criterion"]
+    assert "modified README.md" in person.asked[1].evidence
+
+
+def test_who_does_not_agree_finds_nothing_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = Person("yes")
+    monkeypatch.setattr(person, "ask", lambda decision: Said(decision.id, "no", "pat"))
+    monkeypatch.setattr(options, "_asker", lambda *_, **__: person)
+    assert project.quick("quick", "Fix the typo").code == 4
+    assert not project.exists(".planning/quick")
