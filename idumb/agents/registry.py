@@ -101,6 +101,19 @@ def _handoff(binding: Binding, equipment: Equipment) -> ports.Agent:
     )
 
 
+def _acp(binding: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.acp import AcpAgent
+
+    return AcpAgent(
+        binding,
+        equipment.repository,
+        equipment.variables(binding),
+        equipment.redact,
+        equipment.transcripts,
+        equipment.stream,
+    )
+
+
 Make = Callable[[Binding, Equipment], ports.Agent]
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
@@ -110,6 +123,7 @@ ADAPTERS: Mapping[str, Make] = {
     "command": _command,
     "human": _human,
     "http": _http,
+    "acp": _acp,
     "replay": _replay,
     "handoff": _handoff,
     EDITOR: _editor,

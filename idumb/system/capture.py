@@ -74,7 +74,7 @@ def readable(data: bytes) -> str:
 class Capture:
     """Takes in one pipe: hashes all, keeps the first and last bytes, and passes large output on."""
 
-    def __init__(self, pipe: IO[bytes], sink: Sink | None) -> None:
+    def __init__(self, pipe: IO[bytes], sink: Sink | None, tap: Sink | None = None) -> None:
         import hashlib
 
         self.pipe = pipe
@@ -87,6 +87,7 @@ class Capture:
         self._tail = bytearray()
         self._size = 0
         self._sink = sink
+        self._tap = tap
         os.set_blocking(self.handle, False)
 
     def read(self) -> int:
@@ -99,6 +100,8 @@ class Capture:
             self.open = False
             return 0
         self.heard = time.monotonic()
+        if self._tap is not None:
+            self._tap(data)
         if self._sink is not None:
             self._pass_on(self._sink, data)
         self._keep(data)

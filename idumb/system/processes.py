@@ -19,6 +19,7 @@ from idumb.system import guardian, observing, process_tree, stalls
 from idumb.system import limits as ceilings
 from idumb.system.capture import HEAD, TAIL, Capture, Captured, Sink
 from idumb.system.patience import Patience
+from idumb.system.talking import Talk, Talking
 
 if TYPE_CHECKING:
     import select
@@ -98,6 +99,7 @@ def run(
     separate_errors: bool = False,
     sink: Sink | None = None,
     grace: float = GRACE,
+    talk: Talk | None = None,
 ) -> Finished:
     """Run a program to its end and end everything it started; raises OSError when it cannot be started.
 
@@ -105,7 +107,8 @@ def run(
     time without a word and without work) and `grace` (between the request to stop and the kill) are in seconds.
     `limits` are those of `idumb.system.limits`. A `guarded` program ends when this process is killed. `agent` says
     who works, which decides what its waiting means. Once the output is larger than what is kept of it, `sink` is given
-    all of it, piece by piece from the beginning. Without `stdin` the child reads /dev/null.
+    all of it, piece by piece from the beginning. Without `stdin` the child reads /dev/null. A `talk` takes its place:
+    it is given what the program prints, and answers; when it is over, the program is ended unless it ends by itself.
     """
     adopting = process_tree.adopt_orphans()
     before = frozenset(process_tree.children()) if adopting else frozenset()
@@ -118,15 +121,19 @@ def run(
     patience = Patience(started, timeout, idle_timeout, agent=agent)
     alive = os.pipe() if guarded else None
     leftovers: tuple[int, ...] = ()
+    talking = None if talk is None else Talking(talk)
     try:
         prepare = _preparation(ceilings.ceilings(limits or {}), alive)
         everything = {**environment, PROCESS_COOKIE: cookie}
-        child = _spawn(argv, cwd, everything, stdin, cookie, separate=separate_errors, prepare=prepare)
-        captures = [Capture(pipe, sink) for pipe in (child.stdout, child.stderr) if pipe is not None]
-        pump = _Pump(child, captures)
+        given = stdin if talking is None else talking.reader
+        child = _spawn(argv, cwd, everything, given, cookie, separate=separate_errors, prepare=prepare)
+        pipes = ((child.stdout, talking.tap if talking else None), (child.stderr, None))
+        captures = [Capture(pipe, sink, tap) for pipe, tap in pipes if pipe is not None]
+        pump = _Pump(child, captures, talking)
         tree = functools.partial(_tree, child.pid, guarded=guarded)
         if not pump.until_over(patience, tree):
             process_tree.send(tree(), signal.SIGTERM)
+        if patience.seen is not None or talking is not None:
             pump.until_exit(time.monotonic() + grace)
     finally:
         leftovers = _end_rest(child, cookie, before, grace)
@@ -134,6 +141,8 @@ def run(
             pump.close()
         for end in alive or ():
             os.close(end)
+        if talking is not None:
+            talking.close()
     results = [capture.result() for capture in captures]
     code, seen = child.returncode, patience.seen
     starved = observing.out_of_memory_kills() > kills
@@ -203,7 +212,7 @@ def _spawn(
     argv: Sequence[str],
     cwd: str,
     environment: Mapping[str, str],
-    stdin: bytes | None,
+    stdin: bytes | int | None,
     cookie: str,
     *,
     separate: bool,
@@ -211,7 +220,7 @@ def _spawn(
 ) -> subprocess.Popen[bytes]:
     import subprocess
 
-    source = subprocess.DEVNULL if stdin is None else _readable_file(stdin)
+    source = subprocess.DEVNULL if stdin is None else stdin if isinstance(stdin, int) else _readable_file(stdin)
     try:
         # Held while the child exists without its own environment yet, so that no thread takes it for a stray.
         with _spawning:
@@ -252,10 +261,13 @@ def _readable_file(data: bytes) -> int:
 class _Pump:
     """Moves output into the captures until the process ends or a moment is reached."""
 
-    def __init__(self, child: subprocess.Popen[bytes], captures: Sequence[Capture]) -> None:
+    def __init__(
+        self, child: subprocess.Popen[bytes], captures: Sequence[Capture], talking: Talking | None = None
+    ) -> None:
         import select
 
         self._child = child
+        self._talking = talking
         self._captures = {capture.handle: capture for capture in captures}
         self._poll: select.poll = select.poll()
         for handle in self._captures:
@@ -275,8 +287,10 @@ class _Pump:
                 return True
 
     def until_over(self, patience: Patience, tree: Callable[[], list[int]]) -> bool:
-        """Whether the process ended before its time was over."""
+        """Whether the process, or the talk with it, ended before its time was over."""
         while True:
+            if self._talking is not None and self._talking.is_over(self._poll):
+                return True
             heard = max((c.heard for c in self._captures.values() if c.heard is not None), default=None)
             moment = patience.next_look(heard)
             left = None if moment is None else moment - time.monotonic()
@@ -296,6 +310,8 @@ class _Pump:
         for handle, _ in self._poll.poll(None if left is None else max(1, left * 1000)):
             if handle == self._process:
                 ended = True
+            elif self._talking is not None and self._talking.owns(handle):
+                pass
             elif self._captures[handle].read() == 0 and not self._captures[handle].open:
                 self._poll.unregister(handle)
         return ended

@@ -1,0 +1,225 @@
+"""Any agent that speaks the Agent Client Protocol: started for each request, watched, and ended with all it started."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from idumb import __version__
+from idumb.agents import executable, replies, running
+from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
+from idumb.agents.transcript import Stream, Transcript
+from idumb.domain import agent, outcome, paths
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+from idumb.system import processes
+
+_FORMAT = "1"
+_REJECT, _ALLOW = "reject", "allow"
+_OPTIONS = ("mode", "commands")
+_WRITES = frozenset({"edit", "delete", "move"})
+_HARMLESS = frozenset({"read", "search", "think"})
+_STOPS: Mapping[str, tuple[str, str, str | None]] = {
+    "end_turn": (outcome.COMPLETED, "", None),
+    "max_tokens": (outcome.FAILED, "its context is used up", agent.CONTEXT_EXHAUSTED),
+    "max_turn_requests": (outcome.FAILED, "it asked its model as often as it may", agent.OVER_BUDGET),
+    "refusal": (outcome.FAILED, "it declined", agent.DECLINED),
+    "cancelled": (outcome.FAILED, "it says that it was cancelled", None),
+}
+_KINDS = (
+    (re.compile(r"log.?in|authenticat|unauthori[sz]ed|api key|\b401\b", re.IGNORECASE), agent.NOT_LOGGED_IN),
+    (re.compile(r"rate.?limit|too many requests|\b429\b", re.IGNORECASE), agent.RATE_LIMITED),
+    (re.compile(r"context.?(length|window)|too (long|many tokens)", re.IGNORECASE), agent.CONTEXT_EXHAUSTED),
+    (re.compile(r"quota|billing|credit", re.IGNORECASE), agent.OVER_BUDGET),
+    (re.compile(r"connect|network|timed? ?out|unavailable|\b5\d\d\b|ECONN|ENOTFOUND", re.IGNORECASE), agent.NETWORK),
+)
+
+
+class AcpAgent:
+    """Starts `binding.argv` for each request and speaks with it; the arguments are those of `CommandAgent`."""
+
+    name = "acp"
+    version = _FORMAT
+    continues = True
+
+    def __init__(
+        self,
+        binding: Binding,
+        repository: str,
+        environment: Mapping[str, str],
+        redact: Callable[[str], str],
+        transcripts: str | None = None,
+        stream: Callable[[], Stream] | None = None,
+    ) -> None:
+        self._binding = binding
+        self._repository = repository
+        self._environment = environment
+        self._redact = redact
+        self._transcripts = transcripts
+        self._stream = stream
+        self._resolved: tuple[str, ...] | None = None
+
+    def describe(self) -> Sequence[str]:
+        """The argument list with the program as an absolute path; raises AdapterError where it cannot be used."""
+        if self._resolved is None:
+            argv, options = self._binding.argv, self._binding.options
+            unknown = [name for name in options if name not in _OPTIONS]
+            if not argv or unknown or options.get("commands", _REJECT) not in {_REJECT, _ALLOW}:
+                words = f"has no option {unknown[0]}" if unknown else "needs `argv`, and `commands` is reject or allow"
+                raise AdapterError(
+                    "agent.bad-option",
+                    f"The binding {self._binding.name} (acp) {words}.",
+                    hint="See the section on acp in docs/agents.md.",
+                )
+            program = executable.resolve(argv[0], self._environment.get("PATH", ""), self._repository)
+            self._resolved = (program, *argv[1:])
+        return self._resolved
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        try:
+            argv = self.describe()
+        except AdapterError as problem:
+            words = f"{problem.message} {problem.hint or ''}".strip()
+            return AgentResult(outcome.ERRORED, words, failure=agent.MISSING)
+        client = Client(
+            request.workspace, _prompt(request), self._permits(request), __version__, self._binding.options.get("mode")
+        )
+        transcript = self._transcript(request)
+        try:
+            finished = processes.run(
+                argv,
+                cwd=request.workspace,
+                environment=running.with_request(self._environment, request),
+                timeout=request.deadline,
+                idle_timeout=request.idle_timeout,
+                limits=request.limits,
+                agent=True,
+                guarded=True,
+                separate_errors=True,
+                sink=transcript,
+                talk=client,
+            )
+        except OSError as problem:
+            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING)
+        kept = transcript.close() if transcript else None
+        return self._result(request, client, finished, kept)
+
+    def _transcript(self, request: AgentRequest) -> Transcript | None:
+        if self._transcripts is None or self._stream is None:
+            return None
+        name = f"{request.subject}-{request.attempt}-{request.role}.log"
+        return Transcript(self._transcripts, name, request.budget.output_bytes, self._stream)
+
+    def _permits(self, request: AgentRequest) -> Callable[[Wish], str]:
+        """Why a wish is refused, "" where it is not."""
+        commands = self._binding.options.get("commands", _REJECT) == _ALLOW
+
+        def permits(wish: Wish) -> str:
+            if wish.kind in _WRITES:
+                return _refusal(request, wish.paths)
+            if wish.kind == "execute":
+                return "" if commands else "commands are not allowed: which files they write cannot be known"
+            return "" if wish.kind in _HARMLESS else f"{wish.kind} is not allowed"
+
+        return permits
+
+    def _result(
+        self, request: AgentRequest, client: Client, finished: processes.Finished, transcript: str | None
+    ) -> AgentResult:
+        reply = self._redact(client.reply)
+        errors = finished.errors.text(self._redact) if finished.errors is not None else ""
+        ended, message, failure = _ending(client, finished, running.last_words(errors))
+        if request.role == VALIDATOR and ended == outcome.COMPLETED:
+            ended, message, failure = replies.judged(client.reply)
+        vetoed = [call for call in client.calls.values() if call.allowed is False]
+        if vetoed and ended == outcome.COMPLETED and request.role == BUILDER:
+            message = f"{message} (vetoed: {', '.join(c.title or c.kind for c in vetoed[:5])})".strip()
+        return AgentResult(
+            outcome=ended,
+            message=self._redact(message),
+            claimed_files=tuple(p for c in client.calls.values() if c.kind in _WRITES for p in c.paths),
+            session=client.session,
+            usage=_usage(client.used),
+            transcript=transcript,
+            exit_code=finished.exit_code,
+            output=replies.shortened(reply or errors),
+            output_sha256=finished.output.sha256,
+            truncated=finished.output.truncated,
+            steps=tuple(self._record(i, call) for i, call in enumerate(client.calls.values())),
+            seconds=finished.seconds,
+            cause=finished.cause if not client.over else None,
+            failure=failure,
+            reply=reply,
+        )
+
+    def _record(self, index: int, call: Call) -> StepRecord:
+        asked = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]
+        return StepRecord(
+            index=index,
+            tool=f"acp:{call.kind}",
+            intent=self._redact(call.title[:200]),
+            arguments={"paths": [self._redact(path) for path in call.paths]},
+            ok=call.allowed is not False and call.status != "failed",
+            response=self._redact(asked),
+            words=self._redact(f"{call.status or 'unknown'}, {asked}"),
+        )
+
+
+def _prompt(request: AgentRequest) -> str:
+    if request.schema is None:
+        return request.prompt
+    import json
+
+    return f"{request.prompt}\n\nAnswer with one JSON object of this JSON Schema:\n{json.dumps(dict(request.schema))}"
+
+
+def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
+    """Why these paths may not be written; no path at all is one too many."""
+    if request.role != BUILDER:
+        return f"a {request.role} writes nothing"
+    if not wished:
+        return "it does not say which file"
+    root = os.path.realpath(request.workspace)
+    for path in wished:
+        whole = os.path.join(root, path)
+        real = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
+        inside = os.path.relpath(real, root)
+        if inside.startswith("../") or inside == ".." or paths.problem(inside) is not None:
+            return f"{path} is outside the work tree"
+        if not paths.matches_any(inside, request.allowed_paths):
+            return f"{inside} is no file of this task"
+        rule = paths.protecting_rule(inside, request.protected, frozenset(request.allowed_paths))
+        if rule is not None:
+            return f"{inside} is protected by {rule}"
+    return ""
+
+
+def _ending(client: Client, finished: processes.Finished, last: str) -> tuple[str, str, str | None]:
+    """(outcome, message, kind of failure) of what was said, or of how the process ended in the middle of it."""
+    if client.stop is not None:
+        return _STOPS.get(client.stop, (outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
+    if client.error is not None:
+        said = client.error
+        if client.code == AUTH_REQUIRED:
+            return outcome.ERRORED, said, agent.NOT_LOGGED_IN
+        kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), agent.MALFORMED)
+        ended = outcome.FAILED if kind in {agent.MALFORMED, agent.CONTEXT_EXHAUSTED} else outcome.ERRORED
+        return ended, said, kind
+    words = finished.words() or f"exit {finished.exit_code}"
+    said = f"{words} before its answer was complete" + (f": {last}" if last else "")
+    if finished.timed_out:
+        return outcome.TIMED_OUT, finished.words(), agent.STALL
+    return outcome.ERRORED, said, agent.MALFORMED
+
+
+def _usage(used: Mapping[str, object]) -> Usage:
+    def number(*names: str) -> int | None:
+        found = next((used[name] for name in names if name in used), None)
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+    cost = used.get("cost")
+    amount = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
+    dollars = float(amount) if isinstance(amount, int | float) and not isinstance(amount, bool) else None
+    return Usage(number("inputTokens", "input_tokens"), number("outputTokens", "output_tokens"), dollars)

@@ -1,0 +1,253 @@
+"""The client's side of the Agent Client Protocol, version 1: bytes in, bytes out, nothing else.
+
+One session, one prompt. What the agent wants to write is vetoed as it asks, outside of what it may write; that is a
+courtesy of the agent's, which may be set up never to ask. Neither files nor terminals are offered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSION = 1
+LONGEST_LINE = 16 * 1024 * 1024
+LONGEST_REPLY = 2 * 1024 * 1024
+MOST_CALLS = 10_000
+NO_METHOD = -32601
+AUTH_REQUIRED = -32000
+
+_INITIALIZE, _NEW, _MODE, _PROMPT = 1, 2, 3, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an agent asks permission for. `paths` are as it gave them, `kind` is edit, delete, move, execute, ..."""
+
+    kind: str
+    title: str
+    paths: tuple[str, ...]
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call as the agent told of it. `allowed` is None where it did not ask."""
+
+    id: str
+    kind: str
+    title: str
+    paths: tuple[str, ...]
+    status: str = ""
+    allowed: bool | None = None
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Client:
+    """`permits` says why a wish is refused, or "". `mode` is one of the agent's own, None for its usual one.
+
+    When it is over, `stop` is the reason for which the agent stopped; or `error` says what went wrong, with the
+    agent's `code` where it gave one.
+    """
+
+    cwd: str
+    prompt: str
+    permits: Callable[[Wish], str]
+    version: str = ""
+    mode: str | None = None
+    over: bool = False
+    stop: str | None = None
+    error: str | None = None
+    code: int | None = None
+    session: str | None = None
+    agent: str = ""
+    used: Mapping[str, Any] = field(default_factory=dict)
+    calls: dict[str, Call] = field(default_factory=dict)
+    _reply: list[str] = field(default_factory=list)
+    _said: int = 0
+    _rest: bytearray = field(default_factory=bytearray)
+
+    @property
+    def reply(self) -> str:
+        """What the agent said after its last tool call."""
+        return "".join(self._reply)
+
+    def begin(self) -> bytes:
+        capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
+        return _request(
+            _INITIALIZE,
+            "initialize",
+            {
+                "protocolVersion": VERSION,
+                "clientCapabilities": capabilities,
+                "clientInfo": {"name": "idumb", "title": "idumb", "version": self.version},
+            },
+        )
+
+    def heard(self, data: bytes) -> bytes:
+        """What is answered to the next bytes of the agent's; lines that are no messages are passed over."""
+        self._rest += data
+        answers = b""
+        while not self.over and (end := self._rest.find(b"\n")) >= 0:
+            line = bytes(self._rest[:end])
+            del self._rest[: end + 1]
+            answers += self._line(line)
+        if len(self._rest) > LONGEST_LINE:
+            self._fail(f"it sent a message of more than {LONGEST_LINE} bytes")
+        return answers
+
+    def _line(self, line: bytes) -> bytes:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return b""
+        if not isinstance(message, dict):
+            return b""
+        try:
+            if "method" in message:
+                return self._asked(message)
+            return self._answered(message)
+        except (TypeError, KeyError, AttributeError, ValueError) as problem:
+            self._fail(f"it sent a message that is none of the protocol's ({type(problem).__name__})")
+            return b""
+
+    def _fail(self, words: str, code: int | None = None) -> None:
+        self.over, self.error, self.code = True, words, code
+
+    def _answered(self, message: Mapping[str, Any]) -> bytes:
+        if message.get("id") not in {_INITIALIZE, _NEW, _MODE, _PROMPT}:
+            return b""
+        if message.get("error") is not None:
+            return self._failed(message["id"], message["error"])
+        result = message.get("result") or {}
+        if message["id"] == _INITIALIZE:
+            return self._initialized(result)
+        if message["id"] == _NEW:
+            self.session = str(result["sessionId"])
+            return self._set_mode() if self.mode is not None else self._prompted()
+        if message["id"] == _MODE:
+            return self._prompted()
+        self.over, self.stop = True, str(result["stopReason"])
+        self._count(result.get("usage"))
+        return b""
+
+    def _failed(self, about: int, error: Any) -> bytes:
+        what = {_INITIALIZE: "initialize", _NEW: "session/new", _MODE: "session/set_mode", _PROMPT: "session/prompt"}
+        said = error if isinstance(error, dict) else {"message": str(error)}
+        words = " ".join(str(part) for part in (said.get("message"), _detail(said.get("data"))) if part)
+        code = said.get("code")
+        self._fail(f"{what[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
+        return b""
+
+    def _initialized(self, result: Mapping[str, Any]) -> bytes:
+        if result.get("protocolVersion") != VERSION:
+            self._fail(f"it speaks version {result.get('protocolVersion')!r} of the protocol, and not {VERSION}")
+            return b""
+        info = result.get("agentInfo")
+        if isinstance(info, dict):
+            self.agent = " ".join(str(info[k]) for k in ("name", "version") if info.get(k))
+        return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": []})
+
+    def _set_mode(self) -> bytes:
+        return _request(_MODE, "session/set_mode", {"sessionId": self.session, "modeId": self.mode})
+
+    def _prompted(self) -> bytes:
+        blocks = [{"type": "text", "text": self.prompt}]
+        return _request(_PROMPT, "session/prompt", {"sessionId": self.session, "prompt": blocks})
+
+    def _asked(self, message: Mapping[str, Any]) -> bytes:
+        method, params = message["method"], message.get("params") or {}
+        if method == "session/update":
+            self._updated(params["update"])
+            return b""
+        if "id" not in message:
+            return b""
+        if method == "session/request_permission":
+            return _answer(message["id"], {"outcome": self._permission(params)})
+        error = {"code": NO_METHOD, "message": f"{method} is not offered"}
+        return _line_of({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+    def _permission(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Yes once, or no once; where the agent offers no such choice it is cancelled."""
+        call = params["toolCall"]
+        known = self._note(call)
+        wish = Wish(known.kind, known.title, known.paths, _command(call.get("rawInput")))
+        why = self.permits(wish)
+        self.calls[known.id] = _with(known, allowed=not why, why=why)
+        wanted = ("reject_once", "reject_always") if why else ("allow_once", "allow_always")
+        for kind in wanted:
+            for option in params["options"]:
+                if option.get("kind") == kind:
+                    return {"outcome": "selected", "optionId": option["optionId"]}
+        return {"outcome": "cancelled"}
+
+    def _updated(self, update: Mapping[str, Any]) -> None:
+        kind = update.get("sessionUpdate")
+        if kind == "agent_message_chunk":
+            content = update.get("content") or {}
+            text = str(content.get("text", "")) if content.get("type") == "text" else ""
+            self._said += len(text)
+            if self._said <= LONGEST_REPLY:
+                self._reply.append(text)
+        elif kind in {"tool_call", "tool_call_update"}:
+            self._note(update)
+            self._reply.clear()
+        elif kind == "usage_update":
+            self._count(update)
+
+    def _note(self, told: Mapping[str, Any]) -> Call:
+        """What is known of a tool call; later words add to earlier ones."""
+        name = str(told["toolCallId"])
+        if name not in self.calls and len(self.calls) >= MOST_CALLS:
+            raise ValueError
+        old = self.calls.get(name) or Call(name, "other", "", ())
+        kind, title, status = (str(told.get(k) or getattr(old, k)) for k in ("kind", "title", "status"))
+        paths = tuple(dict.fromkeys((*old.paths, *_paths(told))))
+        self.calls[name] = Call(name, kind, title, paths, status, old.allowed, old.why)
+        return self.calls[name]
+
+    def _count(self, usage: Any) -> None:
+        if isinstance(usage, dict):
+            self.used = {**self.used, **usage}
+
+
+def _with(call: Call, *, allowed: bool, why: str) -> Call:
+    return Call(call.id, call.kind, call.title, call.paths, call.status, allowed, why)
+
+
+def _paths(told: Mapping[str, Any]) -> list[str]:
+    """Every path that a tool call names: its places, its differences, and the usual names among its arguments."""
+    found = [place.get("path") for place in told.get("locations") or ()]
+    found += [part.get("path") for part in told.get("content") or () if part.get("type") == "diff"]
+    given = told.get("rawInput")
+    if isinstance(given, dict):
+        names = ("path", "file_path", "filePath", "filename", "from", "to", "source", "destination")
+        found += [given.get(name) for name in names]
+    return [path for path in found if isinstance(path, str) and path]
+
+
+def _command(given: Any) -> str:
+    found = given.get("command") if isinstance(given, dict) else None
+    if isinstance(found, list):
+        return " ".join(map(str, found))
+    return found if isinstance(found, str) else ""
+
+
+def _detail(data: Any) -> str:
+    if isinstance(data, dict):
+        return str(data.get("details") or data.get("message") or "")
+    return data if isinstance(data, str) else ""
+
+
+def _request(id: int, method: str, params: Mapping[str, Any]) -> bytes:
+    return _line_of({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
+def _answer(id: Any, result: Mapping[str, Any]) -> bytes:
+    return _line_of({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def _line_of(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=True).encode("ascii") + b"\n"

@@ -1,0 +1,160 @@
+"""Agents that speak the Agent Client Protocol, played by a script: vetoes, endings, and nothing left (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import registry
+from idumb.agents.acp_client import LONGEST_LINE, Client, Wish
+from idumb.domain import agent, outcome, plan
+from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding, Settings
+from idumb.system import process_tree
+from tests.support import acp_agent
+
+
+def ask(root: Path, *script: str, role: str = BUILDER, options: Any = (), **more: Any) -> AgentResult:
+    (root / "src").mkdir(exist_ok=True)
+    argv = (sys.executable, acp_agent.__file__, *script)
+    binding = Binding("editor", "acp", argv, options=dict(options))
+    settings = Settings(bindings={"editor": binding}, environment=("PATH",))
+    redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
+    agents = registry.build(settings, str(root), lambda *_: (False, ""), redact)
+    task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
+    request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/**"), deadline=20.0, run_id="r")
+    return agents.get("editor").run(dataclasses.replace(request, **more))
+
+
+def test_what_the_task_declares_is_written_and_what_it_does_not_is_vetoed(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "away").symlink_to(tmp_path.parent)
+    (tmp_path / "src/link").symlink_to(tmp_path / ".github")
+    (tmp_path / ".github").mkdir()
+    script = ["write", "a.txt", "write", "src/b.txt", "say", "first ", "write", "other.txt", "write", "src/../c.txt"]
+    more = ["write", "away/d.txt", "write", "src/link/e.txt", "run", "touch f.txt", "say", "Done."]
+    result = ask(tmp_path, *script, *more)
+    assert result.outcome == outcome.COMPLETED
+    found = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert found == {"a.txt", "src/b.txt"}
+    assert not (tmp_path.parent / "d.txt").exists()
+    assert [s.ok for s in result.steps] == [True, True, False, False, False, False, False]
+    assert "no file of this task" in result.steps[2].response
+    assert (result.reply, result.session) == ("Done.", "s-1")
+    assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (12, 3, None)
+    assert "vetoed" in result.message
+
+
+def test_commands_run_only_where_the_binding_allows_them(tmp_path: Path) -> None:
+    ask(tmp_path, "run", "touch a.txt", options={"commands": "allow"})
+    assert (tmp_path / "a.txt").exists()
+
+
+def test_other_roles_write_nothing(tmp_path: Path) -> None:
+    result = ask(tmp_path, "write", "a.txt", "say", "A plan.", role=PLANNER, task=None, about="phase-1")
+    assert (result.outcome, result.reply, (tmp_path / "a.txt").exists()) == (outcome.COMPLETED, "A plan.", False)
+
+
+def test_the_prompt_arrives_whole_however_long_it_is(tmp_path: Path) -> None:
+    prompt = "".join(f"line {i} with some words\n" for i in range(20_000))
+    result = ask(tmp_path, "prompt", prompt=prompt, options={"mode": "plan"})
+    assert result.reply == "mode plan;" + prompt
+
+
+@pytest.mark.parametrize(
+    ("script", "ended", "failure", "words"),
+    [
+        (("stop", "max_tokens"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "context"),
+        (("stop", "refusal"), outcome.FAILED, agent.DECLINED, "declined"),
+        (("stop", "max_turn_requests"), outcome.FAILED, agent.OVER_BUDGET, ""),
+        (("stop", "whatever"), outcome.FAILED, agent.MALFORMED, "whatever"),
+        (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
+        (("error", "-32603", "connect ECONNREFUSED"), outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
+        (("error", "-32000", "who are you"), outcome.ERRORED, agent.NOT_LOGGED_IN, "who are you"),
+        (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "session/new"),
+        (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
+        (("die",), outcome.ERRORED, agent.MALFORMED, "out of luck"),
+        (("junk", "say", "fine"), outcome.COMPLETED, None, ""),
+        (("ask", "fs/read_text_file"), outcome.COMPLETED, None, ""),
+        (("ask", "terminal/create"), outcome.COMPLETED, None, ""),
+    ],
+)
+def test_every_ending_has_an_outcome_and_a_kind(
+    tmp_path: Path, script: tuple[str, ...], ended: str, failure: str | None, words: str
+) -> None:
+    result = ask(tmp_path, *script)
+    assert (result.outcome, result.failure) == (ended, failure), result
+    assert words in result.message
+    assert "sk-secret" not in repr(result)
+    if script[0] == "ask":
+        assert "is not offered" in result.reply
+
+
+def test_a_hanging_agent_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    result = ask(tmp_path, "fork", "hang", deadline=0.7)
+    assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
+    if sys.platform == "linux":
+        assert not process_tree.is_alive(int(result.reply))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
+def test_nothing_that_an_agent_leaves_outlives_its_answer(tmp_path: Path) -> None:
+    result = ask(tmp_path, "fork")
+    assert result.outcome == outcome.COMPLETED
+    assert not process_tree.is_alive(int(result.reply))
+
+
+def test_a_validator_speaks_by_its_verdict(tmp_path: Path) -> None:
+    said = '{"verdict": "PARTIAL", "findings": [{"file": "a", "line": 2, "message": "no"}]}'
+    assert ask(tmp_path, "say", said, role=VALIDATOR).message == "PARTIAL: a:2: no"
+    assert ask(tmp_path, "say", "fine", role=VALIDATOR).outcome == outcome.ERRORED
+
+
+@pytest.mark.parametrize("argv", [(), ("no-such-agent-here",)])
+def test_an_agent_that_is_not_there_is_missing(tmp_path: Path, argv: tuple[str, ...]) -> None:
+    binding = Binding("editor", "acp", argv)
+    agents = registry.build(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
+    with pytest.raises(AdapterError):
+        agents.get("editor").describe()  # type: ignore[attr-defined,unused-ignore]
+    request = AgentRequest(BUILDER, None, "", str(tmp_path), (), about="x")
+    assert agents.get("editor").run(request).failure == agent.MISSING
+
+
+def a_client() -> Client:
+    def permits(wish: Wish) -> str:
+        return ""
+
+    client = Client("/work", "prompt", permits)
+    client.begin()
+    return client
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id": 1, "result": {"protocolVersion": 1}}\n{"id": 2, "result": {}}\n',
+        b'{"id": 1, "result": []}\n',
+        b'{"method": "session/update", "params": {"update": 3}}\n',
+        b'{"method": "session/request_permission", "id": 5, "params": {}}\n',
+        b'{"id": 1, "error": "no"}\n',
+        b"x" * (LONGEST_LINE + 1),
+    ],
+)
+def test_no_message_breaks_the_client(line: bytes) -> None:
+    client = a_client()
+    client.heard(line)
+    assert client.over
+    assert client.error
+
+
+def test_messages_may_come_in_any_pieces() -> None:
+    client = a_client()
+    said = b'{"id": 1, "result": {"protocolVersion": 1}}\n{"id": 2, "result": {"sessionId": "s"}}\n'
+    answers = b"".join(client.heard(said[i : i + 1]) for i in range(len(said)))
+    assert answers.count(b"\n") == 2
+    assert b'"session/prompt"' in answers

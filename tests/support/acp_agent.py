@@ -1,0 +1,132 @@
+"""A scripted agent that speaks the Agent Client Protocol: it does what its arguments say, one after the other.
+
+`write PATH` asks and writes if it may, `sneak PATH` writes without asking, `run COMMAND` asks to run it, `say TEXT`,
+`stop REASON`, `ask METHOD` asks the client for something, `error CODE TEXT`, `junk`, `die`, `hang`, `fork`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+pending: dict[str, Any] = {"id": 100}
+
+
+def send(**message: Any) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def receive() -> dict[str, Any]:
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def update(**told: Any) -> None:
+    send(method="session/update", params={"sessionId": "s-1", "update": told})
+
+
+def ask(method: str, **params: Any) -> dict[str, Any]:
+    pending["id"] += 1
+    send(id=pending["id"], method=method, params={"sessionId": "s-1", **params})
+    while (answer := receive()).get("id") != pending["id"]:
+        pass
+    return answer
+
+
+def may(kind: str, title: str, **more: Any) -> bool:
+    call = {"toolCallId": title, "title": title, "kind": kind, "status": "pending", **more}
+    update(sessionUpdate="tool_call", **call)
+    options = [
+        {"optionId": "y", "name": "Allow", "kind": "allow_once"},
+        {"optionId": "n", "name": "Reject", "kind": "reject_once"},
+    ]
+    answer = ask("session/request_permission", toolCall=call, options=options)
+    said = answer["result"]["outcome"]
+    allowed: bool = said == {"outcome": "selected", "optionId": "y"}
+    update(sessionUpdate="tool_call_update", toolCallId=title, status="completed" if allowed else "failed")
+    return allowed
+
+
+def chunk(text: str) -> None:
+    update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+
+
+def written(path: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text("made\n", encoding="utf-8")
+
+
+def work(words: list[str], prompt: Any) -> str:  # noqa: C901, PLR0912 - one branch a word
+    while words:
+        word = words.pop(0)
+        if word == "write":
+            path = words.pop(0)
+            if may("edit", f"Write {path}", locations=[{"path": os.path.abspath(path)}]):
+                written(path)
+        elif word == "sneak":
+            written(words.pop(0))
+        elif word == "run":
+            command = words.pop(0)
+            if may("execute", command, rawInput={"command": command}):
+                subprocess.run(["sh", "-c", command], check=False)
+        elif word == "say":
+            chunk(words.pop(0))
+        elif word == "prompt":
+            chunk(prompt[0]["text"])
+        elif word == "ask":
+            chunk(json.dumps(ask(words.pop(0), path="a.txt").get("error")))
+        elif word == "error":
+            code, text = int(words.pop(0)), words.pop(0)
+            raise LookupError(code, text)
+        elif word == "junk":
+            sys.stdout.write('no json\n[1]\n{"id": 77}\n\n')
+        elif word == "die":
+            sys.stderr.write("out of luck\n")
+            sys.exit(3)
+        elif word == "hang":
+            subprocess.run(["sleep", "1000"], check=False)
+        elif word == "fork":
+            child = subprocess.Popen(["sleep", "1000"], start_new_session=True, env={})
+            chunk(str(child.pid))
+        elif word == "stop":
+            return words.pop(0)
+    return "end_turn"
+
+
+def main() -> None:
+    script = sys.argv[1:]
+    while True:
+        message = receive()
+        method = message.get("method")
+        if method == "initialize":
+            assert message["params"]["clientCapabilities"]["terminal"] is False
+            version = 2 if "future" in script else 1
+            info = {"name": "scripted", "version": "1"}
+            send(id=message["id"], result={"protocolVersion": version, "agentInfo": info, "authMethods": []})
+        elif method == "session/new" and "locked" in script:
+            send(id=message["id"], error={"code": -32000, "message": "Authentication required"})
+        elif method == "session/new":
+            send(id=message["id"], result={"sessionId": "s-1"})
+        elif method == "session/set_mode":
+            chunk(f"mode {message['params']['modeId']};")
+            send(id=message["id"], result={})
+        elif method == "session/prompt":
+            try:
+                stop = work(script, message["params"]["prompt"])
+            except LookupError as problem:
+                send(id=message["id"], error={"code": problem.args[0], "message": problem.args[1]})
+            else:
+                usage = {"inputTokens": 12, "outputTokens": 3}
+                send(id=message["id"], result={"stopReason": stop, "usage": usage})
+
+
+if __name__ == "__main__":
+    main()
