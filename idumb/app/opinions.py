@@ -62,11 +62,12 @@ def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) ->
 
 
 def _looked_up(services: Services, judged: Judgement, tree: str) -> Judgement:
-    places = tuple(dataclasses.replace(c, resolves=_resolves(services, c, tree)) for c in judged.citations)
+    places = tuple(dataclasses.replace(c, resolves=resolves(services, c, tree)) for c in judged.citations)
     return dataclasses.replace(judged, citations=places)
 
 
-def _resolves(services: Services, cited: Citation, tree: str) -> bool:
+def resolves(services: Services, cited: Citation, tree: str) -> bool:
+    """Whether a tree has the file that is cited, with that many lines."""
     path = cited.file.removeprefix("./")
     if cited.line < 1 or paths.problem(path):
         return False

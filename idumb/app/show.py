@@ -41,17 +41,17 @@ def show(services: Services, task: str) -> Result:
     if state is not None and task_id in state.tasks:
         shown = schedule.statuses(contract, state)
         data |= session.task_row(state, contract, task_id, shown)
-        seen = _witness(services, state, task_id)
+        seen = witness(services, state, task_id)
         data |= {
             "run": seen.id,
-            "attempts": _attempts(services, seen, task_id),
+            "attempts": attempts_of(services, seen, task_id),
             "decisions": [d for d in seen.decisions.values() if d.get("task") == task_id],
             "answers": [a for i, a in seen.answers.items() if seen.decisions.get(i, {}).get("task") == task_id],
         }
     return Result(data)
 
 
-def _witness(services: Services, state: RunState, task: str) -> RunState:
+def witness(services: Services, state: RunState, task: str) -> RunState:
     """The run that saw the attempts of a task: an earlier one where the task is carried."""
     known = state.tasks.get(task)
     while known is not None and known.carried_from is not None and task not in state.attempted:
@@ -73,7 +73,7 @@ def _value(value: Any) -> Any:
     return dict(value) if hasattr(value, "items") else value
 
 
-def _attempts(services: Services, state: RunState, task: str) -> list[dict[str, Any]]:
+def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str, Any]]:
     """Attempts in order, each with its evidence and how it ended."""
     rows: dict[int, dict[str, Any]] = {}
     for event in services.log.events(run=state.id, task=task):

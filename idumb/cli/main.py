@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "skip": ("skip", "Leave a task out, with a reason."),
     "decisions": ("decisions", "List the questions that wait for an answer."),
     "decide": ("decide", "Answer a question."),
+    "debug": ("debug", "Gather what is known of failed tasks, and what can be done."),
     "handoff": ("handoff", "List, show, change and count the work that tasks passed on."),
     "dlq": ("dlq", "List failed tasks and runs; try one again, or remove it."),
     "rollback": ("rollback", "Go back to the checkpoint after a task, or to the start."),

@@ -39,6 +39,7 @@ _RENDERERS = {
     "skip": ("answer_run", "settled"),
     "decisions": ("answer_run", "decisions"),
     "decide": ("answer_run", "decided"),
+    "debug": ("answer_debug", "debug"),
     "handoff": ("answer_handoff", "handoff"),
     "dlq": ("answer_dead_letter", "dlq"),
     "rollback": ("answer_run", "rolled_back"),

@@ -42,6 +42,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "envelope": ("envelope", "show", "T1-01"),
     "diff": ("diff", "T1-01"),
     "decisions": ("decisions",),
+    "debug": ("debug", "1"),
     "handoff": ("handoff", "list"),
     "dlq": ("dlq", "list", "--all"),
     "log": ("log", "1"),

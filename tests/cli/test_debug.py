@@ -1,0 +1,140 @@
+"""debug tells all that is known of a failed task; a plan that it is offered is kept only where it can be taken."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/debug.json").read_text(encoding="utf-8"))
+PLAN = ".planning/phases/1/01-PLAN.md"
+AGENT = "import sys; open('told.md', 'w').write(sys.stdin.read()); print(open('../../../../reply.md').read())\n"
+ROLES = "bindings: {{one: {{adapter: command, argv: [{python}, agent.py]}}}}\nroles: {{debugger: {{binding: one}}}}\n"
+BROKEN = task(
+    "T1-02",
+    files="create `b.txt`",
+    check="echo 'b is \x1b[31mwrong'; grep -q right b.txt",
+    after="T1-01",
+    steps=[shell("test -e b.txt && echo again >> b.txt || echo wrong > b.txt")],
+)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """T1-01 is done, T1-02 failed twice."""
+    made = projects.create(sandbox)
+    (made.folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    made.repo.commit("agent")
+    made.configure(ROLES.format(python=json.dumps(sys.executable)))
+    made.plan([making("T1-01", "a.txt"), BROKEN])
+    assert made.execute("--max-attempts", "2").code == 1
+    return made
+
+
+def debug(project: Project, *flags: str) -> Answer:
+    alone = () if "--approve" in flags else ("--facts-only",)
+    answer = project.quick("debug", "1", *flags, *alone, "--json")
+    if answer.code == 0:
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    return answer
+
+
+def test_attempts_their_changes_and_what_can_be_done_are_shown(project: Project) -> None:
+    """R-ADAPT-6."""
+    before = project.events()
+    data = debug(project).data
+    assert [t["id"] for t in data["tasks"]] == ["T1-02"]
+    failed = data["tasks"][0]
+    assert [a["outcome"] for a in failed["attempts"]] == ["failed", "failed"]
+    assert "wrong" in failed["attempts"][1]["evidence"][0]["output"]
+    assert [c["since"] for c in failed["changes"]] == ["start", "attempt 1"]
+    assert failed["changes"][0]["files"] == [{"path": "b.txt", "added": 1, "removed": 0}]
+    assert "+wrong" in failed["changes"][0]["diff"]
+    assert data["since"]["checkpoint"] == "T1-01"
+    assert [f["path"] for f in data["since"]["files"]] == ["b.txt"]
+    offered = [one["command"] for one in data["checklist"]]
+    assert "idumb dlq retry T1-02" in offered
+    assert offered[-1] == "idumb rollback 1 --to T1-01"
+    assert any("AC-1 fails" in one["text"] for one in data["checklist"])
+    assert data["diagnosis"] is None
+    assert project.events() == before
+    words = project.quick("debug", "1", "--facts-only").out
+    assert "Changed since the last good checkpoint, T1-01" in words
+    assert "[ ] See what it changed. (T1-02)" in words
+
+
+def test_the_words_are_written_to_a_new_file(project: Project, tmp_path: Path) -> None:
+    place = tmp_path / "bundle.txt"
+    assert debug(project, "--out", str(place)).code == 0
+    assert "T1-02 Task T1-02: failed (permanent)" in place.read_text(encoding="utf-8")
+    assert debug(project, "--out", str(place)).error["code"] == "debug.file-exists"
+    assert debug(project, "--out", str(tmp_path / "no/where")).code == 4
+
+
+def test_a_task_may_be_named_and_nothing_to_tell_is_said(project: Project) -> None:
+    assert [t["id"] for t in debug(project, "--task", "t1-01").data["tasks"]] == ["T1-01"]
+    assert debug(project, "--task", "T1-09").error["code"] == "task.unknown"
+    assert project.quick("skip", "T1-02", "--why", "no", "--json").code == 0
+    assert project.resume().code == 0
+    assert debug(project).error["code"] == "debug.nothing"
+
+
+def answering(project: Project, reply: str) -> str:
+    """Let the debugger answer so; the consent that asking it needs."""
+    (project.folder / "reply.md").write_text(reply, encoding="utf-8")
+    refused = project.quick("debug", "1", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    return str(refused.error["details"]["consent_hash"])
+
+
+def test_a_plan_that_the_debugger_offers_is_ready_to_be_taken_where_the_run_can_go_on_under_it(
+    project: Project,
+) -> None:
+    """R-ADAPT-6."""
+    before = project.read(PLAN)
+    mended = before.rstrip().replace("echo wrong >", "echo right >") + "\n"
+    reply = f"b.txt:1 says it, b.txt:99 not.\n\n````markdown\n{mended}````\n"
+    data = debug(project, "--approve", answering(project, reply)).data
+    assert data["diagnosis"]["text"].startswith("b.txt:1 says it")
+    assert {c["line"]: c["resolves"] for c in data["diagnosis"]["citations"] if c["file"] == "b.txt"} == {
+        1: True,
+        99: False,
+    }
+    kept = data["amendment"]
+    assert kept["problem"] == ""
+    assert Path(kept["path"]).read_text(encoding="utf-8") == mended
+    assert project.read(PLAN) == before
+    assert any("T1-02" in line for line in kept["what"])
+    assert data["next"][:3] == kept["next"]
+    assert "ready, and nothing is changed yet" in project.quick("debug", "1").out
+    shutil.copy(kept["path"], project.folder / PLAN)
+    assert project.quick("amend", "1", "--from-file", "--yes", "--json").code == 0
+    (project.folder / "b.txt").unlink()
+    ended = project.resume("--retry-failed")
+    assert ended.code == 0, ended
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("T1-01: Task T1-01", "T1-01: Something else"), "is done, and what is done cannot be amended"),
+        (("- **Depends on:** T1-01", "- **Depends on:** T1-07"), "cannot be executed"),
+        (("", ""), "is the one that is there"),
+    ],
+)
+def test_a_plan_that_cannot_be_taken_is_not_kept(project: Project, change: tuple[str, str], words: str) -> None:
+    """R-ADAPT-6."""
+    offered = project.read(PLAN).replace(*change) if change[0] else project.read(PLAN)
+    data = debug(project, "--approve", answering(project, f"Here:\n````markdown\n{offered}````\n")).data
+    assert data["amendment"]["path"] is None
+    assert words in data["amendment"]["problem"]
+    assert "is no amendment" in project.quick("debug", "1").out

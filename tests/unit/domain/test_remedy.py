@@ -1,0 +1,44 @@
+"""Each way of failing leads to something that can be done."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import agent, outcome
+from idumb.domain.remedy import Failure, remedies
+
+
+def commands(found: Failure) -> list[str]:
+    return [one.command for one in remedies(found) if one.command]
+
+
+@pytest.mark.parametrize("kind", agent.FAILURES)
+def test_every_kind_of_failure_of_an_agent_has_words_of_its_own(kind: str) -> None:
+    """R-ADAPT-6."""
+    plain = remedies(Failure("1", "T1-01", outcome.ERRORED))
+    found = remedies(Failure("1", "T1-01", outcome.ERRORED, failure=kind))
+    assert found[0] not in plain
+    assert found[0].text.endswith(".")
+
+
+def test_what_failed_is_named_with_the_command_that_shows_it() -> None:
+    """R-ADAPT-6."""
+    found = Failure(
+        "1",
+        "T1-01",
+        outcome.FAILED,
+        checks=[("AC-1", "make test"), ("ledger", None)],
+        deviations=["b.txt"],
+        repeated=True,
+        envelope=["adapter"],
+    )
+    wanted = commands(found)
+    assert wanted[:2] == ["idumb diff T1-01", "idumb amend 1 --accept-deviation T1-01 b.txt"]
+    assert "make test" in wanted
+    assert "idumb amend 1 --from-file" in wanted
+    assert "idumb envelope show T1-01" in wanted
+    assert len(remedies(found)) == len(set(remedies(found)))
+
+
+def test_a_failure_of_which_nothing_is_known_still_has_ways_out() -> None:
+    assert commands(Failure("1", "T1-01", None))[:2] == ["idumb diff T1-01", "idumb dlq retry T1-01"]
