@@ -278,6 +278,7 @@ class Wired:
             papers=os.path.join(self.place.state_dir, "papers"),
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(self.place.state_dir, "handoffs"),
+            homes=os.path.join(self.place.state_dir, "homes", run or "none"),
         )
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:

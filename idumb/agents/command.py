@@ -6,12 +6,11 @@ As validator a failing exit is never a PASS; a last line of JSON may lower or ex
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self
 
 from idumb.agents import executable, replies, running, self_report
-from idumb.agents.transcript import Stream, Transcript
+from idumb.agents.papers import Papers
+from idumb.agents.transcript import Stream, spooled
 from idumb.domain import outcome
 from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -75,10 +74,10 @@ class CommandAgent:
         except AdapterError as problem:
             return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=MISSING)
         as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
-        with _Papers(request, self._papers, as_file=as_file) as papers:
+        with Papers(request, self._papers, as_file=as_file) as papers:
             environment = {**running.with_request(self._environment, request), **papers.variables}
             argv = [papers.prompt if part == PROMPT_FILE else part for part in argv]
-            transcript = self._transcript(request)
+            transcript = spooled(request, self._transcripts, self._stream)
             stdin = None if papers.prompt else request.prompt.encode("utf-8", "surrogateescape")
             try:
                 finished = processes.run(
@@ -97,12 +96,6 @@ class CommandAgent:
                 return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=MISSING)
             said = self_report.read(papers.state, self._redact)
         return self._result(request, finished, transcript.close() if transcript else None, said)
-
-    def _transcript(self, request: AgentRequest) -> Transcript | None:
-        if self._transcripts is None or self._stream is None:
-            return None
-        name = f"{request.subject}-{request.attempt}-{request.role}.log"
-        return Transcript(self._transcripts, name, request.budget.output_bytes, self._stream)
 
     def _result(
         self,
@@ -183,43 +176,3 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
     return said["verdict"], tuple(replies.finding(f) for f in found) if isinstance(found, list) else (
         replies.finding(found),
     )
-
-
-class _Papers:
-    """Prompt, feedback and self-report as files outside the workspace, readable by this user alone, gone afterwards."""
-
-    def __init__(self, request: AgentRequest, place: str | None, *, as_file: bool) -> None:
-        self._request = request
-        self._place = place
-        self._as_file = as_file
-        self._folder = ""
-        self.prompt = ""
-        self.state = ""
-        self.variables: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        import tempfile
-
-        if self._place is not None:
-            os.makedirs(self._place, 0o700, exist_ok=True)
-        self._folder = tempfile.mkdtemp(prefix="idumb-", dir=self._place)
-        self.state = os.path.join(self._folder, "state.json")
-        self.variables[self_report.VARIABLE] = self.state
-        if self._as_file:
-            self.prompt = self._write("prompt.md", self._request.prompt)
-        if self._request.feedback:
-            self.variables["IDUMB_FEEDBACK_FILE"] = self._write("feedback.md", self._request.feedback)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._folder:
-            import shutil
-
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _write(self, name: str, text: str) -> str:
-        path = os.path.join(self._folder, name)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        return path

@@ -37,6 +37,7 @@ class Equipment:
     papers: str | None = None
     recordings: Recordings | None = None
     handoffs: str | None = None
+    homes: str | None = None
 
     def variables(self, binding: Binding) -> dict[str, str]:
         """The allow-list and the names that this binding adds; what one role is given no other role sees."""
@@ -62,6 +63,25 @@ def _command(binding: Binding, equipment: Equipment) -> ports.Agent:
         equipment.stream,
         papers=equipment.papers,
     )
+
+
+def _preset(binding: Binding, equipment: Equipment) -> ports.Agent:
+    from importlib import import_module
+
+    from idumb.agents.preset_agent import PresetAgent, Surroundings
+
+    preset = import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
+    around = Surroundings(
+        equipment.variables(binding),
+        equipment.repository,
+        equipment.redact,
+        equipment.environment,
+        equipment.homes,
+        equipment.papers,
+        equipment.transcripts,
+        equipment.stream,
+    )
+    return PresetAgent(preset, binding, around)
 
 
 def _human(_: Binding, equipment: Equipment) -> ports.Agent:
@@ -118,10 +138,14 @@ Make = Callable[[Binding, Equipment], ports.Agent]
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
 
+PRESETS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
+"""Command-line agents that idumb knows."""
+
 ADAPTERS: Mapping[str, Make] = {
     "steps": _steps,
     "command": _command,
     "human": _human,
+    **dict.fromkeys(PRESETS, _preset),
     "http": _http,
     "acp": _acp,
     "replay": _replay,
@@ -173,20 +197,23 @@ def build(
     papers: str | None = None,
     recordings: Recordings | None = None,
     handoffs: str | None = None,
+    homes: str | None = None,
 ) -> AgentRegistry:
     """The adapters for one workspace, on the environment of this process.
 
     `transcripts` is a folder for output that is too long for the log; `stream` takes secrets out on the way there.
     `guard` raises where this process may write no more. `papers` is a folder for what programs are to read, which is
     emptied: what is in it is of an executor that was killed. `recordings` are of runs that can be replayed here.
-    `handoffs` is a folder for work that is done elsewhere.
+    `handoffs` is a folder for work that is done elsewhere. `homes` is a folder for homes of agents in this run;
+    those of other runs, beside it, are removed.
     """
     from idumb.system import processes
 
-    if papers is not None and os.path.lexists(papers):
-        import shutil
+    for old in (papers, *_beside(homes)):
+        if old is not None and os.path.lexists(old):
+            import shutil
 
-        shutil.rmtree(papers, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
     equipment = Equipment(
         workspace_root,
         processes.environment,
@@ -200,8 +227,17 @@ def build(
         papers,
         recordings,
         handoffs,
+        homes,
     )
     return AgentRegistry(settings, equipment)
+
+
+def _beside(homes: str | None) -> list[str]:
+    """The folders of other runs beside this one's."""
+    parent = os.path.dirname(homes or "")
+    if homes is None or not os.path.isdir(parent):
+        return []
+    return [path for name in os.listdir(parent) if (path := os.path.join(parent, name)) != homes]
 
 
 def secret_variables(settings: Settings) -> dict[str, str]:

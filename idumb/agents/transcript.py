@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import IO, Protocol
 
+from idumb.domain.agent import AgentRequest
+
 
 class Stream(Protocol):
     """Takes secrets out of bytes that come in pieces."""
@@ -48,3 +50,11 @@ class Transcript:
         os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.fdopen(os.open(self._path, flags, 0o600), "wb")
+
+
+def spooled(request: AgentRequest, folder: str | None, stream: Callable[[], Stream] | None) -> Transcript | None:
+    """A transcript for one request; None where nothing is spooled."""
+    if folder is None or stream is None:
+        return None
+    name = f"{request.subject}-{request.attempt}-{request.role}.log"
+    return Transcript(folder, name, request.budget.output_bytes, stream)

@@ -83,7 +83,7 @@ class Rule:
     """`when` are texts that the prompt must hold, all of them; none match every prompt.
 
     `after` is how many answers the model has given to this prompt, None for any number. `times` is how many requests
-    it answers at most, None for all.
+    it answers at most, None for all. `tools` is whether the request must offer tools, or none; None for either.
     """
 
     title: str
@@ -91,6 +91,16 @@ class Rule:
     when: tuple[str, ...] = ()
     after: int | None = None
     times: int | None = None
+    tools: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as rules see it: `answered` is how many answers the model has given to this prompt."""
+
+    prompt: str
+    answered: int = 0
+    tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +131,21 @@ class Used:
         self.counts[rule] = self.counts.get(rule, 0) + 1
 
 
-def choose(script: Script, prompt: str, answered: int, used: Mapping[int, int]) -> Chosen:
-    """What the model says to a prompt that it has answered `answered` times; the first rule that fits decides."""
+def choose(script: Script, asked: Asked, used: Mapping[int, int]) -> Chosen:
+    """What the model says to a request; the first rule that fits and is not used up decides."""
     for index, rule in enumerate(script.rules):
-        if rule.times is not None and used.get(index, 0) >= rule.times:
-            continue
-        if rule.after is not None and rule.after != answered:
-            continue
-        if all(text in prompt for text in rule.when):
-            number = 0 if rule.after is not None else answered
+        if _fits(rule, asked) and (rule.times is None or used.get(index, 0) < rule.times):
+            number = 0 if rule.after is not None else asked.answered
             return Chosen(index, number, _of(rule.answers, number))
-    return Chosen(None, answered, UNSCRIPTED)
+    return Chosen(None, asked.answered, UNSCRIPTED)
+
+
+def _fits(rule: Rule, asked: Asked) -> bool:
+    return (
+        rule.after in {None, asked.answered}
+        and rule.tools in {None, asked.tools}
+        and all(text in asked.prompt for text in rule.when)
+    )
 
 
 def _of(answers: Sequence[Answer], number: int) -> Answer:

@@ -11,11 +11,11 @@ from idumb.domain.model_script import Answer, Call, Rule, Script
 from idumb.markdown import blocks, plan_parser, steps, yaml_nodes
 from idumb.markdown.nodes import Fence, Heading
 from idumb.markdown.problems import Problems
-from idumb.markdown.setting_values import WrongValue, anything, count, shown
+from idumb.markdown.setting_values import WrongValue, anything, boolean, count, shown
 from idumb.markdown.yaml_nodes import Mapping, Node, Scalar, Sequence
 
 FENCE = "yaml model"
-_RULE = ("when", "after", "times", "answers")
+_RULE = ("when", "after", "times", "tools", "answers")
 _ANSWER = ("say", *script.ACTIONS, "data", "fault", "seconds", "tokens")
 _TOKENS = ("in", "out")
 
@@ -96,6 +96,7 @@ def _made(node: Node, title: str) -> Rule:
         _texts(given["when"]) if "when" in given else (),
         count(given["after"]) if "after" in given else None,
         count(given["times"]) if "times" in given else None,
+        boolean(given["tools"]) if "tools" in given else None,
     )
 
 

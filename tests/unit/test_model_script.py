@@ -15,6 +15,7 @@ def test_every_key_of_a_rule_is_read() -> None:
     rule = """when: [one, two]
 after: 3
 times: 2
+tools: false
 answers:
   - say: hello
     write: [{path: a, content: ""}, {path: b, content: x}]
@@ -25,7 +26,7 @@ answers:
     tokens: {in: 5, out: 6}
   - {fault: drip, seconds: 1.5, data: {verdict: PASS}}"""
     [made] = scripted(rule).rules
-    assert (made.title, made.when, made.after, made.times) == ("Rule 1", ("one", "two"), 3, 2)
+    assert (made.title, made.when, made.after, made.times, made.tools) == ("Rule 1", ("one", "two"), 3, 2, False)
     first, second = made.answers
     assert first.calls == (
         Call("write", {"path": "a", "content": ""}),
@@ -72,10 +73,16 @@ def test_the_first_rule_that_fits_decides() -> None:
     )
 
     def said(prompt: str, answered: int, used: int = 0) -> Chosen:
-        return model_script.choose(script, prompt, answered, {0: used})
+        return model_script.choose(script, model_script.Asked(prompt, answered), {0: used})
 
     assert said("hello you", 0).answer.say == "a"
     assert said("hello you", 1).answer.say == "once"
     assert said("hello you", 1, used=1).answer.say == "b"
     assert said("hello you", 2) == Chosen(1, 2, model_script.OVER)
     assert said("bye", 0) == Chosen(None, 0, model_script.UNSCRIPTED)
+
+
+def test_a_request_on_the_side_is_known_by_its_lack_of_tools() -> None:
+    script = scripted("{tools: true, answers: [{say: work}]}", "{tools: false, answers: [{say: title}]}")
+    said = [model_script.choose(script, model_script.Asked("x", tools=tools), {}).answer.say for tools in (True, False)]
+    assert said == ["work", "title"]

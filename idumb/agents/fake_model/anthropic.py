@@ -17,6 +17,7 @@ from idumb.agents.fake_model.conversation import (
     latest,
     mapping,
     objects,
+    spoken,
 )
 from idumb.domain import model_script as script
 
@@ -51,7 +52,7 @@ def conversation(body: Mapping[str, Any]) -> Conversation:
         answered,
         offered,
         body.get("stream") is True,
-        joined(body.get("system")),
+        spoken(turns, joined(body.get("system"))),
         wanted or None,
         forced if isinstance(forced, str) else None,
     )

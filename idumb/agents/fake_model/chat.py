@@ -20,6 +20,7 @@ from idumb.agents.fake_model.conversation import (
     latest,
     mapping,
     objects,
+    spoken,
 )
 from idumb.domain import model_script as script
 
@@ -57,7 +58,7 @@ def conversation(body: Mapping[str, Any]) -> Conversation:
         answered,
         tuple(tool for entry in objects(body.get("tools")) if (tool := tool_of(entry)) is not None),
         body.get("stream") is True,
-        "\n".join(system),
+        spoken(turns, *system),
         schema if isinstance(schema, dict) else None,
         forced if isinstance(forced, str) else None,
     )

@@ -40,8 +40,8 @@ class Tool:
 class Conversation:
     """`prompt` is the newest text of the user, `answered` how many messages of the model came after it.
 
-    `system` is whatever else was said to it. `wanted` is the JSON Schema that the reply is to follow, `forced` the tool
-    that must be called.
+    `said` is everything that people and the client said to it. `wanted` is the JSON Schema that the reply is to follow,
+    `forced` the tool that must be called.
     """
 
     model: str
@@ -49,17 +49,15 @@ class Conversation:
     answered: int
     tools: tuple[Tool, ...] = ()
     stream: bool = False
-    system: str = ""
+    said: str = ""
     wanted: Mapping[str, Any] | None = None
     forced: str | None = None
 
     @property
     def folder(self) -> str:
         """The folder that the client says it works in, "" where it says none."""
-        for text in (self.system, self.prompt):
-            if found := _FOLDER.search(text):
-                return found[1].rstrip("./") or "/"
-        return ""
+        found = _FOLDER.search(self.said)
+        return found[1].rstrip("./") or "/" if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +101,11 @@ def latest(turns: Sequence[Turn]) -> tuple[str, int]:
                 prompt, answered = [], 0
             prompt.append(text)
     return "\n".join(prompt), answered
+
+
+def spoken(turns: Sequence[Turn], *more: str) -> str:
+    """Everything that was said to the model but what tools gave."""
+    return "\n".join((*more, *(text for kind, text in turns if kind == PROMPT)))
 
 
 def joined(parts: Any, key: str = "text") -> str:

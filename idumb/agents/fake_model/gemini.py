@@ -17,6 +17,7 @@ from idumb.agents.fake_model.conversation import (
     latest,
     mapping,
     objects,
+    spoken,
 )
 from idumb.domain import model_script as script
 
@@ -53,7 +54,7 @@ def conversation(body: Mapping[str, Any], model: str, *, stream: bool) -> Conver
         answered,
         tuple(Tool(str(d.get("name", "")), _schema(d)) for d in declared),
         stream,
-        joined(mapping(body.get("systemInstruction")).get("parts")),
+        spoken(turns, joined(mapping(body.get("systemInstruction")).get("parts"))),
         wanted if isinstance(wanted, dict) else None,
     )
 

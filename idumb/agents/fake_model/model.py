@@ -75,7 +75,9 @@ class FakeModel:
         asked = protocol.read(body)
         with self._lock:
             number = next(self._numbers)
-            chosen = script.choose(self._script, asked.prompt, asked.answered, self._used.counts)
+            chosen = script.choose(
+                self._script, script.Asked(asked.prompt, asked.answered, bool(asked.tools)), self._used.counts
+            )
             if chosen.rule is not None:
                 self._used.add(chosen.rule)
         reply = _reply(chosen.answer, asked, number)
@@ -132,7 +134,7 @@ def _reply(answer: Answer, asked: Conversation, number: int) -> Reply:
         asked.model,
         text,
         calls,
-        (len(asked.prompt) + len(asked.system)) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
+        len(asked.said) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
         said // 4 + 1 if answer.tokens_out is None else answer.tokens_out,
         answer.fault == script.REFUSED,
     )

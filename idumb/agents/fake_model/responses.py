@@ -20,6 +20,7 @@ from idumb.agents.fake_model.conversation import (
     latest,
     mapping,
     objects,
+    spoken,
 )
 
 error = chat.error
@@ -28,7 +29,8 @@ error = chat.error
 def conversation(body: Mapping[str, Any]) -> Conversation:
     given = body.get("input")
     entries = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
-    prompt, answered = latest(_turns(entries))
+    turns = _turns(entries)
+    prompt, answered = latest(turns)
     system = [joined(e.get("content")) for e in entries if e.get("role") in {"system", "developer"}]
     wanted = mapping(body.get("text")).get("format")
     schema = mapping(wanted).get("schema")
@@ -39,7 +41,7 @@ def conversation(body: Mapping[str, Any]) -> Conversation:
         answered,
         tuple(tool for entry in objects(body.get("tools")) if (tool := chat.tool_of(entry)) is not None),
         body.get("stream") is True,
-        "\n".join((str(body.get("instructions") or ""), *system)),
+        spoken(turns, str(body.get("instructions") or ""), *system),
         schema if isinstance(schema, dict) else None,
         forced if isinstance(forced, str) else None,
     )

@@ -1,0 +1,288 @@
+"""A command-line agent that idumb knows: started for each request, in a home of its own, and its report read.
+
+Neither its exit nor its last message is proof: a success is a claim, as with every agent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.agents import executable, replies, running
+from idumb.agents.papers import Papers
+from idumb.agents.presets import installed
+from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.reading import Said, last_line, one_line
+from idumb.agents.transcript import Stream, Transcript, spooled
+from idumb.domain import agent, outcome
+from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+from idumb.system import processes
+from idumb.system.capture import Captured
+
+OWN, USER = "own", "user"
+OPTIONS: Mapping[str, tuple[Any, ...]] = {
+    "home": (OWN, USER),
+    "shell": (True, False),
+    "project": (True, False),
+}
+"""What a binding may choose, with the values of each."""
+
+_FORMAT = "1"
+_KEPT = 4 * 1024 * 1024
+_OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
+_NEXT: Mapping[str, str] = {
+    agent.RATE_LIMITED: "wait, and go on",
+    agent.NETWORK: "look at the connection and the address of the server, and go on",
+    agent.CONTEXT_EXHAUSTED: "split the task, or choose a model with a larger context",
+    agent.OVER_BUDGET: "look at the account, and go on",
+    agent.MALFORMED: "look at the transcript, and try another version of the agent",
+    agent.DECLINED: "look at what the task asks for, or choose another agent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a preset is made from beside its binding.
+
+    `environment` is all the agent gets besides what the request adds; `named` gives variables by name. `repository` is
+    where its program may not lie. `homes` is a folder for own homes (one for temporary files without it).
+    """
+
+    environment: Mapping[str, str]
+    repository: str
+    redact: Callable[[str], str]
+    named: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {}
+    homes: str | None = None
+    papers: str | None = None
+    transcripts: str | None = None
+    stream: Callable[[], Stream] | None = None
+
+
+class PresetAgent:
+    """Asks one command-line agent. `argv` of the binding names another program, and arguments to add."""
+
+    continues = True
+
+    def __init__(self, preset: Preset, binding: Binding, around: Surroundings) -> None:
+        self.name = preset.name
+        self._preset = preset
+        self._binding = binding
+        self._around = around
+        self.version = self._version()
+
+    def _version(self) -> str:
+        """Of this adapter and of the program that is installed; only the former where there is none."""
+        try:
+            return f"{_FORMAT} {installed.version(self._program())}".strip()
+        except AdapterError:
+            return _FORMAT
+
+    def describe(self) -> Sequence[str]:
+        """What a builder is started with; raises AdapterError where it cannot be used."""
+        _require_options(self._binding)
+        return self._argv(self._wanted())
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        try:
+            self.describe()
+        except AdapterError as problem:
+            return AgentResult(
+                outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=agent.MISSING
+            )
+        with Papers(request, self._around.papers, as_file=False) as papers:
+            wanted = self._wanted(request, self._home(papers.folder), _schema(request, papers))
+            return self._asked(request, wanted, papers.variables)
+
+    def _asked(self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str]) -> AgentResult:
+        own = running.with_request(self._environment(wanted.home), request)
+        environment = {**own, **variables, **self._preset.variables(wanted)}
+        argv = self._argv(wanted)
+        kept = _Kept(spooled(request, self._around.transcripts, self._around.stream))
+        try:
+            _write(wanted.home, self._preset.files(wanted))
+            finished = processes.run(
+                argv,
+                cwd=request.workspace,
+                environment=environment,
+                stdin=request.prompt.encode("utf-8", "surrogateescape"),
+                timeout=request.deadline,
+                idle_timeout=request.idle_timeout,
+                limits=request.limits,
+                agent=True,
+                guarded=True,
+                separate_errors=True,
+                sink=kept,
+            )
+        except OSError as problem:
+            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING)
+        return self._result(request, finished, kept)
+
+    def _result(self, request: AgentRequest, finished: processes.Finished, kept: _Kept) -> AgentResult:
+        errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
+        said = self._preset.read(kept.whole(finished.output), errors)
+        ended, message, failure = self._ending(finished, said, errors)
+        if request.role == VALIDATOR and ended == outcome.COMPLETED:
+            ended, message, failure = replies.judged(said.reply)
+        redact = self._around.redact
+        return AgentResult(
+            outcome=ended,
+            message=redact(message),
+            session=said.session,
+            usage=said.usage,
+            transcript=kept.close(),
+            exit_code=finished.exit_code,
+            output=finished.output.text(redact) + (redact(errors.decode("utf-8", "backslashreplace"))),
+            output_sha256=finished.output.sha256,
+            truncated=finished.output.truncated,
+            seconds=finished.seconds,
+            cause=finished.cause,
+            failure=failure,
+            reply=redact(said.reply),
+            handover=redact(said.reply) if failure == agent.CONTEXT_EXHAUSTED else "",
+            model=said.model,
+        )
+
+    def _ending(self, finished: processes.Finished, said: Said, errors: bytes) -> tuple[str, str, str | None]:
+        """(outcome, message, failure): the worst of what its end, its exit and its report say."""
+        if words := finished.words():
+            if finished.timed_out:
+                failure = said.failure or (agent.STALL if finished.limit == "idle" else None)
+                return outcome.TIMED_OUT, _joined(words, said.error if said.failure else ""), failure
+            return outcome.FAILED, words, None
+        exited = f"exit {finished.exit_code}" if finished.exit_code else ""
+        if said.failure is not None:
+            ended = outcome.FAILED if said.failure in _OF_WORK else outcome.ERRORED
+            return ended, _joined(said.error, exited, self._next(said.failure)), said.failure
+        if exited or said.error:
+            return outcome.FAILED, _joined(exited, said.error or last_line(errors)), None
+        if not said.ended:
+            words = f"{self.name} ended without the report that it makes"
+            return outcome.ERRORED, _joined(words, self._next(agent.MALFORMED)), agent.MALFORMED
+        denied = f"its permissions refused {', '.join(said.denied[:5])}" if said.denied else ""
+        return outcome.COMPLETED, denied, None
+
+    def _next(self, failure: str) -> str:
+        return self._preset.login if failure == agent.NOT_LOGGED_IN else _NEXT.get(failure, "")
+
+    def _program(self) -> str:
+        name = self._binding.argv[0] if self._binding.argv else self._preset.program
+        try:
+            return executable.resolve(name, self._around.environment.get("PATH", ""), self._around.repository)
+        except AdapterError as problem:
+            if problem.code != "agent.not-found":
+                raise
+            raise AdapterError(problem.code, problem.message, hint=f"Install it: {self._preset.install}") from None
+
+    def _argv(self, wanted: Wanted) -> tuple[str, ...]:
+        return (self._program(), *self._preset.arguments(wanted), *self._binding.argv[1:])
+
+    def _wanted(
+        self, request: AgentRequest | None = None, home: str | None = None, schema: tuple[str, str] = ("", "")
+    ) -> Wanted:
+        """What is wanted for a request, or of a builder where there is none yet."""
+        options = self._binding.options
+        asked = request.model if request is not None else None
+        return Wanted(
+            writes=request is None or request.role != VALIDATOR,
+            shell=options.get("shell") is True,
+            project=options.get("project") is True,
+            model=asked or self._binding.model,
+            session=request.session if request is not None else None,
+            schema=schema[0],
+            schema_file=schema[1],
+            home=home,
+            environment=self._around.environment,
+        )
+
+    def _home(self, otherwise: str) -> str | None:
+        """The folder that is the agent's own; it stays for the run, so that a session can be gone on with."""
+        if self._binding.options.get("home", OWN) == USER:
+            return None
+        return os.path.join(self._around.homes or otherwise, f"home-{self._binding.name.replace('/', '-')}")
+
+    def _environment(self, home: str | None) -> dict[str, str]:
+        if home is None:
+            return {**self._around.environment, **self._around.named(self._preset.places)}
+        folders = {
+            "HOME": home,
+            "XDG_CONFIG_HOME": os.path.join(home, "config"),
+            "XDG_CACHE_HOME": os.path.join(home, "cache"),
+            "XDG_DATA_HOME": os.path.join(home, "data"),
+            "XDG_STATE_HOME": os.path.join(home, "state"),
+            "TMPDIR": os.path.join(home, "tmp"),
+        }
+        return {**self._around.environment, **folders}
+
+
+def _schema(request: AgentRequest, papers: Papers) -> tuple[str, str]:
+    """The JSON Schema of the reply, as text and as the path of a file; "" twice for words."""
+    schema = replies.VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
+    if schema is None:
+        return "", ""
+    text = json.dumps(schema)
+    return text, papers.write("schema.json", text)
+
+
+class _Kept:
+    """Takes in long output: to the transcript, and the last of it, where the report is, for reading."""
+
+    def __init__(self, transcript: Transcript | None) -> None:
+        self._transcript = transcript
+        self._last = bytearray()
+
+    def __call__(self, data: bytes) -> None:
+        if self._transcript is not None:
+            self._transcript(data)
+        self._last += data
+        if len(self._last) > 2 * _KEPT:
+            del self._last[:-_KEPT]
+
+    def whole(self, output: Captured) -> bytes:
+        """What was printed, or its beginning and end where it is long."""
+        if not self._last:
+            return output.head + output.tail
+        return output.head[: output.head.rfind(b"\n") + 1] + bytes(self._last)
+
+    def close(self) -> str | None:
+        return self._transcript.close() if self._transcript is not None else None
+
+
+def _write(home: str | None, files: Mapping[str, str]) -> None:
+    """Make an own home; what the agent kept in it stays."""
+    if home is None:
+        return
+    for name in ("", "config", "cache", "data", "state", "tmp", "codex"):
+        os.makedirs(os.path.join(home, name), 0o700, exist_ok=True)
+    for name, content in files.items():
+        path = os.path.join(home, name)
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _require_options(binding: Binding) -> None:
+    for name, value in binding.options.items():
+        known = OPTIONS.get(name)
+        if known is None:
+            raise AdapterError(
+                "agent.unknown-option",
+                f"bindings.{binding.name}.options has {one_line(str(name), 60)}, which the adapter does not know.",
+                hint=f"It knows {', '.join(OPTIONS)}.",
+            )
+        if value not in known or type(value) is not type(known[0]):
+            words = ", ".join(str(v).lower() for v in known)
+            raise AdapterError(
+                "agent.bad-option",
+                f"bindings.{binding.name}.options.{name} is {one_line(str(value), 60)}.",
+                hint=f"It takes {words}.",
+            )

@@ -1,0 +1,136 @@
+"""Claude Code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idumb.agents.presets import reading
+from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.reading import Said, inside, text
+from idumb.domain import agent
+from idumb.domain.agent import Usage
+
+
+def _arguments(wanted: Wanted) -> tuple[str, ...]:
+    given = ["--print", "--output-format", "stream-json", "--verbose"]
+    given += ["--permission-mode", "acceptEdits" if wanted.writes else "default"]
+    if wanted.shell:
+        given += ["--allowedTools", "Bash"]
+    if not wanted.project:
+        given += ["--setting-sources", "user", "--strict-mcp-config"]
+    if wanted.schema:
+        given += ["--json-schema", wanted.schema]
+    if wanted.session is not None:
+        given += ["--resume", wanted.session]
+    return (*given, "--model", wanted.model) if wanted.model is not None else tuple(given)
+
+
+def _variables(_: Wanted) -> dict[str, str]:
+    # It would try for minutes, unseen; whether to ask again is decided by who counts the attempts.
+    return {
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_MAX_RETRIES": "2",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+def read(output: bytes, errors: bytes) -> Said:
+    """The last `result`; `is_error` counts, for `subtype` is `success` also where nothing worked."""
+    result: dict[str, Any] = {}
+    said, model = "", None
+    for found in reading.objects(output):
+        kind = found.get("type")
+        if kind == "result":
+            result = found
+        elif kind == "system" and found.get("subtype") == "init":
+            model = text(found.get("model")) or None
+        elif kind == "system" and found.get("subtype") == "api_retry":
+            said = f"the server answered {found.get('error_status')}: {text(found.get('error'))}"
+        elif kind == "assistant":
+            parts = inside(found, "message", "content")
+            said = _spoken(parts) or said
+    return of_result(result, said, model, errors)
+
+
+def of_result(result: dict[str, Any], said: str, model: str | None, errors: bytes) -> Said:
+    """The report of Claude Code, and of those that speak like it."""
+    words = text(result.get("result")) or text(inside(result, "error", "message")) or said
+    subtype = text(result.get("subtype"))
+    wrong = result.get("is_error") is True or not result or subtype.startswith("error")
+    structured = result.get("structured_output")
+    error = _error(result, words, errors) if wrong else ""
+    return Said(
+        reply=_reply(structured, words),
+        session=text(result.get("session_id")) or None,
+        usage=_usage(result),
+        model=_model(result) or model,
+        ended=bool(result),
+        error=error,
+        failure=_failure(result, error) if wrong and result else reading.kind_of(error) if wrong else None,
+        denied=tuple(_denied(entry) for entry in result.get("permission_denials") or ()),
+    )
+
+
+def _reply(structured: Any, words: str) -> str:
+    import json
+
+    return json.dumps(structured) if structured is not None else words
+
+
+def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
+    listed = result.get("errors")
+    told = "; ".join(map(str, listed)) if isinstance(listed, list) else ""
+    subtype = text(result.get("subtype"))
+    return reading.one_line(words or told or (subtype if subtype != "success" else "") or reading.last_line(errors))
+
+
+def _failure(result: dict[str, Any], error: str) -> str | None:
+    subtype = text(result.get("subtype"))
+    if subtype in {"error_max_turns", "error_max_budget_usd"}:
+        return agent.OVER_BUDGET
+    status = reading.count(result.get("api_error_status"))
+    kind = reading.kind_of(error)
+    if kind is None and status is not None:
+        return agent.NETWORK if status >= 500 else agent.MALFORMED
+    return kind
+
+
+def _spoken(parts: Any) -> str:
+    return (
+        "\n".join(text(p.get("text")) for p in parts if isinstance(p, dict) and p.get("type") == "text")
+        if (isinstance(parts, list))
+        else ""
+    )
+
+
+def _usage(result: dict[str, Any]) -> Usage:
+    used = result.get("usage")
+    parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return Usage(
+        reading.total(*(reading.count(inside(used, part)) for part in parts)),
+        reading.count(inside(used, "output_tokens")),
+        reading.amount(result.get("total_cost_usd")),
+    )
+
+
+def _model(result: dict[str, Any]) -> str | None:
+    used = result.get("modelUsage")
+    return next(iter(used), None) if isinstance(used, dict) else None
+
+
+def _denied(entry: Any) -> str:
+    given = inside(entry, "tool_input")
+    about = next((text(inside(given, k)) for k in ("file_path", "command", "path") if inside(given, k)), "")
+    return reading.one_line(f"{text(inside(entry, 'tool_name'))} {about}".strip(), 200)
+
+
+PRESET = Preset(
+    name="claude",
+    program="claude",
+    install="npm install --global @anthropic-ai/claude-code",
+    login="set ANTHROPIC_API_KEY and name it in the binding's environment, or log in and say `home: user`",
+    arguments=_arguments,
+    read=read,
+    variables=_variables,
+    places=("CLAUDE_CONFIG_DIR",),
+)

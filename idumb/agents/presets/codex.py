@@ -1,0 +1,104 @@
+"""Codex CLI."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from idumb.agents.presets import reading
+from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.reading import Said, inside, text
+from idumb.domain.agent import Usage
+
+_KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+
+
+def _arguments(wanted: Wanted) -> tuple[str, ...]:
+    given = ["exec"]
+    if wanted.session is not None:
+        given += ["resume"]
+    given += ["--json", "--skip-git-repo-check", *_sandbox(wanted)]
+    if wanted.schema_file and wanted.session is None:
+        given += ["--output-schema", wanted.schema_file]
+    if wanted.model is not None:
+        given += ["--model", wanted.model]
+    given += _endpoint(wanted)
+    return (*given, *((wanted.session,) if wanted.session is not None else ()), "-")
+
+
+def _sandbox(wanted: Wanted) -> list[str]:
+    """Codex encloses its commands itself; `resume` has no flag for that, but takes every setting."""
+    mode = "workspace-write" if wanted.writes else "read-only"
+    settings = [f'sandbox_mode="{mode}"', 'approval_policy="never"', "sandbox_workspace_write.exclude_slash_tmp=true"]
+    return [part for setting in settings for part in ("-c", setting)]
+
+
+def _endpoint(wanted: Wanted) -> list[str]:
+    """Another server is a provider of its own; a key alone is handed on as CODEX_API_KEY."""
+    address = wanted.environment.get(_ENDPOINT)
+    if not address:
+        return []
+    fields = {"name": "endpoint", "base_url": address, "wire_api": "responses"}
+    named = [f"{name}={json.dumps(value)}" for name, value in fields.items()]
+    if _KEY in wanted.environment:
+        named.append(f"env_key={json.dumps(_KEY)}")
+    named += ["request_max_retries=2", "stream_max_retries=2"]
+    return ["-c", 'model_provider="endpoint"', "-c", f"model_providers.endpoint={{{','.join(named)}}}"]
+
+
+def _variables(wanted: Wanted) -> dict[str, str]:
+    found = {}
+    if wanted.home is not None:
+        # Codex makes no helper programs below the folder for temporary files, and without them runs no command.
+        found["CODEX_HOME"] = os.path.join(wanted.home, "codex")
+    if _KEY in wanted.environment and _ENDPOINT not in wanted.environment:
+        found["CODEX_API_KEY"] = wanted.environment[_KEY]
+    return found
+
+
+def read(output: bytes, errors: bytes) -> Said:
+    """`turn.completed` ends it well, `turn.failed` and `error` badly; a command that failed says nothing of either."""
+    reply, session, error = "", None, ""
+    used: Any = None
+    for found in reading.objects(output):
+        kind = found.get("type")
+        if kind == "thread.started":
+            session = text(found.get("thread_id")) or None
+        elif kind == "item.completed" and inside(found, "item", "type") == "agent_message":
+            reply = text(inside(found, "item", "text"))
+        elif kind == "turn.completed":
+            used, error = found.get("usage"), ""
+        elif kind == "turn.failed":
+            error = text(inside(found, "error", "message")) or "the turn failed"
+        elif kind == "error":
+            error = text(found.get("message")) or "an error"
+    ended = used is not None
+    error = reading.one_line(_inner(error) or ("" if ended else reading.last_line(errors)))
+    return Said(
+        reply=reply,
+        session=session,
+        usage=Usage(reading.count(inside(used, "input_tokens")), reading.count(inside(used, "output_tokens"))),
+        ended=ended,
+        error=error,
+        failure=reading.kind_of(error) if error else None,
+    )
+
+
+def _inner(message: str) -> str:
+    """The words inside an error that is itself JSON."""
+    for found in reading.objects(message.encode("utf-8", "replace")):
+        return text(inside(found, "error", "message")) or message
+    return message
+
+
+PRESET = Preset(
+    name="codex",
+    program="codex",
+    install="npm install --global @openai/codex",
+    login="set OPENAI_API_KEY and name it in the binding's environment, or log in and say `home: user`",
+    arguments=_arguments,
+    read=read,
+    variables=_variables,
+    places=("CODEX_HOME",),
+)

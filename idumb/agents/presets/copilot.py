@@ -1,0 +1,79 @@
+"""GitHub Copilot CLI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idumb.agents.presets import reading
+from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.reading import Said, inside, text
+from idumb.domain.agent import Usage
+
+_ENDPOINT = "COPILOT_PROVIDER_BASE_URL"
+
+
+def _arguments(wanted: Wanted) -> tuple[str, ...]:
+    given = ["--output-format", "json", "--disable-builtin-mcps", "--no-auto-update", "--no-color"]
+    given += ["--log-level", "none"]
+    if wanted.writes:
+        given += ["--allow-tool", "write"]
+    if wanted.shell:
+        given += ["--allow-tool", "shell"]
+    if wanted.session is not None:
+        given += [f"--resume={wanted.session}"]
+    if wanted.model is not None and _ENDPOINT not in wanted.environment:
+        given += ["--model", wanted.model]
+    return tuple(given)
+
+
+def _variables(wanted: Wanted) -> dict[str, str]:
+    own_server = _ENDPOINT in wanted.environment
+    return {"COPILOT_MODEL": wanted.model, "COPILOT_OFFLINE": "true"} if own_server and wanted.model else {}
+
+
+def read(output: bytes, errors: bytes) -> Said:
+    """The last message of the assistant, and the `result` with the exit code that it is about to give."""
+    reply, error, model = "", "", None
+    result: dict[str, Any] = {}
+    tokens_in: list[int | None] = []
+    tokens_out: list[int | None] = []
+    denied: list[str] = []
+    for found in reading.objects(output):
+        kind, data = found.get("type"), found.get("data")
+        if kind == "assistant.message":
+            reply = text(inside(data, "content")) or reply
+            tokens_out.append(reading.count(inside(data, "outputTokens")))
+            model = text(inside(data, "model")) or model
+        elif kind == "assistant.usage":
+            tokens_in.append(reading.count(inside(data, "inputTokens")))
+            model = text(inside(data, "model")) or model
+        elif kind == "session.error":
+            error = text(inside(data, "message")) or error
+        elif kind == "tool.execution_complete" and inside(data, "error", "code") in {"denied", "rejected"}:
+            denied.append(reading.one_line(text(inside(data, "error", "message")), 200))
+        elif kind == "result":
+            result = found
+    wrong = result.get("exitCode") != 0
+    error = reading.one_line(error or reading.last_line(errors)) if wrong else ""
+    return Said(
+        reply=reply,
+        session=text(result.get("sessionId")) or None,
+        usage=Usage(reading.total(*tokens_in), reading.total(*tokens_out)),
+        model=model,
+        ended=bool(result),
+        error=error,
+        failure=reading.kind_of(error) if error else None,
+        denied=tuple(denied),
+    )
+
+
+PRESET = Preset(
+    name="copilot",
+    program="copilot",
+    install="npm install --global @github/copilot",
+    login="set GH_TOKEN and name it in the binding's environment, or log in and say `home: user`",
+    arguments=_arguments,
+    read=read,
+    variables=_variables,
+    places=("COPILOT_HOME",),
+)

@@ -1,0 +1,94 @@
+"""Gemini CLI."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from idumb.agents.presets import reading
+from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.reading import Said, inside, text
+from idumb.domain.agent import Usage
+
+
+def _arguments(wanted: Wanted) -> tuple[str, ...]:
+    mode = "yolo" if wanted.writes and wanted.shell else "auto_edit" if wanted.writes else "default"
+    given = ["--output-format", "stream-json", "--approval-mode", mode]
+    if wanted.session is not None:
+        given += ["--resume", wanted.session]
+    return (*given, "--model", wanted.model) if wanted.model is not None else tuple(given)
+
+
+def _files(wanted: Wanted) -> dict[str, str]:
+    settings: dict[str, Any] = {
+        "general": {"disableAutoUpdate": True, "enableAutoUpdate": False, "maxAttempts": 2},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+    }
+    if "GEMINI_API_KEY" in wanted.environment:
+        settings["security"] = {"auth": {"selectedType": "gemini-api-key"}}
+    return {".gemini/settings.json": json.dumps(settings)}
+
+
+def _variables(_: Wanted) -> dict[str, str]:
+    # Without this it takes a folder that it does not know for one that it may not work in.
+    return {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+
+
+def read(output: bytes, errors: bytes) -> Said:
+    """The text of the last message, which comes in pieces, and the `result`; errors are objects on standard error."""
+    pieces: list[str] = []
+    session, model, fresh = None, None, True
+    result: dict[str, Any] = {}
+    error = ""
+    for found in reading.objects(output):
+        kind = found.get("type")
+        if kind == "init":
+            session, model = text(found.get("session_id")) or None, text(found.get("model")) or None
+        elif kind == "message" and found.get("role") == "assistant":
+            pieces = [text(found.get("content"))] if fresh else [*pieces, text(found.get("content"))]
+            fresh = False
+        elif kind in {"tool_use", "tool_result"}:
+            fresh = True
+        elif kind == "error":
+            error = text(found.get("message")) or error
+        elif kind == "result":
+            result = found
+    done = result.get("status") == "success"
+    error = "" if done else _error(result, error, errors)
+    return Said(
+        reply="".join(pieces),
+        session=session,
+        usage=Usage(
+            reading.count(inside(result, "stats", "input_tokens")),
+            reading.count(inside(result, "stats", "output_tokens")),
+        ),
+        model=model,
+        ended=bool(result),
+        error=error,
+        failure=reading.kind_of(error) if error else None,
+    )
+
+
+def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
+    told = text(inside(result, "error", "message")) or error
+    if not told:
+        whole = errors.decode("utf-8", "replace")
+        begin = whole.find('{\n  "session_id"')
+        try:
+            told = text(inside(json.loads(whole[begin:]), "error", "message")) if begin >= 0 else ""
+        except ValueError:
+            told = ""
+    return reading.one_line(told) or reading.last_line(errors)
+
+
+PRESET = Preset(
+    name="gemini",
+    program="gemini",
+    install="npm install --global @google/gemini-cli",
+    login="set GEMINI_API_KEY and name it in the binding's environment, or log in and say `home: user`",
+    arguments=_arguments,
+    read=read,
+    variables=_variables,
+    files=_files,
+)

@@ -1,0 +1,104 @@
+"""OpenCode."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from idumb.agents.presets import reading
+from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.reading import Said, inside, text
+from idumb.domain.agent import Usage
+
+_CONFIG = "opencode.json"
+_KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+_PROVIDER = "endpoint"
+
+
+def _arguments(wanted: Wanted) -> tuple[str, ...]:
+    given = ["run", "--format", "json"]
+    if wanted.session is not None:
+        given += ["--session", wanted.session]
+    if wanted.model is not None:
+        given += ["--model", f"{_PROVIDER}/{wanted.model}" if _ENDPOINT in wanted.environment else wanted.model]
+    return tuple(given)
+
+
+def _files(wanted: Wanted) -> dict[str, str]:
+    """Its permissions: it would do everything unless its configuration says otherwise."""
+    edit, bash = ("allow" if allowed else "deny" for allowed in (wanted.writes, wanted.shell))
+    rules = {"edit": edit, "bash": bash, "webfetch": "deny", "external_directory": "deny"}
+    settings: dict[str, Any] = {"permission": rules, "autoupdate": False, "share": "disabled"}
+    if _ENDPOINT in wanted.environment and wanted.model is not None:
+        settings["provider"] = {_PROVIDER: _provider(wanted.model)}
+        settings["small_model"] = f"{_PROVIDER}/{wanted.model}"
+    return {_CONFIG: json.dumps(settings)}
+
+
+def _provider(model: str) -> dict[str, Any]:
+    options = {"baseURL": f"{{env:{_ENDPOINT}}}", "apiKey": f"{{env:{_KEY}}}"}
+    return {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": _PROVIDER,
+        "options": options,
+        "models": {model: {"name": model}},
+    }
+
+
+def _variables(wanted: Wanted) -> dict[str, str]:
+    found = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
+    if _ENDPOINT in wanted.environment:
+        found["OPENCODE_DISABLE_MODELS_FETCH"] = "1"
+    if wanted.home is not None:
+        found["OPENCODE_CONFIG"] = os.path.join(wanted.home, _CONFIG)
+    else:
+        found["OPENCODE_CONFIG_CONTENT"] = _files(wanted)[_CONFIG]
+    return found
+
+
+def read(output: bytes, errors: bytes) -> Said:
+    """The last text, what each step used, and an `error` where there was one; it names no model."""
+    reply, session, error, reason = "", None, "", ""
+    tokens_in: list[int | None] = []
+    tokens_out: list[int | None] = []
+    costs: list[float] = []
+    for found in reading.objects(output):
+        part = found.get("part")
+        session = text(found.get("sessionID")) or session
+        kind = found.get("type")
+        if kind == "text":
+            reply = text(inside(part, "text")) or reply
+        elif kind == "step_finish":
+            reason = text(inside(part, "reason"))
+            read = ("input", "cache.read", "cache.write")
+            tokens_in.append(reading.total(*(reading.count(inside(part, "tokens", *n.split("."))) for n in read)))
+            tokens_out.append(reading.count(inside(part, "tokens", "output")))
+            cost = reading.amount(inside(part, "cost"))
+            costs += [cost] if cost else []
+        elif kind == "error":
+            error = (
+                text(inside(found, "error", "data", "message")) or text(inside(found, "error", "name")) or "an error"
+            )
+    ended = reason not in {"", "tool-calls"}
+    error = reading.one_line(error or ("" if ended else reading.last_line(errors)))
+    return Said(
+        reply=reply,
+        session=session,
+        usage=Usage(reading.total(*tokens_in), reading.total(*tokens_out), sum(costs) if costs else None),
+        ended=ended,
+        error=error,
+        failure=reading.kind_of(error) if error else None,
+    )
+
+
+PRESET = Preset(
+    name="opencode",
+    program="opencode",
+    install="npm install --global opencode-ai",
+    login="set your provider's key and name it in the binding's environment, or log in and say `home: user`",
+    arguments=_arguments,
+    read=read,
+    variables=_variables,
+    files=_files,
+)

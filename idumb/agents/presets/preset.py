@@ -1,0 +1,51 @@
+"""What idumb knows of one command-line agent, and what it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from idumb.agents.presets.reading import Said
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One call of an agent. `writes` is whether it may change files, `shell` whether it may run any command.
+
+    `project` is whether it reads what the repository says about it. `schema` is the JSON Schema of the reply as text,
+    `schema_file` the path of a file that holds it; both "" for a reply in words. `home` is the folder that is the
+    agent's own, None where it works in the user's home. `environment` is what it will see.
+    """
+
+    writes: bool
+    shell: bool = False
+    project: bool = False
+    model: str | None = None
+    session: str | None = None
+    schema: str = ""
+    schema_file: str = ""
+    home: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+Files = Mapping[str, str]  # path below the agent's own home, and content
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """`program` is looked up on PATH. `install` is a command, `login` what to do where it is not logged in.
+
+    `arguments` follow the program; the prompt is always on standard input. `read` makes sense of what it printed on
+    standard output and standard error. `variables` are always set, and `files` are written into an own home; both
+    are by the call. `places` are variables that say where its files are in the user's home.
+    """
+
+    name: str
+    program: str
+    install: str
+    login: str
+    arguments: Callable[[Wanted], tuple[str, ...]]
+    read: Callable[[bytes, bytes], Said]
+    variables: Callable[[Wanted], Mapping[str, str]] = lambda _: {}
+    files: Callable[[Wanted], Files] = lambda _: {}
+    places: tuple[str, ...] = ()

@@ -1,0 +1,56 @@
+"""Qwen Code. Its report is Claude Code's, but an error of the server ends as a success whose text tells it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from idumb.agents.presets import claude, reading
+from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.reading import Said
+from idumb.domain import agent
+
+_API_ERROR = re.compile(r"\[API Error: (.*)\]?", re.DOTALL)
+
+
+def _arguments(wanted: Wanted) -> tuple[str, ...]:
+    given = ["--output-format", "stream-json", "--approval-mode", "auto-edit" if wanted.writes else "default"]
+    if wanted.writes and wanted.shell:
+        given[-1] = "yolo"
+    if "OPENAI_API_KEY" in wanted.environment:
+        given += ["--auth-type", "openai"]
+    if wanted.session is not None:
+        given += ["--resume", wanted.session]
+    return (*given, "--model", wanted.model) if wanted.model is not None else tuple(given)
+
+
+def read(output: bytes, errors: bytes) -> Said:
+    said = claude.read(output, errors)
+    told = _API_ERROR.search(said.reply)
+    if told is None or (said.error and said.failure):
+        return said
+    words = reading.one_line(told[1].rstrip("]"))
+    return dataclasses.replace(said, error=words, failure=reading.kind_of(words) or agent.NETWORK)
+
+
+def _files(_: Wanted) -> dict[str, str]:
+    return {
+        ".qwen/settings.json": '{"general": {"enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}}'
+    }
+
+
+def _variables(wanted: Wanted) -> dict[str, Any]:
+    return {"OPENAI_MODEL": wanted.model} if wanted.model is not None else {}
+
+
+PRESET = Preset(
+    name="qwen",
+    program="qwen",
+    install="npm install --global @qwen-code/qwen-code",
+    login="set OPENAI_API_KEY and name it in the binding's environment, or log in and say `home: user`",
+    arguments=_arguments,
+    read=read,
+    variables=_variables,
+    files=_files,
+)

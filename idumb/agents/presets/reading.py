@@ -1,0 +1,113 @@
+"""Reading the reports of agents: lines of JSON among other lines, and the words by which failures are known."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import agent
+from idumb.domain.agent import Usage
+
+_LONGEST = 500
+_MOST = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an agent says of its work; nothing of it is proof.
+
+    `ended` is whether it made the report that it makes at its end. `error` is what it says went wrong, `failure` the
+    kind of that (`idumb.domain.agent.FAILURES`). `denied` are tool calls that its own permissions refused.
+    """
+
+    reply: str = ""
+    session: str | None = None
+    usage: Usage = Usage()
+    model: str | None = None
+    ended: bool = False
+    error: str = ""
+    failure: str | None = None
+    denied: tuple[str, ...] = ()
+
+
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    agent.CONTEXT_EXHAUSTED: (
+        r"prompt is too long|too many tokens|input token count|context_length_exceeded",
+        r"context.?(length|window|limit)|maximum context|exceeds? the (model'?s? )?(maximum|limit) .{0,20}tokens",
+    ),
+    agent.NOT_LOGGED_IN: (
+        r"\b40[13]\b|unauthori[sz]ed|unauthenticated|not logged in|please run /login|log ?in\b.{0,30}\bfirst",
+        r"invalid.{0,12}api.?key|incorrect api key|api key not valid|no api key|missing.{0,20}(api.?key|credential)",
+        r"set an auth method|no auth(entication)? (type|info)|authentication.?(error|failed|required)",
+    ),
+    agent.OVER_BUDGET: (r"insufficient_quota|credit balance|billing|error_max_(budget|turns)|max budget",),
+    agent.RATE_LIMITED: (
+        r"\b429\b|\b529\b|rate.?limit|overloaded|too many requests|usage limit|\bquota\b",
+        r"resource.?(has been )?exhausted|high demand",
+    ),
+    agent.MALFORMED: (r"unexpected token|json.{0,40}pars|pars.{0,40}json|invalid json|malformed|not valid json",),
+    agent.NETWORK: (
+        r"econn(refused|reset|aborted)|enotfound|etimedout|eai_again|fetch failed|socket hang up",
+        r"connection (error|refused|reset|closed)|unable to connect|error sending request|network|incomplete",
+        r"premature close|terminated",
+        r"stream (disconnected|closed|ended)|\b50[0234]\b|internal (server )?error|server had an error",
+    ),
+    agent.DECLINED: (r"refus|declin|content.?filter|safety|usage policy",),
+}
+_KINDS = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in _WORDS.items()}
+
+
+def kind_of(words: str) -> str | None:
+    """The kind of failure that an agent's words are about; None where they tell none."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(words)), None)
+
+
+def objects(data: bytes) -> Iterator[dict[str, Any]]:
+    """The objects that stand on lines of their own, in order; whatever else was printed is passed over."""
+    for line in data.splitlines():
+        if line.lstrip().startswith(b"{"):
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                yield found
+
+
+def inside(value: Any, *keys: str) -> Any:
+    """The value behind several keys, None where there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value <= _MOST else None
+
+
+def amount(value: Any) -> float | None:
+    return float(value) if type(value) in {int, float} and 0 <= value <= _MOST else None
+
+
+def total(*values: int | None) -> int | None:
+    """The sum of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def one_line(words: str, longest: int = _LONGEST) -> str:
+    short = " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    return short if len(short) <= longest else short[: longest - 3] + "..."
+
+
+def last_line(errors: bytes) -> str:
+    """The last line of standard error that says something."""
+    lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+    return one_line(lines[-1]) if lines else ""

@@ -1,0 +1,200 @@
+"""Command-line agents that idumb knows, played by small programs: homes, options, and what an end means (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import registry
+from idumb.agents.preset_agent import PresetAgent, Surroundings
+from idumb.domain import agent, outcome, plan
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding, Settings
+
+PATH = os.environ["PATH"]
+REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", (), model="big", run_id="r")
+DONE = {"type": "result", "subtype": "success", "is_error": False, "result": "all done", "session_id": "s-1"}
+
+
+def claude(folder: Path, script: str, environment: dict[str, str] | None = None, **options: Any) -> PresetAgent:
+    """Claude Code as a shell script."""
+    program = folder / "bin" / "claude"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+    (folder / "work").mkdir(exist_ok=True)
+    around = Surroundings(
+        {"PATH": f"{program.parent}:{PATH}", "HOME": "/home/me", **(environment or {})},
+        str(folder / "work"),
+        lambda text: text.replace("s3cret", "[redacted]"),
+        named=lambda names: dict.fromkeys(names, "named"),
+        homes=str(folder / "homes"),
+    )
+    preset = importlib.import_module("idumb.agents.presets.claude").PRESET
+    return PresetAgent(preset, Binding("it", "claude", options=options), around)
+
+
+def run(folder: Path, script: str, role: str = BUILDER, **fields: Any) -> AgentResult:
+    request = dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **fields)
+    return claude(folder, script).run(request)
+
+
+def says(**fields: Any) -> str:
+    return f"echo '{json.dumps({**DONE, **fields})}'"
+
+
+def test_a_good_report_is_a_claim_with_all_that_it_says(tmp_path: Path) -> None:
+    used = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3}
+    result = run(tmp_path, says(usage=used, total_cost_usd=0.25, modelUsage={"big-1": {}}, result="it is s3cret"))
+    assert (result.outcome, result.reply, result.session) == (outcome.COMPLETED, "it is [redacted]", "s-1")
+    assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (15, 3, 0.25)
+    assert result.model == "big-1"
+
+
+def test_the_prompt_is_on_standard_input_and_the_rest_are_arguments(tmp_path: Path) -> None:
+    result = run(tmp_path, f'cat > prompt; for a in "$@"; do echo "$a"; done > arguments; {says()}', session="old")
+    assert (tmp_path / "work/prompt").read_text(encoding="utf-8") == "the prompt"
+    given = (tmp_path / "work/arguments").read_text(encoding="utf-8").splitlines()
+    assert given[-4:] == ["--resume", "old", "--model", "big"]
+    assert "acceptEdits" in given
+    assert "Bash" not in given
+    assert result.outcome == outcome.COMPLETED
+
+
+def test_an_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path) -> None:
+    script = f'env > "$HOME/seen"; pwd > "$TMPDIR/here"; {says()}'
+    run(tmp_path, script)
+    home = tmp_path / "homes/home-it"
+    seen = dict(line.split("=", 1) for line in (home / "seen").read_text(encoding="utf-8").splitlines())
+    assert seen["HOME"] == str(home)
+    assert {seen[name].startswith(str(home)) for name in seen if name.startswith("XDG_")} == {True}
+    assert "CLAUDE_CONFIG_DIR" not in seen
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert (home / "tmp/here").exists()
+
+
+def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path) -> None:
+    made = claude(tmp_path, f"env > seen; {says()}", home="user")
+    made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
+    seen = (tmp_path / "work/seen").read_text(encoding="utf-8").splitlines()
+    assert {"HOME=/home/me", "CLAUDE_CONFIG_DIR=named"} <= set(seen)
+    assert not (tmp_path / "homes").exists()
+
+
+def test_homes_of_other_runs_go_when_a_run_begins(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / "homes" / name).mkdir(parents=True)
+    registry.build(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=str(tmp_path / "homes/new"))
+    assert os.listdir(tmp_path / "homes") == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("script", "ended", "failure", "words"),
+    [
+        (
+            says(is_error=True, result="Not logged in · Please run /login"),
+            outcome.ERRORED,
+            agent.NOT_LOGGED_IN,
+            "log in",
+        ),
+        (says(is_error=True, result="API Error: 429 rate"), outcome.ERRORED, agent.RATE_LIMITED, "wait"),
+        (says(is_error=True, result="Prompt is too long"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "split"),
+        (says(is_error=True, subtype="error_max_budget_usd"), outcome.FAILED, agent.OVER_BUDGET, "account"),
+        (says(is_error=True, result="no idea"), outcome.FAILED, None, "no idea"),
+        (says() + "; exit 3", outcome.FAILED, None, "exit 3"),
+        ("echo hello", outcome.ERRORED, agent.MALFORMED, "without the report"),
+        ('echo \'{"type": "result"\'', outcome.ERRORED, agent.MALFORMED, "without the report"),
+        ("echo 'connect ECONNREFUSED' >&2; exit 1", outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
+        ("kill -9 $$", outcome.FAILED, None, "signal 9"),
+    ],
+)
+def test_neither_exit_nor_last_words_alone_are_believed(
+    script: str, ended: str, failure: str | None, words: str, tmp_path: Path
+) -> None:
+    result = run(tmp_path, script)
+    assert (result.outcome, result.failure) == (ended, failure)
+    assert words in result.message
+
+
+def test_an_agent_that_says_nothing_more_is_stopped(tmp_path: Path) -> None:
+    retry = {"type": "system", "subtype": "api_retry", "error_status": 429, "error": "rate_limit"}
+    result = run(tmp_path, f"echo '{json.dumps(retry)}'; exec sleep 60", idle_timeout=0.3)
+    assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.RATE_LIMITED)
+    assert run(tmp_path, "exec sleep 60", idle_timeout=0.3).failure == agent.STALL
+
+
+def test_what_its_permissions_refused_is_told(tmp_path: Path) -> None:
+    denied = [{"tool_name": "Write", "tool_input": {"file_path": "/etc/x"}}]
+    result = run(tmp_path, says(permission_denials=denied))
+    assert (result.outcome, result.message) == (outcome.COMPLETED, "its permissions refused Write /etc/x")
+
+
+@pytest.mark.parametrize(
+    ("reply", "ended", "failure"),
+    [
+        ('{"verdict": "PASS", "findings": []}', outcome.COMPLETED, None),
+        ('{"verdict": "FAIL", "findings": ["no"]}', outcome.FAILED, None),
+        ("looks good to me", outcome.ERRORED, agent.MALFORMED),
+    ],
+)
+def test_a_validator_that_gives_no_verdict_has_not_judged(
+    reply: str, ended: str, failure: str | None, tmp_path: Path
+) -> None:
+    result = run(tmp_path, f'echo "$@" > arguments; {says(result=reply)}', VALIDATOR)
+    assert (result.outcome, result.failure) == (ended, failure)
+    given = (tmp_path / "work/arguments").read_text(encoding="utf-8")
+    assert "acceptEdits" not in given
+    assert "--json-schema" in given
+
+
+def test_long_output_is_read_to_its_end(tmp_path: Path) -> None:
+    line = json.dumps({"type": "filler", "text": "a" * 30})
+    filler = f"i=0; while [ $i -lt 2000 ]; do echo '{line}'; i=$((i+1)); done"
+    assert run(tmp_path, f"{filler}; {says(result='b' * 60000)}").reply == "b" * 60000
+
+
+def test_a_missing_agent_names_the_command_that_installs_it(tmp_path: Path) -> None:
+    made = claude(tmp_path, says())
+    (tmp_path / "bin/claude").unlink()
+    (tmp_path / "none").mkdir()
+    object.__setattr__(made._around, "environment", {"PATH": str(tmp_path / "none")})
+    result = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
+    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
+    assert "npm install --global @anthropic-ai/claude-code" in result.message
+
+
+@pytest.mark.parametrize("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])
+def test_an_option_that_means_nothing_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(AdapterError, match=r"bindings\.it\.options"):
+        claude(tmp_path, says(), **options).describe()
+
+
+def test_the_version_is_that_of_the_package_and_the_program_is_not_started_for_it(tmp_path: Path) -> None:
+    package = tmp_path / "bin/package.json"
+    package.parent.mkdir()
+    package.write_text('{"version": "2.1.0"}', encoding="utf-8")
+    assert claude(tmp_path, "exit 1").version == "1 2.1.0"
+    package.unlink()
+    assert claude(tmp_path, "exit 1").version != claude(tmp_path, "exit 2").version
+
+
+@pytest.mark.parametrize("name", registry.PRESETS)
+def test_each_is_made_from_a_binding_and_shows_what_it_starts(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    program = tmp_path / "bin" / name
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{PATH}")
+    settings = Settings(bindings={"it": Binding("it", name, (name, "--more"), model="m")})
+    made = registry.build(settings, str(tmp_path / "work"), lambda *_: (False, ""), str).get("it")
+    shown = made.describe()
+    assert (shown[0], shown[-1]) == (str(program), "--more")
+    assert made.name == name
