@@ -12,17 +12,22 @@ from idumb.app.services import Services
 from idumb.app.session import Owned
 from idumb.domain import agent, outcome
 from idumb.domain.agent import AgentResult
-from idumb.domain.errors import EXIT_FAILED, Refusal
+from idumb.domain.errors import EXIT_FAILED, InputError, Refusal
 
 ATTIC = "research"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`again` asks though the research is current; `approve` is the consent to the agent."""
+    """`again` asks though the research is current; `approve` is the consent to the agent.
+
+    `prompt` shows what the researcher would be told; `offered` is a report that somebody wrote already.
+    """
 
     phase: str
     again: bool = False
+    prompt: bool = False
+    offered: str | None = None
     approve: str | None = None
 
 
@@ -38,39 +43,61 @@ def research(services: Services, request: Request) -> Result:
             f"{path} was not written by idumb, so it is not replaced.",
             hint=f"idumb plan-phase {where.phase} uses it as it is; to have it researched, give your file another name",
         )
+    still = {"written": False, "standing": known.standing, "kept": None, "binding": None}
+    if request.prompt:
+        take = f"idumb research {where.phase} --from FILE"
+        return Result({**data, **still, "prompt": roles.prompt(services, _told(known)), "next": [take]})
+    if request.offered is not None:
+        _require_words(request.offered)
+        with session.owned(services, "research"):
+            written = _write(services, known, request.offered, None, None)
+        return Result({**data, "written": True, "standing": bundle.CURRENT, **written})
     if known.standing == bundle.CURRENT and not request.again:
-        return Result({**data, "written": False, "standing": known.standing, "kept": None, "binding": None})
+        return Result({**data, **still})
     roles.ensure_consent(services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {where.phase}")
     with session.owned(services, "research") as owner:
-        written = ask(services, known, owner)
-    if isinstance(written, AgentResult):
-        told = {"written": False, "standing": known.standing, "kept": None, "binding": None}
-        return Result({**data, **told}, EXIT_FAILED, (), failure(written, where.phase))
-    return Result({**data, "written": True, "standing": bundle.CURRENT, **written})
+        answered = ask(services, known, owner)
+    if isinstance(answered, AgentResult):
+        return Result({**data, **still}, EXIT_FAILED, (), failure(answered, where.phase))
+    return Result({**data, "written": True, "standing": bundle.CURRENT, **answered})
+
+
+def _require_words(text: str) -> None:
+    if not text.strip():
+        raise InputError("research.empty", "There is no word in the report.", hint="idumb research --help")
+
+
+def _told(known: Bundle) -> Ask:
+    values = {**known.values(), "report": f"phase {known.place.phase}", "discuss": ""}
+    return Ask(agent.RESEARCHER, f"phase-{known.place.phase}", values)
 
 
 def ask(services: Services, known: Bundle, owner: Owned) -> AgentResult | dict[str, str | None]:
     """Ask and write; where the agent failed, its result. What was there is kept in idumb's own folder."""
-    where = known.place
-    about = f"phase-{where.phase}"
-    values = {**known.values(), "report": f"phase {where.phase}", "discuss": ""}
-    answered = roles.ask(services, Ask(agent.RESEARCHER, about, values), owner)
+    answered = roles.ask(services, _told(known), owner)
     body = answered.reply or answered.output
     if answered.outcome != outcome.COMPLETED or not body.strip():
         return answered
+    return _write(services, known, body, roles.bound(services, agent.RESEARCHER), answered.model)
+
+
+def _write(
+    services: Services, known: Bundle, body: str, binding: str | None, model: str | None
+) -> dict[str, str | None]:
+    where = known.place
     fields = {
         "type": "research",
         "phase": where.phase,
         "created": services.clock.now(),
         "bundle": known.digest,
-        "binding": roles.bound(services, agent.RESEARCHER),
-        "model": answered.model,
+        "binding": binding,
+        "model": model,
     }
     path = where.path("RESEARCH")
     before = services.reports.read(path)
     kept = None if before is None else services.attic.keep(ATTIC, path.rsplit("/", 1)[-1], _bytes(before))
     services.reports.write(path, services.documents.research(fields, body))
-    return {"binding": fields["binding"], "model": answered.model, "kept": kept}
+    return {"binding": binding, "model": model, "kept": kept}
 
 
 def _bytes(text: str) -> bytes:

@@ -148,6 +148,23 @@ def phase_named(given: str, root: str) -> str:
     return given
 
 
+_LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have: its reader says that it is too large
+
+
+def text_of(name: str, command: str) -> str:
+    """The bytes of a file that is named, or of standard input for `-`, as text with surrogate escapes."""
+    from idumb.domain.errors import InputError
+
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
+        with open(name, "rb") as stream:
+            return stream.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
+    except OSError as problem:
+        words = f"{name} cannot be read: {problem.strerror or problem}"
+        raise InputError("file.unreadable", words, hint=f"idumb {command} --help") from problem
+
+
 def who() -> str:
     """The name under which a person's word is recorded."""
     import getpass

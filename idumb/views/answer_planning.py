@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from idumb.views import amount, markup, phrases
 
+_RULE = "-" * 72
+
 
 def plan_phase(data: phrases.Data) -> str:
     """Every finding of the last draft, what the checker objects to, and where the plan or the draft is."""
+    if data.get("prompt"):
+        return _prompt(data)
     lines = [line for found in data["findings"] for line in phrases.finding(found)]
     lines += [f"plan-checker: {markup.one_line(text)}" for text in data["objections"]]
     lines += [""] if lines else []
@@ -18,7 +22,15 @@ def plan_phase(data: phrases.Data) -> str:
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
+def _prompt(data: phrases.Data) -> str:
+    """What an agent would be told, between rules."""
+    shown = [markup.visible(line) for line in data["prompt"].rstrip("\n").split("\n")]
+    return "\n".join(["Nothing was run or written.", _RULE, *shown, _RULE, *phrases.commands(data)]) + "\n"
+
+
 def research(data: phrases.Data) -> str:
+    if data.get("prompt"):
+        return _prompt(data)
     path = markup.one_line(data["path"])
     if not data["written"]:
         said = f"{path} is current.\n" if data["standing"] == "current" else ""

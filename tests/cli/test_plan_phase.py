@@ -138,6 +138,22 @@ def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(de
     assert desk.run("research", "2").data["written"] is False
 
 
+def test_what_an_agent_would_be_told_can_be_given_to_anybody_and_their_answer_be_taken(desk: Desk) -> None:
+    """R-ADAPT-2, R-ADAPT-4: ask mode shows the prompt byte for byte, and runs and writes nothing."""
+    desk.answers(researcher=["# Found"], planner=[GOOD])
+    before = desk.project.repo.ledger()
+    asked = {name: desk.project.quick(name, "2", "--ask", "--json").data for name in ("research", "plan-phase")}
+    assert before.changed_paths(desk.project.repo.ledger()) == []
+    desk.run("plan-phase", "2", "--no-research")
+    assert desk.prompts("planner") == [asked["plan-phase"]["prompt"]]
+    (desk.place / "report.md").write_text("# Elsewhere\n\nA file does.\n")
+    assert desk.project.quick("research", "2", "--from", str(desk.place / "report.md")).code == 0
+    assert desk.project.read(RESEARCH).endswith("# Elsewhere\n\nA file does.\n")
+    assert desk.run("research", "2").data["written"] is False
+    desk.run("research", "2", "--again")
+    assert desk.prompts("researcher") == [asked["research"]["prompt"]]
+
+
 def test_research_of_a_person_is_used_and_never_replaced(desk: Desk) -> None:
     """R-ADAPT-4."""
     place = desk.project.folder / RESEARCH

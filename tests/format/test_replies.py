@@ -83,6 +83,19 @@ def test_the_planners_example_is_a_plan_without_errors() -> None:
     assert len(parsed.plan.tasks) == 2
 
 
+def test_the_steps_that_the_planner_is_shown_are_legal() -> None:
+    """R-PLAN-10."""
+    text = (PROMPTS / "planner.md").read_text()
+    fence = text.partition("````markdown\n")[2].partition("````")[0]
+    assert "```yaml steps" in fence
+    fields = "- **Files:** create `links.py`, modify `page.py`\n- **Acceptance:**\n  - [ ] it runs — check: `true`\n"
+    head = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n### T1-01: One\n\n'
+    parsed = plan_parser.parse(f"{head}{fields}\n{fence}".encode(), ".planning/phases/1/01-PLAN.md")
+    assert parsed.findings == ()
+    assert parsed.plan is not None
+    assert [step.tool for step in parsed.plan.tasks[0].steps] == ["write_file", "edit_file"]
+
+
 def test_the_plan_checkers_example_is_an_object() -> None:
     text = (PROMPTS / "plan-checker.md").read_text()
     assert replies.object_in(next(line for line in text.splitlines() if line.startswith("{"))) is not None

@@ -1,0 +1,171 @@
+"""The rounds in which a planner writes a plan and is told what is wrong with it, by idumb and by a checker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.app import check_plan, drafting, loading, roles
+from idumb.app.bundle import Bundle, Place
+from idumb.app.drafting import Draft
+from idumb.app.roles import Ask
+from idumb.app.services import Services
+from idumb.app.session import Owned
+from idumb.domain import agent, outcome, quoting
+from idumb.domain.agent import AgentResult
+from idumb.domain.errors import InputError
+
+ROUNDS = 3
+
+VERDICT: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["verdict", "findings"],
+    "properties": {
+        "verdict": {"enum": [outcome.PASS, outcome.PARTIAL, outcome.FAIL]},
+        "findings": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["message"],
+                "properties": {"task": {"type": "string"}, "message": {"type": "string"}, "mend": {"type": "string"}},
+            },
+        },
+    },
+}
+_VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is to be planned: the phase with all that is known of it, the plan's id and file, and gaps to close."""
+
+    known: Bundle
+    plan: str
+    path: str
+    gaps: str = ""
+
+    @property
+    def about(self) -> str:
+        return f"phase-{self.known.place.phase}"
+
+
+@dataclass(slots=True)
+class Round:
+    """How far the planner came: its last draft, and what is against it. `failed` is the answer that was none."""
+
+    number: int = 0
+    draft: Draft | None = None
+    objections: list[str] = field(default_factory=list)
+    problem: str = ""
+    failed: AgentResult | None = None
+
+    @property
+    def good(self) -> bool:
+        return self.draft is not None and self.draft.legal and not self.objections and not self.problem
+
+    @property
+    def feedback(self) -> str:
+        known = self.draft.feedback if self.draft is not None else ""
+        said = "\n".join(f"- {one}" for one in self.objections)
+        return "\n".join(text for text in (self.problem, known, said) if text)
+
+
+def held(services: Services, goal: Goal, owner: Owned, warn: list[str]) -> Round:
+    """Ask until the plan is good, or as often as there are rounds; `warn` takes what is to be told besides."""
+    state = Round()
+    for number in range(1, ROUNDS + 1):
+        asked = Ask(agent.PLANNER, goal.about, values(services, goal, state), attempt=number)
+        answered = roles.ask(services, asked, owner)
+        state = Round(number, state.draft, state.objections)
+        if answered.outcome != outcome.COMPLETED and answered.failure != agent.MALFORMED:
+            state.failed = answered
+            return state
+        _read(services, goal, answered, state)
+        if state.draft is not None and state.draft.legal and not state.problem:
+            warn += _objected(services, goal, state, owner)
+        if state.good:
+            break
+    return state
+
+
+def values(services: Services, goal: Goal, state: Round) -> dict[str, str]:
+    """What the planner's template is filled with."""
+    known, builder = goal.known, services.settings.builder or ""
+    named = ", ".join(sorted({*services.settings.bindings, "human"}))
+    draft = quoting.fenced(state.draft.text, "markdown") if state.draft is not None else ""
+    return {
+        **known.values(),
+        "plan": goal.plan,
+        **_ids(services, known.place),
+        "existing": "\n\n".join(_present_plans(services, known.place)),
+        "gaps": quoting.fenced(quoting.cut(goal.gaps), "markdown"),
+        "draft": draft,
+        "feedback": quoting.fenced(state.feedback, "text"),
+        "builder": builder and f"{builder}; known are {named}",
+        "no_builder": "" if builder else named,
+    }
+
+
+def _present_plans(services: Services, where: Place) -> list[str]:
+    found = services.plans.plans(where.folder) if where.there else ()
+    return [quoting.fenced(quoting.cut(data.decode("utf-8", "replace")), "markdown") for _, data in found]
+
+
+def _ids(services: Services, where: Place) -> dict[str, str]:
+    """How the phase is spelled by its plans, and the first id that is free."""
+    try:
+        contract = loading.load(services.plans, where.phase, services.settings, services.policy).contract
+    except InputError:
+        contract = None
+    if contract is None:
+        return {"phase": where.phase, "first_id": f"T{where.phase}-01"}
+    return {"phase": contract.phase, "first_id": check_plan.next_free_id(contract)}
+
+
+def _read(services: Services, goal: Goal, answered: AgentResult, state: Round) -> None:
+    """Find the plan in the answer and judge it; a planner that answered with none keeps its draft from before."""
+    found = services.texts.plans_in(answered.reply or answered.output)
+    if len(found) == 1 and not (answered.truncated and not answered.reply):
+        state.draft, state.objections = drafting.judge(services, goal.known.place, goal.plan, goal.path, found[0]), []
+        return
+    state.problem = (
+        f"The answer held {len(found)} plans; answer with one."
+        if found
+        else "The answer held no plan. Answer with the whole plan, from its first line `---` to its last, and nothing"
+        " else; a fence around it must be closed and longer than every fence inside."
+    )
+
+
+def _objected(services: Services, goal: Goal, state: Round, owner: Owned) -> list[str]:
+    """Let the checker look at a legal plan; what it says is an opinion. Warnings where it brought none."""
+    if roles.bound(services, agent.PLAN_CHECKER) is None or state.draft is None:
+        return []
+    told = {
+        **goal.known.values(),
+        "draft": quoting.fenced(state.draft.text, "markdown"),
+        "feedback": quoting.fenced(state.draft.feedback, "text"),
+    }
+    asked = Ask(agent.PLAN_CHECKER, goal.about, told, VERDICT, state.number)
+    answered = roles.ask(services, asked, owner)
+    found = services.texts.object_in(answered.reply or answered.output)
+    if answered.outcome == outcome.COMPLETED and found is not None and found.get("verdict") in _VERDICTS:
+        state.objections = _objections(found)
+        return []
+    return [f"The plan-checker brought no verdict in round {state.number}: {answered.message or 'malformed answer'}."]
+
+
+def _objections(verdict: Mapping[str, Any]) -> list[str]:
+    """Words of every finding of a verdict other than PASS; never none for such a verdict."""
+    if verdict["verdict"] == outcome.PASS:
+        return []
+    found = verdict.get("findings")
+    said = [_objection(one) for one in found] if isinstance(found, list) else []
+    return [one for one in said if one] or [f"The verdict is {verdict['verdict']}, without a reason."]
+
+
+def _objection(one: Any) -> str:
+    if not isinstance(one, Mapping):
+        return quoting.one_line(str(one))
+    parts = [str(one[key]) for key in ("task", "message", "mend") if one.get(key)]
+    return quoting.one_line(": ".join(parts[:2]) + (f" ({parts[2]})" if len(parts) > 2 else ""))
