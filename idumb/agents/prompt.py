@@ -85,6 +85,7 @@ def values(request: PromptRequest) -> dict[str, str]:
         "limits": _limits(task.limits or plan.limits),
         "estimate": _duration(task.estimate_seconds),
         "feedback": request.feedback.strip(),
+        "handover": request.handover.strip(),
         "references": "\n\n".join(text for text in (task.references, task.notes) if text),
         "evidence": _bullets(f"{e.subject}: {e.result} ({e.text})" for e in request.evidence),
         "diff": _fenced(request.diff),

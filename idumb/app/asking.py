@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from idumb.app import ports
+from idumb.app import budget, ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, contract, ledger, levels, roles
+from idumb.domain import agent, contract, failures, ledger, levels, roles
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
+from idumb.domain.failures import Told
 from idumb.domain.settings import Binding, Limits
 
 
@@ -33,7 +34,9 @@ def request(
         found,
         template=filled.template,
         name=filled.prompt,
+        handover=attempt.handover,
     )
+    room = budget.left(services.settings, bench.journal.state, task.id)
     limit = _deadline(bench, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
     return agent.AgentRequest(
         role=role,
@@ -42,8 +45,8 @@ def request(
         workspace=bench.work.root,
         allowed_paths=ledger.written_paths(task.files),
         attempt=attempt.number,
-        deadline=limit,
-        budget=agent.Budget(output_bytes=services.settings.run.output_limit),
+        deadline=_least(limit, room.seconds),
+        budget=agent.Budget(room.tokens, room.cost_usd, services.settings.run.output_limit),
         feedback=attempt.feedback,
         protected=protected,
         run_id=bench.run,
@@ -51,6 +54,19 @@ def request(
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
     )
+
+
+def failed(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:
+    """Why an agent could not work, in words, with the next step; None where it could."""
+    if result.failure is None:
+        return None
+    found = bench.services.settings.bindings.get(name)
+    argv = found.argv if found is not None else ()
+    return failures.told(result.failure, name, argv, result.message, f"idumb resume {bench.contract.phase}")
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    return min((value for value in (one, other) if value is not None), default=None)
 
 
 def _binding_of(bench: Bench, attempt: Attempt, role: str) -> str | None:

@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from idumb.app import (
     answers,
     asking,
+    budget,
+    calling,
     determinism,
+    deviating,
     enveloping,
     leftovers,
     lock,
@@ -31,6 +34,8 @@ from idumb.domain import evidence as evidence_words
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
+from idumb.domain.failures import Told
+from idumb.domain.plan import REVERSIBLE
 
 HUMAN_VALIDATOR = "human"
 
@@ -88,6 +93,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
             ref=snapshot.ref,
             present=present,
             builder=binding,
+            **budget.told(services.settings, bench.journal.state, task.id),
             **told,
             **_known_before(bench, attempt, binding),
         )
@@ -142,13 +148,17 @@ def build(bench: Bench, attempt: Attempt) -> Attempt:
         question = proofs.work_question(attempt.task)
         request = dataclasses.replace(request, question=question, answer=_given_answer(bench, attempt, question))
         attempt = dataclasses.replace(attempt, questions=(question,))
-    with bench.services.interrupts.armed():
-        result = builder.run(request)
-    attempt = dataclasses.replace(attempt, result=result)
+    name = asking.binding_name(bench, attempt)
+    again = attempt.task.rollback.kind == REVERSIBLE
+    result = calling.call(bench.services, bench.journal, calling.Call(builder, name, request, again=again))
+    attempt = dataclasses.replace(attempt, result=result, failure=asking.failed(bench, name, result))
     if result.answer is not None:
         # "It is done" proves nothing of a task that has criteria of its own; a person's judgement does.
         answered = proofs.of_answers(attempt.questions, (result.answer,), attempt.base) if attempt.task.is_human else ()
         attempt = dataclasses.replace(attempt, answers=(result.answer,), evidence=(*attempt.evidence, *answered))
+    if attempt.failure is not None:
+        ended = outcome.FAILED if result.outcome == outcome.COMPLETED else result.outcome
+        return attempt.ended(ended, attempt.failure.message)
     if result.outcome == outcome.COMPLETED:
         return attempt
     return attempt.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
@@ -232,6 +242,8 @@ def _accepts(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> bool:
     """Whether undeclared changes are taken into the task: by flag, or by a person at the terminal."""
     if bench.on_deviation is not None:
         return bench.on_deviation == settings.ACCEPT
+    if deviating.accepted(bench.journal.state, attempt.task.id, strays):
+        return True
     if attempt.plan.mode == "strict" or not bench.services.asker.interactive:
         return bench.services.settings.run.on_deviation == settings.ACCEPT
     answer = bench.services.asker.ask(proofs.deviation_question(attempt.task, strays))
@@ -250,25 +262,41 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
         level = levels.rule(services.settings, gate.name).level
         found.extend(_at(level, gate.judge(task, attempt.plan, attempt.changes, counts)))
     found.extend(step_results.judge(bench, attempt))
-    judged, asked = _validator(bench, attempt, tuple(found))
+    judged, said = _validator(bench, attempt, tuple(found))
     found.extend(judged)
     attempt = dataclasses.replace(
-        attempt, evidence=(*attempt.evidence, *found), commands_ran=attempt.commands_ran or ran or asked
+        attempt,
+        evidence=(*attempt.evidence, *found),
+        commands_ran=attempt.commands_ran or ran or said is not None,
+        judged=said,
+        failure=_only_unjudged(bench, attempt, found, said),
     )
     return _ask_criteria(bench, attempt)
 
 
-def _validator(bench: Bench, attempt: Attempt, found: tuple[Evidence, ...]) -> tuple[tuple[Evidence, ...], bool]:
+def _only_unjudged(
+    bench: Bench, attempt: Attempt, found: Iterable[Evidence], said: agent.AgentResult | None
+) -> Told | None:
+    """Why the validator could not judge, where nothing else stands against the attempt."""
+    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    if said is None or name is None:
+        return attempt.failure
+    broken = [e.subject for e in found if e.level > levels.INFORMATIONAL and e.result in proofs.BROKEN]
+    return asking.failed(bench, name, said) if broken == [f"validator {name}"] else attempt.failure
+
+
+def _validator(
+    bench: Bench, attempt: Attempt, found: tuple[Evidence, ...]
+) -> tuple[tuple[Evidence, ...], agent.AgentResult | None]:
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     if name is None or name == HUMAN_VALIDATOR:
-        return (), False
+        return (), None
     validator = bench.agents.get(name)
     request = asking.request(bench, attempt, agent.VALIDATOR, validator, found)
-    with bench.services.interrupts.armed():
-        result = validator.run(request)
+    result = calling.call(bench.services, bench.journal, calling.Call(validator, name, request))
     bench.checks.end_processes()
     level = levels.rule(bench.services.settings, agent.VALIDATOR).level
-    return _at(level, (proofs.of_validator(name, result, attempt.candidate),)), True
+    return _at(level, (proofs.of_validator(name, result, attempt.candidate),)), result
 
 
 def _at(level: int, found: Iterable[Evidence]) -> tuple[Evidence, ...]:

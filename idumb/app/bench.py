@@ -14,6 +14,7 @@ from idumb.app.services import Services
 from idumb.domain import agent, contract, ledger
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.evidence import Evidence
+from idumb.domain.failures import Told
 from idumb.domain.plan import Plan, Task
 
 
@@ -78,6 +79,8 @@ class Attempt:
     """`base` is the task base; `outcome` None means that nothing has gone wrong yet. Times are monotonic seconds.
 
     `told` is what `attempt.started` says of its envelope; `unlike` an attempt that deterministic mode refuses.
+    `judged` is what the validator said. `failure` is set where an agent could not work, rather than worked wrongly.
+    `handover` is what the attempt before left for this one, because the context of its agent was exhausted.
     """
 
     task: Task
@@ -91,6 +94,7 @@ class Attempt:
     standing: ports.Standing | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
     result: agent.AgentResult | None = None
+    judged: agent.AgentResult | None = None
     candidate: str | None = None
     changes: tuple[ledger.Change, ...] = ()
     ledger: ledger.Ledger = ledger.Ledger(())
@@ -104,6 +108,8 @@ class Attempt:
     reason: str = ""
     deviation: bool = False
     unlike: bool = False
+    failure: Told | None = None
+    handover: str = ""
     commit_refused: str | None = None
 
     @property

@@ -41,6 +41,7 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
         "tool": calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
         "error": state.tasks[task].reason,
         "plan_hash": plan.sha256,
+        **_could_not_work(services, state, task),
         "run": state.id,
         "audit_trail": [_entry(e) for e in trail],
     }
@@ -66,6 +67,14 @@ def of_refusal(services: Services, state: RunState, contract: Contract, words: s
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
     found = structured(services, state, contract, turn)
     return {} if found is None else {**found, "error": words}
+
+
+def _could_not_work(services: Services, state: RunState, task: str) -> dict[str, Any]:
+    """Which kind of failure kept an agent from its work, and the next step; empty where it worked."""
+    if state.tasks[task].failure is None:
+        return {}
+    ended = next(services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1))
+    return {"failure": state.tasks[task].failure, "mend": ended.payload.get("mend", "")}
 
 
 def _entry(event: Event) -> dict[str, Any]:

@@ -782,6 +782,7 @@ class PromptRequest:
     """What a prompt is made of; `evidence` is of the attempt before, for the validator of this one.
 
     `template` is the text of a template of the user's; else the one that is shipped under `name`, or for the role.
+    `handover` is the summary of an agent whose context was exhausted.
     """
 
     role: str
@@ -794,6 +795,7 @@ class PromptRequest:
     diff: str = ""
     template: str | None = None
     name: str = ""
+    handover: str = ""
 
 
 class Symbols(Protocol):

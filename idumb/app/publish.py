@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from idumb.app import handing, place, relock, schedule
+from idumb.app import context, handing, place, relock, schedule
 from idumb.app.bench import Attempt, Bench
 from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
@@ -84,6 +84,10 @@ def checkpoint(bench: Bench, attempt: Attempt) -> None:
         state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
     )
     bench.pace.waiting[checkpoint_path(state.phase, attempt.task.id)] = text
+    known = state.tasks[attempt.task.id]
+    if known.handover:
+        place_of = context.path(execution_folder(state.phase), known.id, known.attempt)
+        bench.pace.waiting[place_of] = context.document(attempt.task, known.attempt, known.handover)
 
 
 def checkpoint_again(services: Services, state: RunState, task: Task) -> None:

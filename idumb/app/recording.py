@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app import effect, handing, ports, proofs, step_results
+from idumb.app import context, effect, handing, ports, proofs, step_results
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import agent, ledger, levels, outcome, settings
@@ -205,10 +205,23 @@ def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
             seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
             cause=result.cause if result else None,
             builder=_result_payload(result),
+            **_told(bench, attempt),
             **(effect.of_attempt(attempt.task) if result is not None else {}),
         )
     )
     return events
+
+
+def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
+    """Fields that are there only where they say something: the validator's call, and why an agent could not work."""
+    found: dict[str, Any] = {}
+    if attempt.judged is not None:
+        found["validator"] = _result_payload(attempt.judged)
+    if attempt.failure is not None:
+        found |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
+    if handover := context.handover(bench, attempt):
+        found["handover"] = handover
+    return found
 
 
 def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
@@ -285,6 +298,8 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
         "truncated": result.truncated,
         "seconds": round(result.seconds, 3),
         "cause": result.cause,
+        "failure": result.failure,
+        "model": result.model,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import effect, failing, leftovers, place, ports, proofs, recording, schedule
+from idumb.app import budget, deviating, effect, failing, leftovers, place, ports, proofs, recording, schedule
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref, run_ref
 from idumb.domain import ledger, outcome, paths
@@ -91,7 +91,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     if not known.decisions:  # it waits for an answer from elsewhere, and looks for it again
         bench.journal.write(bench.journal.event("task.reset", task.id, reason=ELSEWHERE))
         return
-    if proofs.FAILURE in known.decisions[0] or effect.MARK in known.decisions[0]:
+    if any(mark in known.decisions[0] for mark in (proofs.FAILURE, effect.MARK, budget.MARK, deviating.MARK)):
         _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])
         return
     if f"{task.id}.work" in known.decisions:
@@ -123,10 +123,13 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
 
 def _after_failure(bench: Bench, task: Task, choice: str) -> None:
     """What a person said to a task that failed and asks: try again, leave out, or leave it failed."""
-    kinds = {proofs.RETRY: "task.reset", effect.AGAIN: "task.reset", proofs.SKIP: "task.skipped"}
-    kind = kinds.get(choice, "task.failed")
+    again = dict.fromkeys((proofs.RETRY, effect.AGAIN, deviating.ACCEPT), "task.reset")
+    kinds = {**again, proofs.SKIP: "task.skipped"}
+    kind = "task.reset" if choice == budget.RAISE else kinds.get(choice, "task.failed")
     reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
-    bench.journal.write(bench.journal.event(kind, task.id, reason=reason))
+    # More money makes no failed attempt undone.
+    kept = {"attempts": bench.journal.state.tasks[task.id].attempts} if choice == budget.RAISE else {}
+    bench.journal.write(bench.journal.event(kind, task.id, reason=reason, **kept))
 
 
 def _recover(bench: Bench, task: Task, known: TaskState) -> None:

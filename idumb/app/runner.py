@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from idumb.app import (
     answers,
     approvals,
+    budget,
+    deviating,
     effect,
     failing,
     going_on,
@@ -22,9 +24,10 @@ from idumb.app import (
 )
 from idumb.app import attempt as attempts
 from idumb.app.bench import Attempt, Bench
+from idumb.domain import agent, failures, outcome
 from idumb.domain import contract as contracts
-from idumb.domain import outcome
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
+from idumb.domain.failures import Told
 from idumb.domain.plan import STRICT, Condition, Setup, Task
 from idumb.domain.run import RunState, TaskState
 
@@ -101,10 +104,22 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
         question = effect.asked(bench, task)
         if question is not None:
             return None if question == effect.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
+        ceiling = budget.asked(bench, task)
+        if ceiling is not None:
+            return _at_ceiling(bench, task, *ceiling)
         attempt = made(bench, begin(bench, task))
         ending = settle(bench, attempt)
         if ending is not AGAIN:
             return ending
+
+
+def _at_ceiling(bench: Bench, task: Task, what: str, words: str) -> Ending:
+    """Nothing is asked of an agent any more: a person decides, or decided that the run stops here."""
+    if what == budget.STOP:
+        known = bench.journal.state.tasks[task.id]
+        bench.journal.write(failing.failed(bench, task, known.attempt, words))
+        return Ending("halted", f"{task.id}: {words}", task.id)
+    return Ending("waiting", f"{task.id}: {words}", task.id)
 
 
 def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None = None) -> Attempt:
@@ -133,7 +148,26 @@ def settle(bench: Bench, attempt: Attempt) -> Ending | None:
         return Ending("waiting", attempt.reason, task.id)
     if attempt.outcome == outcome.COMPLETED:
         return None
+    if attempt.failure is not None and not attempt.deviation:
+        ending = _could_not_work(bench, attempt, attempt.failure)
+        if ending is not None:
+            return ending
     return AGAIN if not attempt.unlike and _tries_again(bench, task) else _failed(bench, attempt)
+
+
+def _could_not_work(bench: Bench, attempt: Attempt, why: Told) -> Ending | None:
+    """A fresh agent goes on where a context was full; what another attempt would meet again stops the run.
+
+    None where it counts as a failed attempt like any other.
+    """
+    task, state = attempt.task, bench.journal.state
+    if why.kind == agent.CONTEXT_EXHAUSTED:
+        return AGAIN if state.tasks[task.id].exhausted <= schedule.MOST_CONTEXTS else None
+    if why.kind == agent.OVER_BUDGET and budget.reached(bench.services.settings, state, task.id) is not None:
+        return AGAIN  # which asks a person first
+    if why.kind in failures.STOPPING:
+        return Ending("halted", f"{task.id}: {why.message}. {why.mend}", task.id)
+    return None
 
 
 def begin(bench: Bench, task: Task) -> Attempt:
@@ -153,9 +187,10 @@ def begin(bench: Bench, task: Task) -> Attempt:
     )
     if not base or known.left is None:
         return fresh
-    if not _goes_on(bench, task, known.outcome):
+    if not _goes_on(bench, task, known):
         leftovers.restart(bench, task)
-    return fresh
+        return fresh
+    return dataclasses.replace(fresh, handover=known.handover)
 
 
 def feedback(state: RunState, known: TaskState) -> str:
@@ -165,13 +200,18 @@ def feedback(state: RunState, known: TaskState) -> str:
     return f"{known.feedback}\n\n{answer['by']} says: {said}".lstrip() if said else known.feedback
 
 
-def _goes_on(bench: Bench, task: Task, last: str | None) -> bool:
-    """A retry after failed validation goes on from its own work, where the builder can; all else starts anew."""
+def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
+    """A retry after failed validation goes on from its own work, where the builder can; all else starts anew.
+
+    So does a fresh agent where the context of the one before was full.
+    """
+    last = known.outcome
     name = contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or ""
     who = bench.agents.get(name)
     # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
     waited = last == outcome.WAITING and who.name != "human"
-    return (last == outcome.FAILED or waited) and who.continues
+    full = known.failure == agent.CONTEXT_EXHAUSTED
+    return (last == outcome.FAILED or waited or full) and who.continues
 
 
 def _tries_again(bench: Bench, task: Task) -> bool:
@@ -187,6 +227,12 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
         ending = _ask_about_failure(bench, attempt)
         if ending is not None or bench.journal.state.tasks[task.id].status != outcome.RUNNING:
             return ending
+    if attempt.deviation and attempt.ledger is not None:
+        found = {line.path: line.status for line in attempt.ledger.lines}
+        waits = deviating.asked(bench, task, attempt.number, attempt.reason, found)
+        if waits:
+            bench.journal.write(*waits)
+            return Ending("waiting", f"{task.id} {attempt.reason}", task.id)
     bench.journal.write(failing.failed(bench, task, attempt.number, attempt.reason))
     if attempt.deviation:
         return Ending("halted", f"{task.id} {attempt.reason}", task.id)

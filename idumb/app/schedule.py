@@ -13,6 +13,12 @@ from idumb.domain.run import RunState, TaskState
 RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
 
 
+DETERMINED = frozenset({"", "steps", "human", "editor"})
+"""Adapters whose attempts cost nothing, or are a person's own affair."""
+
+MOST_CONTEXTS = 3
+"""How many times a task goes on with a fresh agent where a context was full; after that it has failed."""
+
 _FINAL = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
@@ -68,10 +74,17 @@ def settled(shown: Mapping[str, str]) -> bool:
 
 
 def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:
-    """Whether a failed attempt is followed by another. Strict never retries, and what could not start never will."""
+    """Whether a failed attempt is followed by another. Strict never retries, and what could not start never will.
+
+    Nor is an agent asked again that failed twice in the same words and left the same bytes.
+    """
     if mode == STRICT or task.is_human or known.deviations or known.outcome in _FINAL:
         return False
     if known.outcome == outcome.TIMED_OUT and task.on_timeout != "retry":
+        return False
+    if known.exhausted > MOST_CONTEXTS:
+        return False
+    if known.repeated and known.adapter not in DETERMINED:
         return False
     return task.on_failure not in ("block", "ask") and known.attempts < max_attempts
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import canonical, outcome
+from idumb.domain import agent, canonical, failures, outcome, spending
 from idumb.domain.event import Event
+from idumb.domain.spending import Spent
 
 ACTIVE = "active"
 HALTED = "halted"
@@ -58,7 +59,10 @@ class TaskState:
     alone may have had its effect, `compensated` once its own commands took that back, and empty before. `symbols` are
     words such as `added slugify in slug.py`, where the task declares symbols. `folders` are those that its steps were
     to make and that were not there. `opened` is set while somebody in an editor works on the attempt: `by`, `at` and
-    what else `attempt.opened` says.
+    what else `attempt.opened` says. `adapter` drove the last attempt, `failure` is why its agent could not work, None
+    where it could. `exhausted` counts agents whose context was full, `handover` is what the last of them left.
+    `spent` is what the attempts used. `last` is (reason, tree left) of the last one, `repeated` counts those after it
+    that were the same.
     """
 
     id: str
@@ -86,6 +90,13 @@ class TaskState:
     symbols: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     opened: Mapping[str, Any] | None = None
+    adapter: str = ""
+    failure: str | None = None
+    exhausted: int = 0
+    handover: str = ""
+    spent: Spent = Spent()
+    repeated: int = 0
+    last: tuple[str, str] = ("", "")
 
 
 @dataclass(slots=True)
@@ -97,7 +108,8 @@ class RunState:
     `lock_in` is what was recorded when it was last locked in, None before; `envelopes` are those that hold now.
     `order` is the execution order; `attempted` the tasks with an attempt, in the order of their first one.
     `version` counts the locks of the contract from 1, `chain` binds each of them to those before; `amending` is the
-    amendment that was announced and not recorded yet, `appended` are the answers that the plan itself tells of.
+    amendment that was announced and not recorded yet, `appended` are the answers that the plan itself tells of,
+    `spent` is what was used by role.
     """
 
     id: str = ""
@@ -133,6 +145,7 @@ class RunState:
     appended: frozenset[str] = frozenset()
     lock_in: Mapping[str, Any] | None = None
     envelopes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    spent: dict[str, Spent] = field(default_factory=dict)
     last_seq: int = 0
 
     def count(self, *statuses: str) -> int:
@@ -310,6 +323,8 @@ def _attempt_started(state: RunState, event: Event) -> None:
         reason="",
         folders=tuple(folders),
         opened=None,
+        adapter=p.get("envelope", {}).get("adapter", ""),
+        failure=None,
     )
 
 
@@ -320,8 +335,12 @@ def _attempt_opened(state: RunState, event: Event) -> None:
 def _attempt_interrupted(state: RunState, event: Event) -> None:
     p = event.payload
     state.unguarded = bool(p.get("guarded"))
+    known = state.tasks[_task(event)]
+    used = Spent(attempts=1) + spending.of_call(None, reports=known.adapter not in spending.FREE)
+    _spend(state, agent.BUILDER, used)
     state.update(
         _task(event),
+        spent=known.spent + used,
         status=outcome.PENDING,
         running=False,
         outcome=outcome.CANCELLED,
@@ -338,10 +357,11 @@ def _attempt_finished(state: RunState, event: Event) -> None:
     p, task = event.payload, _task(event)
     known = state.tasks[task]
     state.unguarded = False
+    last = (p.get("reason", ""), p["left"] or "")
     state.update(
         task,
         running=False,
-        attempts=known.attempts + (p["outcome"] != outcome.WAITING),
+        attempts=known.attempts + (p["outcome"] != outcome.WAITING and p.get("failure") not in failures.UNCOUNTED),
         outcome=p["outcome"],
         left=p["left"],
         touched=tuple(p["touched"]),
@@ -350,12 +370,36 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         feedback=known.feedback if p["outcome"] == outcome.WAITING else p.get("feedback", ""),
         reason=p.get("reason", ""),
         seconds=known.seconds + p.get("seconds", 0.0),
-        status=outcome.RUNNING,
+        status=outcome.PENDING if p.get("failure") in failures.STOPPING else outcome.RUNNING,
+        failure=p.get("failure"),
+        exhausted=known.exhausted + (p.get("failure") == agent.CONTEXT_EXHAUSTED),
+        handover=p.get("handover", ""),
+        spent=known.spent + _used(state, known, p),
+        repeated=known.repeated + 1 if last == known.last else 0,
+        last=last,
         accepted_paths=tuple(p.get("accepted_paths", ())),
         effect=p.get("effect") or known.effect,
         symbols=tuple(p.get("symbols", ())),
         opened=None,
     )
+
+
+def _used(state: RunState, known: TaskState, p: Mapping[str, Any]) -> Spent:
+    """What an attempt used, by builder and validator, which is added to the run's too."""
+    built, judged = p.get("builder"), p.get("validator")
+    of_builder = Spent(attempts=int(p["outcome"] != outcome.WAITING), seconds=p.get("seconds", 0.0))
+    if built is not None:
+        of_builder += spending.of_call(built["usage"], reports=known.adapter not in spending.FREE)
+    _spend(state, agent.BUILDER, of_builder)
+    if judged is None:
+        return of_builder
+    of_validator = spending.of_call(judged["usage"])
+    _spend(state, agent.VALIDATOR, of_validator + Spent(attempts=1, seconds=judged["seconds"]))
+    return of_builder + of_validator
+
+
+def _spend(state: RunState, role: str, used: Spent) -> None:
+    state.spent[role] = state.spent.get(role, Spent()) + used
 
 
 def _checkpoint_intended(state: RunState, event: Event) -> None:
@@ -417,7 +461,17 @@ def _task_reset(state: RunState, event: Event) -> None:
     task = _task(event)
     why = event.payload.get("reason")
     attempts = state.tasks[task].attempts if why == ELSEWHERE else 0
-    state.update(task, status=outcome.PENDING, attempts=attempts, reason="", running=False, decisions=())
+    state.update(
+        task,
+        status=outcome.PENDING,
+        attempts=event.payload.get("attempts", attempts),
+        reason="",
+        running=False,
+        decisions=(),
+        exhausted=0,
+        repeated=0,
+        last=("", ""),
+    )
     state.failures_in_a_row = 0
     if why in {ANSWERED, ELSEWHERE}:
         return

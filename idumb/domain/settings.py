@@ -127,6 +127,8 @@ _LATER = (
     "profiles",
     "ceilings",
     "prompts",
+    "breaker",
+    "retry",
 )  # settings of which older hashes know nothing count only where they are given
 
 
@@ -137,7 +139,8 @@ class Settings:
     `gates` are by the name of a gate or role, `levels` are timeouts in seconds by the number of a level. `roles` are by
     role; `builder` and `validator` stand for the bindings of those two. `profile` names one of `profiles`, each of
     which gives roles their models. `ceilings` are of `task` and `run`. `prompts` are the texts of the user's own
-    templates by name; they are files beside the configuration.
+    templates by name; they are files beside the configuration. `breaker` has `failures` and `time` (seconds) of the
+    circuit breaker, `retry` has `calls` and `pause` (seconds) for what is only in the way of a call.
     """
 
     builder: str | None = None
@@ -155,6 +158,8 @@ class Settings:
     profiles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     prompts: Mapping[str, str] = field(default_factory=dict)
+    breaker: Mapping[str, int] = field(default_factory=dict)
+    retry: Mapping[str, int] = field(default_factory=dict)
 
     def digest(self) -> str:
         """What consent is bound to: every setting decides what runs or what is written."""

@@ -118,6 +118,8 @@ class _Reading:
         times = self._times(found.pop("levels", None))
         profiles = self._profiles(found.pop("profiles", None))
         ceilings = self._ceilings(found.pop("ceilings", None))
+        breaker = self._section(found.pop("breaker", None), "breaker", _BREAKER)
+        retry = self._section(found.pop("retry", None), "retry", _RETRY)
         if "profile" in found:
             found["profile"] = self._chosen("profile", found["profile"], profiles, "profiles")
         for role in _NAMED_ROLES:
@@ -140,6 +142,8 @@ class _Reading:
             roles=roles,
             profiles=profiles,
             ceilings=ceilings,
+            breaker=breaker,
+            retry=retry,
             **found,
         )
 
@@ -312,6 +316,8 @@ _TOP: Mapping[str, values.Reader] = {
     "profile": values.placed,
     "profiles": values.node,
     "ceilings": values.node,
+    "breaker": values.node,
+    "retry": values.node,
 }
 _BINDING: Mapping[str, values.Reader] = {
     "adapter": values.words,
@@ -331,6 +337,8 @@ _ROLE: Mapping[str, values.Reader] = {
     "timeout": values.duration,
     "ceiling": values.node,
 }
+_BREAKER: Mapping[str, values.Reader] = {"failures": values.count, "time": values.duration}
+_RETRY: Mapping[str, values.Reader] = {"calls": values.count, "pause": values.duration}
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,
     "time": values.duration,

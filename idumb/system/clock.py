@@ -14,6 +14,9 @@ class SystemClock:
     def monotonic(self) -> float:
         return time.monotonic()
 
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
 
 def nanoseconds() -> int:
     """Wall clock since 1970 in nanoseconds, to be compared with the times of files."""

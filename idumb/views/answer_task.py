@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.views import advice, amount, markup, phrases
+from idumb.domain import spending
+from idumb.views import advice, amount, markup, phrases, usage
 
 _OUTPUT_LINES = 10
 _NOT_BAD = {"passed", "opinion", "unproven"}
@@ -72,6 +73,9 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     builder = attempt.get("builder")
     by = f" by {markup.one_line(builder)}" if isinstance(builder, str) else ""
     lines = [f"Attempt {attempt['attempt']}{by}: {ended}{took}{commit}{because}"]
+    if attempt.get("mend"):
+        lines.append(f"  next: {markup.one_line(attempt['mend'])}")
+    lines += _used(attempt)
     for found in attempt.get("evidence", ()):
         lines += _evidence(found)
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
@@ -79,6 +83,17 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += ["  Undeclared changes may be your own, made meanwhile. As these files were before:"] if back else []
     lines += [f"    {markup.one_line(command)}" for command in back]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
+    return lines
+
+
+def _used(attempt: phrases.Data) -> list[str]:
+    """What the agents say they used; nothing of builders that use nothing."""
+    lines = []
+    for role, said in (("builder", attempt.get("result")), ("validator", attempt.get("validator"))):
+        if said is None or (role == "builder" and attempt.get("adapter") in {None, *spending.FREE}):
+            continue
+        model = f" ({markup.one_line(said['model'])})" if said.get("model") else ""
+        lines.append(f"  used by the {role}{model}: {usage.words(said.get('usage'))}")
     return lines
 
 

@@ -19,3 +19,6 @@ class FixedClock:
 
     def monotonic(self) -> float:
         return float(self.seconds)
+
+    def pause(self, seconds: float) -> None:
+        self.seconds += int(seconds)

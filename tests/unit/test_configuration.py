@@ -59,6 +59,8 @@ roles:
 profile: budget
 profiles: {budget: {builder: small, skeptic: tiny}, quality: {}}
 ceilings: {task: {cost_usd: 1}, run: {time: 2h}}
+breaker: {failures: 3, time: 2m}
+retry: {calls: 1, pause: 10s}
 protected: ["migrations/**", docs/]
 environment: [CI, PATH]
 """
@@ -111,6 +113,8 @@ def test_every_setting_can_be_given() -> None:
         profile="budget",
         profiles={"budget": {"builder": "small", "skeptic": "tiny"}, "quality": {}},
         ceilings={"task": Ceiling(cost_usd=1.0), "run": Ceiling(seconds=7200)},
+        breaker={"failures": 3, "time": 120},
+        retry={"calls": 1, "pause": 10},
     )
     assert settings.digest() != Settings().digest()
 

@@ -1,0 +1,132 @@
+"""A call of an agent: not while its circuit breaker is open, and again where something was only in the way of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from idumb.app import ports
+from idumb.app.journal import Journal
+from idumb.app.services import Services
+from idumb.domain import breaker, outcome, spending
+from idumb.domain.agent import TRANSIENT, AgentRequest, AgentResult
+from idumb.domain.breaker import Breaker, Rule
+from idumb.domain.settings import Settings
+
+SILENT = frozenset({"steps", "human", "editor"})
+"""Adapters behind which there is no model that could be out of reach."""
+
+CALLS = 3
+PAUSE = 5
+GROWS = 3
+_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who is asked what. `again`: a second call does no harm, whatever the first one did already."""
+
+    who: ports.Agent
+    binding: str
+    request: AgentRequest
+    again: bool = True
+
+    @property
+    def key(self) -> str:
+        """What has one breaker: the adapter as this binding has it, and the model."""
+        return f"{self.who.name} {self.binding} {self.request.model or ''}".rstrip()
+
+
+def call(services: Services, journal: Journal, made: Call) -> AgentResult:
+    """Ask the agent, by several calls where the first ones met something that passes; all of them are written down."""
+    if made.who.name in SILENT:
+        with services.interrupts.armed():
+            return made.who.run(made.request)
+    started = services.clock.monotonic()
+    calls, pause = _retries(services.settings)
+    usage = None
+    for number in range(1, calls + 1):
+        result = _once(services, journal, made, started)
+        usage = result.usage if usage is None else spending.added(usage, result.usage)
+        result = dataclasses.replace(result, usage=usage)
+        left = _left(services, made, started)
+        last = number == calls or not made.again or (left is not None and left <= pause)
+        if result.failure not in TRANSIENT or last:
+            return result
+        journal.write(
+            journal.event(
+                "call.retried",
+                made.request.task.id if made.request.task is not None else None,
+                made.request.attempt,
+                role=made.request.role,
+                binding=made.binding,
+                model=made.request.model,
+                failure=result.failure,
+                message=result.message,
+                call=number,
+                pause=pause,
+            )
+        )
+        with services.interrupts.armed():
+            services.clock.pause(pause)
+        pause *= GROWS
+    raise AssertionError  # there is one call at least
+
+
+def _once(services: Services, journal: Journal, made: Call, started: float) -> AgentResult:
+    """One call under the breaker."""
+    rule = _rule(services.settings)
+    known = breaker_of(services, made.key)
+    current, wait = breaker.asked(known, services.clock.now(), rule)
+    if wait:
+        return _not_asked(services, known, wait)
+    _keep(journal, made, known, current)
+    request = dataclasses.replace(made.request, deadline=_left(services, made, started))
+    with services.interrupts.armed():
+        result = made.who.run(request)
+    _keep(journal, made, current, breaker.ended(current, result.failure, services.clock.now(), rule))
+    return result
+
+
+def breaker_of(services: Services, key: str) -> Breaker:
+    """The breaker as the log has it, whichever process wrote it there."""
+    for event in services.log.events(kind="breaker.changed", newest_first=True, limit=_KEPT):
+        if event.payload["key"] == key:
+            return breaker.of_event(event.payload)
+    return Breaker()
+
+
+def _keep(journal: Journal, made: Call, known: Breaker, now: Breaker) -> None:
+    if now != known:
+        journal.write(
+            journal.event(
+                "breaker.changed",
+                key=made.key,
+                state=now.state,
+                failures=now.failures,
+                since=now.since,
+                failure=now.failure,
+            )
+        )
+
+
+def _not_asked(services: Services, known: Breaker, wait: float) -> AgentResult:
+    until = datetime.fromisoformat(services.clock.now()) + timedelta(seconds=wait)
+    words = f"not asked before {until:%H:%M:%S} UTC, because {known.failures} calls failed, the last by {known.failure}"
+    return AgentResult(outcome.ERRORED, words, failure=known.failure)
+
+
+def _left(services: Services, made: Call, started: float) -> float | None:
+    """Seconds that remain for the whole of it; None is no limit."""
+    if made.request.deadline is None:
+        return None
+    return max(0.001, made.request.deadline - (services.clock.monotonic() - started))
+
+
+def _rule(settings: Settings) -> Rule:
+    return Rule(settings.breaker.get("failures", breaker.FAILURES), settings.breaker.get("time", breaker.SECONDS))
+
+
+def _retries(settings: Settings) -> tuple[int, int]:
+    return settings.retry.get("calls", CALLS), settings.retry.get("pause", PAUSE)

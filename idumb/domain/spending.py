@@ -1,0 +1,153 @@
+"""What was used up, and the ceilings over it. What an agent does not report is unknown, and is counted as that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain.agent import Usage
+from idumb.domain.settings import Ceiling
+
+FREE = frozenset({"steps", "human"})
+"""Adapters that use nothing up, so that they have nothing to report."""
+
+ATTEMPTS = "attempts"
+TIME = "seconds"
+TOKENS = "tokens"
+MONEY = "cost_usd"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Times in seconds, money in US dollars. `unknown_*` count calls of agents that did not say."""
+
+    attempts: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unknown_tokens: int = 0
+    unknown_cost: int = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.attempts + other.attempts,
+            self.seconds + other.seconds,
+            self.tokens + other.tokens,
+            round(self.cost_usd + other.cost_usd, 9),
+            self.unknown_tokens + other.unknown_tokens,
+            self.unknown_cost + other.unknown_cost,
+        )
+
+
+def of_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
+    """One call of an agent, from the usage in an event; `reports` is False where nothing can be used, as by steps."""
+    if not reports:
+        return Spent()
+    known = usage or {}
+    tokens = [known.get("tokens_in"), known.get("tokens_out")]
+    told = [count for count in tokens if count is not None]
+    money = known.get("cost_usd")
+    return Spent(
+        tokens=sum(told),
+        cost_usd=money or 0.0,
+        unknown_tokens=int(not told),
+        unknown_cost=int(money is None),
+    )
+
+
+def total(parts: Iterable[Spent]) -> Spent:
+    return sum(parts, Spent())
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """Two calls together; unknown only where both are."""
+
+    def plus(a: float | None, b: float | None) -> float | None:
+        return b if a is None else a if b is None else a + b
+
+    tokens_in, tokens_out = plus(one.tokens_in, other.tokens_in), plus(one.tokens_out, other.tokens_out)
+    return Usage(
+        None if tokens_in is None else int(tokens_in),
+        None if tokens_out is None else int(tokens_out),
+        plus(one.cost_usd, other.cost_usd),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A ceiling that one more call would pass; `of` is `task`, `run` or a role. `words` say both amounts."""
+
+    of: str
+    what: str
+    words: str
+
+
+def raised(ceiling: Ceiling, times: int) -> Ceiling:
+    """A ceiling that a person raised so often, each time by its own amount."""
+
+    def more(value: float | None) -> float | None:
+        return None if value is None else value * (1 + times)
+
+    attempts, seconds, tokens = more(ceiling.attempts), more(ceiling.seconds), more(ceiling.tokens)
+    return Ceiling(
+        None if attempts is None else int(attempts),
+        None if seconds is None else int(seconds),
+        None if tokens is None else int(tokens),
+        more(ceiling.cost_usd),
+    )
+
+
+def reached(of: str, ceiling: Ceiling, spent: Spent) -> Reached | None:
+    """The first ceiling that leaves no room for another call; None where there is some, as far as anybody knows."""
+    rows: tuple[tuple[str, float | None, float, str], ...] = (
+        (ATTEMPTS, ceiling.attempts, spent.attempts, f"{spent.attempts} attempts"),
+        (TIME, ceiling.seconds, spent.seconds, f"{spent.seconds:.0f} s"),
+        (TOKENS, ceiling.tokens, spent.tokens, f"{spent.tokens} tokens{_unknown(spent.unknown_tokens)}"),
+        (MONEY, ceiling.cost_usd, spent.cost_usd, f"${spent.cost_usd:.2f}{_unknown(spent.unknown_cost)}"),
+    )
+    for what, most, used, words in rows:
+        if most is not None and used >= most:
+            return Reached(of, what, f"{words} of {_amount(what, most)} are used")
+    return None
+
+
+def blind(ceiling: Ceiling, spent: Spent) -> bool:
+    """Whether a ceiling is over something that agents did not report, so that it may be passed unseen."""
+    tokens = ceiling.tokens is not None and spent.unknown_tokens > 0
+    return tokens or (ceiling.cost_usd is not None and spent.unknown_cost > 0)
+
+
+def left(ceiling: Ceiling, spent: Spent) -> Ceiling:
+    """What remains, never below nothing."""
+    return Ceiling(
+        None if ceiling.attempts is None else max(0, ceiling.attempts - spent.attempts),
+        None if ceiling.seconds is None else max(0, int(ceiling.seconds - spent.seconds)),
+        None if ceiling.tokens is None else max(0, ceiling.tokens - spent.tokens),
+        None if ceiling.cost_usd is None else max(0.0, round(ceiling.cost_usd - spent.cost_usd, 9)),
+    )
+
+
+def smallest(ceilings: Iterable[Ceiling]) -> Ceiling:
+    """All ceilings together: the lowest of each."""
+    known = tuple(ceilings)
+
+    def least(values: Iterable[float | None]) -> float | None:
+        return min((value for value in values if value is not None), default=None)
+
+    attempts, seconds = least(c.attempts for c in known), least(c.seconds for c in known)
+    tokens = least(c.tokens for c in known)
+    return Ceiling(
+        None if attempts is None else int(attempts),
+        None if seconds is None else int(seconds),
+        None if tokens is None else int(tokens),
+        least(c.cost_usd for c in known),
+    )
+
+
+def _unknown(calls: int) -> str:
+    return f" (and those of {calls} call{'s' * (calls != 1)} that nobody reported)" if calls else ""
+
+
+def _amount(what: str, most: float) -> str:
+    return {TIME: f"{most:.0f} s", MONEY: f"${most:.2f}"}.get(what, f"{most:.0f}")

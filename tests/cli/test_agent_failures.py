@@ -1,0 +1,140 @@
+"""Agents that cannot work, that cost too much, or whose context is full: what the run does then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task
+
+AGENT = """\
+import json, os, pathlib, sys
+told, number = sys.stdin.read(), int(os.environ["IDUMB_ATTEMPT"])
+calls = pathlib.Path(os.environ["HOME"], "calls")
+calls.write_text((calls.read_text() if calls.exists() else "") + f"{number}\\n")
+pathlib.Path(os.environ["HOME"], f"told-{number}").write_text(told)
+script = json.loads(pathlib.Path(os.environ["HOME"], "script.json").read_text())
+step = script.pop(0) if script else {"write": "done"}
+pathlib.Path(os.environ["HOME"], "script.json").write_text(json.dumps(script))
+if "write" in step:
+    with open("a.txt", "a") as file:
+        file.write(step.pop("write"))
+pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps(step))
+print("my last words")
+"""
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+class Scene:
+    """A project whose one task is built by a program that does, call by call, what a script says."""
+
+    def __init__(self, project: Project, home: Path, *script: dict[str, Any], settings: str = "") -> None:
+        self.project, self.home = project, home
+        (home / "agent.py").write_text(AGENT, encoding="utf-8")
+        (home / "script.json").write_text(json.dumps(script), encoding="utf-8")
+        binding = f"{{adapter: command, argv: [python3, {json.dumps(str(home / 'agent.py'))}], model: middle}}"
+        project.configure(f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: 1}}\n{settings}")
+        project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
+
+    def calls(self) -> int:
+        path = self.home / "calls"
+        return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+
+def test_what_is_only_in_the_way_stops_the_run_and_counts_no_attempt(project: Project, home: Path) -> None:
+    """R-ADAPT-3: the next command goes on."""
+    scene = Scene(project, home, {"state": "rate-limited", "message": "429"})
+    stopped = project.execute()
+    assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
+    failure = stopped.data["failure"]
+    assert (failure["failure"], failure["mend"]) == (
+        "rate-limited",
+        "Wait for the limit to pass, then idumb resume 1",
+    )
+    assert "coder is limited by its provider: 429" in stopped.error["message"]
+    assert stopped.data["tasks"][0]["attempts"] == 0
+    assert "idumb resume 1" in project.quick("show", "T1-01").out
+    assert project.resume().code == 0
+    assert scene.calls() == 2
+
+
+def test_an_open_breaker_holds_for_the_next_command_too(project: Project, home: Path) -> None:
+    """R-ADAPT-3: the state is in the log, so no kill loses it."""
+    scene = Scene(project, home, {"state": "network"}, settings="breaker: {failures: 1, time: 1h}\n")
+    assert project.execute().code == 1
+    again = project.resume()
+    assert again.code == 1
+    assert "not asked before" in again.error["message"]
+    assert scene.calls() == 1
+    kept = project.events("--kind", "breaker.changed")[-1]["payload"]
+    assert (kept["key"], kept["state"], kept["failures"]) == ("command coder middle", "open", 1)
+
+
+def test_the_same_failure_on_the_same_bytes_is_not_repeated(project: Project, home: Path) -> None:
+    """R-RUN-5, R-ADAPT-3."""
+    scene = Scene(project, home, {"state": "declined"}, {"state": "declined"}, {"write": "done"})
+    failed = project.execute()
+    assert failed.code == 1
+    assert scene.calls() == 2
+    assert "coder declined the work" in failed.data["tasks"][0]["reason"]
+
+
+def test_a_run_that_would_pass_its_ceiling_asks_first(project: Project, home: Path) -> None:
+    """R-ADAPT-3: it is looked at, and written down, before the call."""
+    used = {"usage": {"cost_usd": 0.75, "tokens_in": 10, "tokens_out": 5}}
+    ceilings = "ceilings: {run: {cost_usd: 1.50}, task: {cost_usd: 9}}\n"
+    scene = Scene(project, home, {"write": "a", **used}, {"write": "b", **used}, {"write": "done"}, settings=ceilings)
+    stopped = project.execute()
+    assert (stopped.code, scene.calls()) == (5, 2)
+    asked = project.json("decisions").data["decisions"][0]
+    assert asked["id"] == "T1-01.ceiling.run.1"
+    assert asked["evidence"][0] == "$1.50 of $1.50 are used"
+    begun = project.events("--kind", "attempt.started")[-1]["payload"]["ceilings"]["run"]
+    assert (begun["ceiling"], begun["used"]["cost_usd"]) == ({"cost_usd": 1.5}, 0.75)
+    assert project.json("decide", asked["id"], "raise").code == 0
+    assert project.resume().code == 0
+    assert scene.calls() == 3
+
+
+def test_a_ceiling_that_is_not_raised_ends_the_task(project: Project, home: Path) -> None:
+    """R-ADAPT-3: and what nobody reports is told to be unknown."""
+    scene = Scene(
+        project, home, {"write": "a"}, {"write": "b"}, settings="ceilings: {task: {attempts: 1, tokens: 5}}\n"
+    )
+    assert project.execute().code == 5
+    assert project.json("decide", "T1-01.ceiling.task.1", "stop").code == 0
+    ended = project.resume()
+    assert (ended.code, scene.calls()) == (1, 1)
+    assert ended.data["tasks"][0]["status"] == "failed"
+
+
+@pytest.mark.parametrize("handover", ["The header is there.", ""])
+def test_a_fresh_agent_goes_on_where_a_context_was_full(project: Project, home: Path, handover: str) -> None:
+    """R-RUN-10: with the agent's own summary, or with one that idumb made; it counts as no failed attempt."""
+    full = {"state": "context-exhausted", "handover": handover, "write": "half "}
+    scene = Scene(project, home, full, {"write": "done"}, settings="run: {max_attempts: 1}\n")
+    assert project.execute().code == 0
+    assert (scene.calls(), project.read("a.txt")) == (2, "half done")
+    told = (home / "told-2").read_text(encoding="utf-8")
+    assert "Another agent worked on this task until its context was full" in told
+    wanted = (handover,) if handover else ("- created `a.txt`, 1 lines added", "> my last words")
+    assert all(words in told for words in wanted)
+    assert wanted[0] in project.read(".idumb/brain/execution/1/context-T1-01-1.md")
+    assert "Another agent" not in (home / "told-1").read_text(encoding="utf-8")
+
+
+def test_contexts_are_exhausted_so_often_and_then_the_task_has_failed(project: Project, home: Path) -> None:
+    """R-RUN-10."""
+    scene = Scene(project, home, *({"state": "context-exhausted", "write": f"{n}"} for n in range(9)),
+                  settings="run: {max_attempts: 1}\n")  # fmt: skip
+    assert project.execute().code == 1
+    assert scene.calls() == 4

@@ -1,0 +1,71 @@
+"""What is used up, its ceilings, and what nobody knows of it (R-ADAPT-3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import spending
+from idumb.domain.agent import FAILURES, Usage
+from idumb.domain.failures import KINDS, told
+from idumb.domain.settings import Ceiling
+from idumb.domain.spending import Spent
+
+
+def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:
+    """R-ADAPT-3."""
+    assert spending.of_call({"tokens_in": 5, "tokens_out": None, "cost_usd": None}) == Spent(tokens=5, unknown_cost=1)
+    assert spending.of_call(None) == Spent(unknown_tokens=1, unknown_cost=1)
+    assert spending.of_call(None, reports=False) == Spent()
+    one, other = Spent(1, 2.5, 10, 0.1, 1, 0), Spent(1, 1.5, 5, 0.2, 0, 1)
+    assert spending.total([one, other]) == Spent(2, 4.0, 15, 0.3, 1, 1)
+
+
+def test_two_calls_are_unknown_only_where_both_are() -> None:
+    """R-ADAPT-3."""
+    assert spending.added(Usage(1, None, 0.5), Usage(2, None, None)) == Usage(3, None, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "what", "words"),
+    [
+        (Ceiling(attempts=2), "attempts", "2 attempts of 2 are used"),
+        (Ceiling(seconds=60), "seconds", "60 s of 60 s are used"),
+        (Ceiling(tokens=100), "tokens", "120 tokens (and those of 1 call that nobody reported) of 100 are used"),
+        (Ceiling(cost_usd=1.5), "cost_usd", "$1.50 of $1.50 are used"),
+    ],
+)
+def test_a_ceiling_that_is_used_up_says_by_what(ceiling: Ceiling, what: str, words: str) -> None:
+    """R-ADAPT-3."""
+    found = spending.reached("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
+    assert found is not None
+    assert (found.of, found.what, found.words) == ("task", what, words)
+    assert spending.reached("task", spending.raised(ceiling, 1), Spent(2, 60.0, 120, 1.5)) is None
+
+
+def test_a_ceiling_over_what_is_not_reported_is_blind() -> None:
+    """R-ADAPT-3."""
+    assert spending.blind(Ceiling(cost_usd=1.0), Spent(unknown_cost=1))
+    assert spending.blind(Ceiling(tokens=1), Spent(unknown_tokens=1))
+    assert not spending.blind(Ceiling(attempts=1, seconds=1), Spent(unknown_tokens=1, unknown_cost=1))
+
+
+def test_what_is_left_is_the_least_of_all_ceilings() -> None:
+    """R-ADAPT-3."""
+    parts = [spending.left(Ceiling(tokens=10, cost_usd=1.0), Spent(tokens=4)), Ceiling(tokens=20, seconds=5)]
+    assert spending.smallest(parts) == Ceiling(None, 5, 6, 1.0)
+    assert spending.left(Ceiling(1, 1, 1, 1.0), Spent(9, 9.0, 9, 9.0)) == Ceiling(0, 0, 0, 0.0)
+    assert spending.smallest([]) == Ceiling()
+
+
+def test_every_failure_is_told_with_its_next_step() -> None:
+    """R-ADAPT-3."""
+    assert set(KINDS) == set(FAILURES)
+    for kind in FAILURES:
+        said = told(kind, "coder", ["/usr/bin/claude", "-p"], "its own words", "idumb resume 1")
+        assert said.message.startswith("coder ")
+        assert said.message.endswith(": its own words")
+        assert said.mend.endswith("idumb resume 1")
+        assert "$" not in said.mend
+    assert "npm install -g @anthropic-ai/claude-code" in told("missing", "c", ["claude"], "", "x").mend
+    assert "Install mytool" in told("missing", "c", ["mytool"], "", "x").mend
+    assert "codex login" in told("not-logged-in", "c", ["codex"], "", "x").mend
