@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -15,8 +16,8 @@ from idumb.system import shipped
 
 FOLDER = Path(__file__).resolve().parents[2] / "commands"
 NAMES = (
-    "approve", "check-plan", "discuss-phase", "execute-phase", "init", "next", "plan-phase", "quick", "research-phase",
-    "resume", "roadmap", "rollback", "status", "verify-work",
+    "approve", "check-plan", "debug", "discuss-phase", "execute-phase", "init", "next", "plan-phase", "quick",
+    "research-phase", "resume", "roadmap", "rollback", "status", "verify-work",
 )  # fmt: skip
 LOOKING = frozenset(
     {"status", "next", "check-plan", "plan-diff", "graph", "show", "decisions", "log", "diff", "envelope"}
@@ -96,3 +97,20 @@ def test_the_page_of_hosts_is_about_the_hosts_of_the_program() -> None:
         assert host.user is None or f"`~/{host.user}/`" in page
         assert f"`{host.typed.format('idumb-next')}`" in page
         assert len(re.findall(rf"^\| `{host.name}` \|", page, re.MULTILINE)) == 2
+
+
+def answered(line: str) -> set[str]:
+    """The keys that the data of a command's answer can have, by its published schema."""
+    page = (FOLDER.parent / "docs/json.md").read_text(encoding="utf-8")
+    row = next(row for row in page.splitlines() if row.startswith("|") and f"`{line.split()[1]}`" in row)
+    file = re.search(r"\(schemas/([a-z-]+\.json)\)", row)
+    assert file is not None
+    schema = json.loads((FOLDER.parent / "docs/schemas" / file[1]).read_text(encoding="utf-8"))
+    return {key for part in (schema, *schema.get("oneOf", ())) for key in part.get("properties", ())}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_what_is_read_in_an_answer_is_in_the_answer(command: hosts.Command) -> None:
+    known = {key for line in spans(command) for key in answered(line)}
+    assert set(re.findall(r"`data\.(\w+)", command.body)) <= known
+    assert set(re.findall(r"`error\.(\w+)", command.body)) <= {"code", "message", "hint", "details"}
