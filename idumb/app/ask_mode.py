@@ -59,6 +59,7 @@ def _prepared(
         contract.tasks[task],
         attempt=number,
         feedback=said,
+        handover=known.handover if known is not None else "",
     )
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
     prompt = "" if builder in _WITHOUT else found["prompt"]

@@ -13,7 +13,9 @@ from idumb.domain.contract import Contract
 from idumb.domain.plan import Plan, Task
 
 
-def of(services: Services, contract: Contract, task: Task, *, attempt: int, feedback: str) -> dict[str, Any]:
+def of(
+    services: Services, contract: Contract, task: Task, *, attempt: int, feedback: str, handover: str = ""
+) -> dict[str, Any]:
     """JSON-serialisable. `attempt` is the number of the attempt that is open or comes next; times are seconds."""
     plan = contract.plan_of(task.id)
     settings, limits = services.settings, task.limits or plan.limits
@@ -28,6 +30,7 @@ def of(services: Services, contract: Contract, task: Task, *, attempt: int, feed
         attempt,
         template=filled.template,
         name=filled.prompt,
+        handover=handover,
     )
     return {
         "id": task.id,
