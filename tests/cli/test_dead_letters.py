@@ -11,6 +11,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making, shell, task
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/dlq.json").read_text(encoding="utf-8"))
@@ -27,7 +28,7 @@ def project(sandbox: GitSandbox) -> Project:
             making("T1-03", "c.txt"),
         ]
     )
-    assert made.execute("--max-attempts", "2").code == 1
+    assert run(made, "--max-attempts", "2").code == 1
     return made
 
 
@@ -91,7 +92,7 @@ def test_what_is_removed_is_hidden_until_it_fails_again_and_stays_in_the_log(pro
 
 def test_a_letter_of_an_earlier_run_is_replaced_and_one_that_is_not_there_refused(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer
     assert parked(project) == []
     everything = dlq(project, "list", "--all").data["dead_letters"]

@@ -11,6 +11,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/handoff.json").read_text(encoding="utf-8"))
@@ -30,7 +31,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
             making("T1-03", "c.txt", fields="- **Handoff to:** human (never)\n"),
         ]
     )
-    assert project.execute().code == 0
+    assert run(project).code == 0
     return project
 
 
@@ -113,7 +114,7 @@ def test_a_document_that_cannot_be_written_stops_nothing(sandbox: GitSandbox) ->
     project.plan([making("T1-01", "a.txt", fields="- **Handoff to:** human\n")])
     (project.folder / ".idumb/brain/handoffs").write_text("in the way", encoding="utf-8")
     project.commit_own()
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer
     assert any("could not be written" in warning for warning in answer.object["warnings"])
     assert len(asked(project, "list").data["handoffs"]) == 1

@@ -12,6 +12,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/verify-work.json").read_text(encoding="utf-8"))
@@ -54,7 +55,7 @@ def project(sandbox: GitSandbox) -> Project:
     made.configure(ROLES.format(python=json.dumps(sys.executable)))
     (made.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
     made.plan([making("T1-01", "a.txt")], head=PLAN_HEAD)
-    answer = made.execute()
+    answer = run(made)
     assert answer.code == 0, answer
     assert any("gave no opinion" in warning for warning in answer.object["warnings"])  # nobody consented to them
     return made
@@ -134,9 +135,9 @@ def test_no_word_of_an_agent_makes_a_failed_check_pass_and_the_gaps_become_a_pla
     answer = verify(project, "--gaps", "--approve", consented(project))
     assert (answer.code, answer.data["status"]) == (1, "failed"), answer
     assert answer.data["gap_plan"] == ".planning/phases/1/02-PLAN.md"
-    checked = project.json("check-plan", "1")
+    checked = project.quick("check-plan", "1", "--json")
     assert checked.code == 0, checked
-    tasks = project.json("graph", "1").data["order"]
+    tasks = project.quick("graph", "1", "--json").data["order"]
     assert tasks == ["T1-01", "T1-02", "T1-03", "T1-04"]
     text = project.read(".planning/phases/1/02-PLAN.md")
     assert 'check: "test -s a.txt"' in text
@@ -150,6 +151,6 @@ def test_nothing_open_makes_no_plan(sandbox: GitSandbox) -> None:
     """R-ADAPT-5."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
-    assert project.execute().code == 0
+    assert run(project).code == 0
     answer = verify(project, "--gaps")
     assert (answer.code, answer.data["gap_plan"]) == (0, None)
