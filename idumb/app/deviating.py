@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from idumb.app.bench import Bench
+from idumb.domain import contract as contracts
 from idumb.domain import ledger
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.event import NewEvent
@@ -19,13 +20,16 @@ ACCEPT, RETRY, HALT = "accept", "retry", "halt"
 def asked(bench: Bench, task: Task, attempt: int, reason: str, found: Mapping[str, str]) -> tuple[NewEvent, ...]:
     """The events by which the task waits for an answer; none where the run halts. `found` is path to status.
 
-    It halts in strict mode, where a flag says what happens, where somebody at the terminal was asked already, and where
-    something is among the files that no answer lets a task change.
+    It halts in strict mode, where a flag says what happens, where somebody at the terminal was asked already, where
+    the builder drives idumb itself and can undo it, and where something is among the files that no answer lets a task
+    change.
     """
     strays = [path for path, status in found.items() if status == ledger.UNDECLARED]
     plan, event = bench.plans[task.id], bench.journal.event
     told = bench.on_deviation is not None or bench.services.asker.interactive
     if STRICT in (plan.mode, bench.journal.state.mode) or told or not strays or ledger.PROTECTED in found.values():
+        return ()
+    if contracts.in_editor(plan, task, bench.services.settings):
         return ()
     question = _question(task, attempt, strays)
     return (

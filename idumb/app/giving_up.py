@@ -5,9 +5,7 @@ from __future__ import annotations
 from idumb.app import leftovers, loading, opened, place, publish, recovery, session
 from idumb.app.result import Result
 from idumb.app.services import Services, attempt_ref
-from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.run import RunState
 
 
 def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[str, ...] = ()) -> Result:
@@ -20,7 +18,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     known = opened.require(state, task_id)
     if known.opened is None:
         raise Refusal("attempt.not-open", f"{task_id} was submitted already.", hint=f"idumb submit {task_id}")
-    contract = _locked(services, state)
+    contract = loading.contract_of(services, state)
     place.require_guarded(services, state, accept_git)
     place.require_branch(services, state)
     with session.owned(services, "give-up") as owned:
@@ -43,14 +41,3 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],
         }
     )
-
-
-def _locked(services: Services, state: RunState) -> Contract:
-    """The contract as the run locked it, whatever became of the plan since: what is begun can always be given up."""
-    folder = state.plans[0][0].rpartition("/")[0]
-    loaded = loading.locked(services, state, folder)
-    if loaded.contract is None:
-        raise InputError(
-            "plan.invalid", f"The locked plan of phase {state.phase} cannot be read any more.", hint="idumb doctor"
-        )
-    return loaded.contract

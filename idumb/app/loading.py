@@ -108,6 +108,19 @@ def locked(services: Services, state: RunState, folder: str) -> Loaded:
     return of_sources(services, state.phase, folder, sources)
 
 
+def contract_of(services: Services, state: RunState) -> Contract:
+    """The contract as the run locked it last, whatever became of the plans since."""
+    folder = step_plan.folder_of(state.phase)
+    if step_plan.path_of(state.phase) is None:
+        folder = state.plans[0][0].rpartition("/")[0]
+    contract = locked(services, state, folder).contract
+    if contract is None:
+        raise InputError(
+            "plan.invalid", f"The locked plan of {state.phase} cannot be read any more.", hint="idumb doctor"
+        )
+    return contract
+
+
 def of_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
     """The contract that these bytes would be, under the present configuration and policy."""
     parsed = [(path, services.plans.parse(data, path)) for path, data in sources]

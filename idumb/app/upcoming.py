@@ -23,7 +23,8 @@ def upcoming(services: Services, phase: str) -> Result:
     shown = schedule.statuses(contract, current or status.blank(contract, state))
     found = opened.find(services)
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
-    first = ready[0] if ready else None
+    mine = found.task if found is not None and found.phase == contract.phase else None
+    first = mine or (ready[0] if ready else None)
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t != first]
     return Result(
         {

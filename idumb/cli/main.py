@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "start": ("start", "Begin a task that you build yourself; get all that its builder is owed."),
     "submit": ("submit", "Have the work on a begun task judged."),
     "give-up": ("give_up", "End a begun task without its work."),
+    "mcp": ("mcp", "Serve idumb to an agent in an editor, by the Model Context Protocol."),
     "resume": ("resume", "Go on with a phase after an interruption, a failure or an answer."),
     "pause": ("pause", "Let a run wait after the task that it is at, until it is resumed."),
     "cancel": ("cancel", "Stop what runs in this work tree, from another terminal."),

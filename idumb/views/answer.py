@@ -31,6 +31,7 @@ _RENDERERS = {
     "start": ("answer_editor", "started"),
     "submit": ("answer_editor", "submitted"),
     "give-up": ("answer_editor", "given_up"),
+    "mcp": ("answer_editor", "tools"),
     "resume": ("answer_run", "ended"),
     "pause": ("answer_run", "paused"),
     "cancel": ("answer_run", "cancelled"),

@@ -69,5 +69,9 @@ def given_up(data: phrases.Data) -> str:
     return _ended([*lines, "", *phrases.commands(data)])
 
 
+def tools(data: phrases.Data) -> str:
+    return _ended(phrases.columns([(tool["name"], tool["about"]) for tool in data["tools"]]))
+
+
 def _ended(lines: Sequence[Any]) -> str:
     return "\n".join(lines) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from idumb.domain import spending
@@ -28,12 +29,15 @@ def show(data: phrases.Data) -> str:
 
 
 def _ways_out(data: phrases.Data) -> list[str]:
-    """What can be done about a failed task: commands in the order in which they are likely to be wanted."""
-    if data["status"] != "failed":
+    """What can be done about a task that failed, or waits for what a person says about undeclared changes: commands in
+    the order in which they are likely to be wanted.
+    """
+    last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
+    strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
+    if data["status"] != "failed" and not (strays and data["status"] == "waiting"):
         return []
     lines = ["", f"When the cause is mended: {advice.retry(data['phase'])}"]
-    last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
-    if any(line["status"] == "undeclared" and "symbol" not in line for line in last or ()):
+    if strays:
         lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
     return [*lines, f"To take the task as it is: {advice.accept(data['id'])}"]
 
@@ -159,12 +163,23 @@ def log(data: phrases.Data) -> str:
 
 
 def audit(data: phrases.Data) -> str:
-    """How far the chain is intact, and the head to compare with one noted elsewhere."""
+    """How far the chain is intact, and the head to compare with one noted elsewhere; or what a run left."""
+    if "bundle" in data:
+        return json.dumps(data, indent=2) + "\n"
+    if "intact" in data:
+        return _workspace(data)
     count = amount.counted(data["events"], "event")
     if data["broken_at"] is not None:
         return f"Intact for {count} only; broken at event {data['broken_at']}.\n"
     known = f"Confirmed outside the database up to event {data['witnessed']}." if data["witnessed"] else ""
     return f"Intact: {count}, chained without a gap. Head: {data['head']}\n" + (f"{known}\n" if known else "")
+
+
+def _workspace(data: phrases.Data) -> str:
+    lines = [f"- {markup.one_line(line)}" for line in data["broken"]]
+    lines += [f"- changed since, by no task: {markup.one_line(path)}" for path in data["unexpected"]]
+    words = "as its tasks left it" if data["intact"] else "not as its tasks left it"
+    return "\n".join([f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]) + "\n"
 
 
 def _where(event: phrases.Data) -> str:

@@ -279,3 +279,23 @@ def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None
     asked = made.json("decisions").data["decisions"][0]["id"]
     assert made.json("decide", asked, "yes").code == 0
     assert made.resume().data["outcome"] == "complete"
+
+
+def test_what_a_run_left_is_held_against_what_is_there(open_one: Project) -> None:
+    """R-OPS-6: integrity of the work tree, and a bundle that tells all of it without claiming a signature."""
+    put(open_one, "a.txt", "right\n")
+    assert open_one.json("submit", "T1-01").code == 0
+    whole = follows(open_one.json("audit", "workspace", "1"), "audit")
+    assert (whole["intact"], whole["broken"]) == (True, [])
+    told = open_one.json("audit", "bundle", "1")
+    bundle = follows(told, "audit")
+    assert bundle["signed"] is False
+    assert "not signed" in told.object["warnings"][0]
+    first = bundle["bundle"]["tasks"][0]
+    assert first["commit"] == open_one.repo.git("rev-parse", "HEAD").strip()
+    assert [(e["subject"], e["result"], e["exit_code"]) for e in first["evidence"]] == [("AC-1", "passed", 0)]
+    assert bundle["bundle"]["log"]["head"] == open_one.json("audit", "verify").data["head"]
+    put(open_one, "a.txt", "tampered\n")
+    broken = open_one.json("audit", "workspace", "1")
+    assert (broken.code, broken.error["code"]) == (1, "audit.not-intact")
+    assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]

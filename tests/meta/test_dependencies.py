@@ -13,9 +13,15 @@ from tests.meta import source
 IMPORTED_AS = {"python-frontmatter": {"frontmatter"}, "ruamel.yaml": {"ruamel"}, "ruamel.yaml.clib": {"ruamel"}}
 
 
+TOOLS = {"test", "dev"}  # extras for those who work on the program; it never imports them
+
+
 def declared() -> set[str]:
+    """What an installation brings, with all extras that give it more to do."""
     project = tomllib.loads((source.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {re.split(r"[<>=;\[ ]", line, maxsplit=1)[0] for line in project["dependencies"]}
+    extras = (lines for name, lines in project["optional-dependencies"].items() if name not in TOOLS)
+    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    return {re.split(r"[<>=;\[ ]", line, maxsplit=1)[0] for line in lines}
 
 
 def imported() -> dict[str, str]:
