@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import bundle, roles, session
+from idumb.app import bundle, place, roles, session
 from idumb.app.bundle import Bundle, Place
 from idumb.app.result import Result
 from idumb.app.roles import Ask
@@ -50,6 +50,7 @@ class Request:
 
 def discuss(services: Services, request: Request, read: Reader | None) -> Result:
     """Ask what is open, and write down what is answered. Exit code 5 where questions wait and nobody could be asked."""
+    place.require_initialised(services)
     where = bundle.place(services, request.phase)
     known = bundle.gather(services, where)
     warnings: list[str] = []

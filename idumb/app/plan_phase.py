@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idumb.app import bundle, drafting, planning_rounds, researching, roles, session
+from idumb.app import bundle, drafting, place, planning_rounds, researching, roles, session
 from idumb.app.bundle import Bundle, Place
 from idumb.app.drafting import Draft
 from idumb.app.planning_rounds import Goal, Round
@@ -17,6 +17,7 @@ from idumb.app.services import Services
 from idumb.app.session import Owned
 from idumb.domain import agent
 from idumb.domain.agent import AgentResult
+from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
 
 _CLOSED = "passed"
@@ -41,6 +42,7 @@ class Request:
 
 def plan_phase(services: Services, request: Request) -> Result:
     """Write a plan that passes every check, or nothing. Refusal `plan.exists` where the phase has one already."""
+    place.require_initialised(services)
     where = bundle.place(services, request.phase)
     identity, path = drafting.next_path(services, where)
     if not request.gaps and identity != "01":
@@ -149,6 +151,8 @@ def _ended(services: Services, request: Request, where: Place, state: Round, war
     draft = state.draft
     if state.good and draft is not None:
         return _written(services, where, draft, state.number, warnings)
+    if draft is not None and state.disputed and _taken(services, where, state, draft):
+        return _written(services, where, draft, state.number, warnings)
     kept = drafting.keep(services, draft) if draft is not None else None
     take = f"{_command(replace(request, research=True), where)} --from {shlex.quote(kept)}" if kept else None
     failure, code = _why_not(where, state, take)
@@ -156,11 +160,28 @@ def _ended(services: Services, request: Request, where: Place, state: Round, war
     return Result({**data, "next": [take] if take else []}, code, tuple(warnings), failure)
 
 
+def _taken(services: Services, where: Place, state: Round, draft: Draft) -> bool:
+    """Whether a person at the terminal takes a legal plan in spite of what the checker says."""
+    question = Decision(
+        id=f"plan.{where.phase}",
+        kind="plan",
+        what=f"Take the plan of phase {where.phase}, though the plan-checker objects after {state.number} rounds",
+        why="It is legal, and nothing of it runs before you agree to it. What the checker says is an opinion.",
+        evidence=(*(f"objection: {one}" for one in state.objections), *draft.text.split("\n")),
+        choices=(
+            Choice("take", "write it", f"{draft.path} is written"),
+            Choice("no", "do not write it", "the draft is kept, and can be mended and taken later"),
+        ),
+    )
+    answer = services.asker.ask(question)
+    return answer is not None and answer.choice == "take"
+
+
 def _why_not(where: Place, state: Round, take: str | None) -> tuple[tuple[str, str, str], int]:
     """Error and exit code of rounds that brought no plan; `take` is the command that takes the last draft."""
     if state.failed is not None:
         return researching.failure(state.failed, where.phase, agent.PLANNER), EXIT_FAILED
-    if state.draft is not None and state.draft.legal:
+    if state.disputed:
         words = f"The plan-checker still objects after {state.number} rounds; the plan is legal, and yours to judge."
         return ("plan.objections", words, f"Read it and take it as it is: {take}; or change it first"), EXIT_WAITING
     words = f"The planner wrote no legal plan in {state.number} rounds; nothing was written."

@@ -65,6 +65,11 @@ class Round:
         return self.draft is not None and self.draft.legal and not self.objections and not self.problem
 
     @property
+    def disputed(self) -> bool:
+        """Legal, and objected to: what only a person can decide."""
+        return self.failed is None and self.draft is not None and self.draft.legal
+
+    @property
     def feedback(self) -> str:
         known = self.draft.feedback if self.draft is not None else ""
         said = "\n".join(f"- {one}" for one in self.objections)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from idumb.app import bundle, roles, session
+from idumb.app import bundle, place, roles, session
 from idumb.app.bundle import Bundle
 from idumb.app.result import Result
 from idumb.app.roles import Ask
@@ -33,6 +33,7 @@ class Request:
 
 def research(services: Services, request: Request) -> Result:
     """Write a phase's research; Refusal `research.own` where a person wrote it."""
+    place.require_initialised(services)
     where = bundle.place(services, request.phase)
     known = bundle.gather(services, where)
     path = where.path("RESEARCH")

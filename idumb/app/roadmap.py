@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from idumb.app import bundle, session
+from idumb.app import bundle, place, session
 from idumb.app.services import Services
 from idumb.domain import quoting
 from idumb.domain.errors import InputError
@@ -12,6 +12,7 @@ from idumb.domain.errors import InputError
 
 def add(services: Services, title: str, goal: str) -> str:
     """The number of the new phase: behind the greatest whole number of roadmap and folders. Nothing else changes."""
+    place.require_initialised(services)
     words = quoting.one_line(quoting.shown(title))
     if not words:
         raise InputError("roadmap.no-title", "A phase needs a title.", hint="idumb roadmap --add TITLE")

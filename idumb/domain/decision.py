@@ -17,7 +17,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`kind`: human-verify, human-action, decision, criterion, deviation, consent, rollback, undo, halt."""
+    """`kind`: human-verify, human-action, decision, criterion, deviation, consent, rollback, undo, halt, plan."""
 
     id: str
     kind: str

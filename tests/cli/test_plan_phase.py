@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from idumb import bootstrap
+from idumb.app import plan_phase, planning_rounds
+from idumb.cli import reporters
+from idumb.domain.decision import Answer, Decision
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, plan_text
@@ -102,6 +106,30 @@ def test_a_legal_plan_that_the_checker_keeps_objecting_to_is_the_users_to_judge(
     assert not desk.project.exists(PLAN)
     assert desk.project.quick(*answer.data["next"][0].split()[1:]).code == 0
     assert desk.project.read(PLAN) == GOOD
+
+
+@pytest.mark.parametrize(("choice", "code", "written"), [("take", 0, True), (None, 5, False)])
+def test_at_a_terminal_a_person_judges_a_disputed_plan_there(
+    desk: Desk, choice: str | None, code: int, *, written: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ADAPT-4, R-ASK-1: only an explicit answer counts."""
+    monkeypatch.setattr(planning_rounds, "ROUNDS", 1)
+    desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
+    asked: list[Decision] = []
+
+    class Person:
+        interactive = True
+
+        def ask(self, decision: Decision) -> Answer | None:
+            asked.append(decision)
+            said = "run" if decision.kind == "consent" else choice
+            return None if said is None else Answer(decision.id, said, "me")
+
+    services = bootstrap.Wired(str(desk.project.folder), Person, reporters.Silent)
+    result = plan_phase.plan_phase(services, plan_phase.Request("2"))
+    assert (result.exit_code, desk.project.exists(PLAN)) == (code, written)
+    assert [one.kind for one in asked] == ["consent", "plan"]
+    assert asked[1].evidence[0] == "objection: T2-01: a.txt says nothing"
 
 
 def test_a_checker_without_a_verdict_is_a_warning(desk: Desk) -> None:

@@ -1,0 +1,60 @@
+"""A phase planned by a model behind a loopback server: the whole chain, and what comes of answers that are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import fake_model, scripted_roles
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import making, plan_text
+from tests.support.scripted_roles import Desk
+
+PLAN = ".planning/phases/2/01-PLAN.md"
+GOOD = plan_text([making("T2-01", "a.txt")], phase="2").rstrip("\n") + "\n"
+
+
+@pytest.fixture
+def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
+    return scripted_roles.desk(sandbox, tmp_path / "agents")
+
+
+def bind(desk: Desk, address: str) -> None:
+    options = json.dumps({"base_url": f"{address}/v1", "schema": "prompt"})
+    desk.project.configure(
+        f"bindings:\n  model: {{adapter: http, model: fake, options: {options}}}\n"
+        "roles:\n  planner: {binding: model}\n  plan-checker: {binding: model}\n"
+    )
+
+
+def rule(when: str, answer: dict[str, object], times: int = 9) -> str:
+    return json.dumps({"when": when, "times": times, "answers": [answer]})
+
+
+def test_a_model_plans_after_an_answer_that_was_garbage_and_a_checker_looks(desk: Desk) -> None:
+    """R-ADAPT-4: a malformed answer costs a round and nothing else."""
+    rules = (
+        rule("Plan phase 2", {"fault": "garbage"}, times=1),
+        rule("Plan phase 2", {"say": f"Here it is:\n\n````markdown\n{GOOD}````", "tokens": {"in": 900, "out": 70}}),
+        rule("Look at the plan", {"data": {"verdict": "PASS", "findings": []}}),
+    )
+    with fake_model.serving(*rules) as served:
+        bind(desk, served.address)
+        answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.data["rounds"], answer.object["warnings"]) == (0, 2, [])
+    assert desk.project.read(PLAN) == GOOD
+    asked = desk.project.events("--kind", "role.asked")
+    assert [e["payload"]["role"] for e in asked] == ["planner", "planner", "plan-checker"]
+    assert asked[1]["payload"]["usage"]["tokens_out"] == 70
+
+
+@pytest.mark.parametrize(("fault", "code"), [("refused", "role.declined"), ("unauthorized", "role.not-logged-in")])
+def test_a_model_that_does_not_answer_ends_the_rounds_with_its_reason(desk: Desk, fault: str, code: str) -> None:
+    """R-ADAPT-4: what is no matter of the plan is not asked again."""
+    with fake_model.serving(rule("Plan phase 2", {"say": GOOD, "fault": fault})) as served:
+        bind(desk, served.address)
+        answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.error["code"], answer.data["rounds"]) == (1, code, 1)
+    assert not desk.project.exists(PLAN)
