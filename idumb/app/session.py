@@ -241,6 +241,7 @@ def next_commands(
     if not failed:
         return _past_skipped(contract, shown) or [f"idumb resume {phase}"]
     return [
+        f"idumb debug {phase} --task {failed[0]}",
         f"idumb show {failed[0]}",
         f"idumb resume {phase} --retry-failed",
         f"idumb accept {failed[0]} --why REASON",

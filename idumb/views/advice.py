@@ -23,6 +23,10 @@ def show(task_id: str) -> str:
     return f"idumb show {task_id}"
 
 
+def debug(phase: str, task_id: str) -> str:
+    return f"idumb debug {phase} --task {task_id}"
+
+
 def accept(task_id: str) -> str:
     return f"idumb accept {task_id} --why REASON"
 

@@ -62,7 +62,7 @@ def _partial(data: phrases.Data) -> list[str]:
     lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
     ways = [("Continue", advice.retry(phase) if failed else advice.resume(phase))]
     if failed:
-        ways.append(("Debug", advice.show(failed[0])))
+        ways.append(("Debug", advice.debug(phase, failed[0])))
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
     ways.append(("Verify", f"accept or skip what is left, then {advice.verify(phase)}"))
     ways.append(("Halt", "nothing to do: everything is saved"))
@@ -108,7 +108,7 @@ def _failed(data: phrases.Data) -> list[str]:
     ]
     if row.get("checkpoint"):
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
-    return [*lines, "", f"Recommended action: {advice.show(row['id'])}"]
+    return [*lines, "", f"Recommended action: {advice.debug(data['phase'], row['id'])}"]
 
 
 def _waiting(data: phrases.Data) -> list[str]:

@@ -79,7 +79,7 @@ def test_a_partial_run_offers_to_continue_debug_verify_and_halt() -> None:
         "Stopped: 3 tasks failed in a row",
         "T1-02 Title of T1-02: AC-1 failed",
         "Continue   idumb resume 1 --retry-failed",
-        "Debug      idumb show T1-02",
+        "Debug      idumb debug 1 --task T1-02",
         "then idumb verify-work 1",
         "Halt       nothing to do",
         "Roll back  idumb rollback 1 --to start",
@@ -92,7 +92,7 @@ def test_a_failed_run_names_task_attempts_error_and_checkpoint() -> None:
     """R-RUN-6: the message of a critical failure."""
     assert answer.render("execute-phase", _run("failed", tasks=_run("failed")["tasks"][1:])).startswith(
         "EXECUTION HALTED: Critical task T1-02 failed after 3 attempts.\n\nError: AC-1 failed\n\n"
-        "Checkpoint saved at: c.md\n\nRecommended action: idumb show T1-02\n"
+        "Checkpoint saved at: c.md\n\nRecommended action: idumb debug 1 --task T1-02\n"
     )
     assert "Error: no task could start" in answer.render(
         "execute-phase", _run("failed", tasks=[], reason="no task could start")
