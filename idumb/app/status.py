@@ -24,12 +24,12 @@ def view(services: Services) -> dict[str, Any]:
     """The whole view. JSON-serialisable and small: long lists are cut, with the number of what was cut."""
     initialised = services.reports.exists(".idumb/config.yaml")
     roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
-    folders = dict(services.plans.phases())
+    folders = {number: folder for number, folder in services.plans.phases() if not _is_over(services, number)}
     numbers = sorted({*roadmap, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
     told = Told(services)
     phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
-    phases = [row for row in phases if quick.number_of(row["phase"]) is None or not _is_done(row)]
+    phases = [row for row in phases if quick.number_of(row["phase"]) is None or not _is_done(row)]  # done elsewhere
     phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
     return {
         "schema": VIEW_SCHEMA,
@@ -37,6 +37,12 @@ def view(services: Services) -> dict[str, Any]:
         "phases": phases,
         "next": _next(phases, initialised=initialised),
     }
+
+
+def _is_over(services: Services, phase: str) -> bool:
+    """Whether a quick task is done and proven, whatever became of the configuration since."""
+    state = session.latest_run(services, phase) if quick.number_of(phase) is not None else None
+    return state is not None and state.verified and state.restoring is None
 
 
 def _step_plans(services: Services) -> tuple[str, ...]:
@@ -199,10 +205,10 @@ def _is_done(row: Mapping[str, Any]) -> bool:
 
 
 def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
-    """The one command that makes sense now, and why."""
+    """The one command that makes sense now, and why. A quick task that somebody agreed to goes first."""
     if not initialised:
         return {"command": "idumb init", "why": "idumb is not set up here"}
-    for row in phases:
+    for row in sorted(phases, key=lambda row: quick.number_of(row["phase"]) is None):
         number, state = row["phase"], row["state"]
         if _is_done(row) and not row.get("restoring"):
             continue
