@@ -134,6 +134,12 @@ def _acp(binding: Binding, equipment: Equipment) -> ports.Agent:
     )
 
 
+def _model(binding: Binding, equipment: Equipment) -> ports.Agent:
+    from idumb.agents.model import ModelAgent
+
+    return ModelAgent(binding, equipment.environment(binding.environment), equipment.redact, equipment.guard)
+
+
 Make = Callable[[Binding, Equipment], ports.Agent]
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
@@ -147,6 +153,7 @@ ADAPTERS: Mapping[str, Make] = {
     "human": _human,
     **dict.fromkeys(PRESETS, _preset),
     "http": _http,
+    "model": _model,
     "acp": _acp,
     "replay": _replay,
     "handoff": _handoff,

@@ -10,7 +10,12 @@ import pytest
 
 from tests.meta import source
 
-IMPORTED_AS = {"python-frontmatter": {"frontmatter"}, "ruamel.yaml": {"ruamel"}, "ruamel.yaml.clib": {"ruamel"}}
+IMPORTED_AS = {
+    "pydantic-ai-slim": {"pydantic_ai", "openai", "anthropic"},
+    "python-frontmatter": {"frontmatter"},
+    "ruamel.yaml": {"ruamel"},
+    "ruamel.yaml.clib": {"ruamel"},
+}
 
 
 TOOLS = {"test", "dev"}  # extras for those who work on the program; it never imports them

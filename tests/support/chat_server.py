@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
 def text(words: str, **more: Any) -> Said:
     """A message of text; `more` goes into the choice."""
     message = {"role": "assistant", "content": words}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     return _completion({"index": 0, "message": message, "finish_reason": "stop", **more}, usage)
 
 
@@ -106,7 +106,7 @@ def calls(*made: tuple[str, Mapping[str, Any]]) -> Said:
         for i, (name, arguments) in enumerate(made)
     ]
     message = {"role": "assistant", "content": None, "tool_calls": listed}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     return _completion({"index": 0, "message": message, "finish_reason": "tool_calls"}, usage)
 
 

@@ -1,0 +1,260 @@
+"""Models of many providers through pydantic-ai (the extra `models`), with answers of a checked form.
+
+The library is loaded when a model is asked, and not before. As builder the model works through the same tools as that
+of `http`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.agents import desk, replies
+from idumb.agents.endpoint import Answer, Endpoint
+from idumb.agents.http_failures import Ended, refused
+from idumb.agents.http_options import key_of, of_type, require_known, wrong
+from idumb.domain import agent, outcome
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+
+_FORMAT = "1"
+_KNOWN = ("base_url", "key", "plain_http", "turns", "parameters", "model", "fallback", "output")
+_OUTPUTS = ("tool", "native", "prompted")
+_OPENAI = frozenset({"openai", "openai-chat", "openai-responses"})
+_PACKAGE = "pydantic_ai"
+_HANDS = "You have no hands but the tools you are offered. Only the declared files can be changed."
+_EYES = "You change nothing. Read what you need with the tools you are offered before you answer."
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """`names` are models, each with its provider, such as `anthropic:some-model`; the later stand in for the first."""
+
+    names: tuple[str, ...]
+    base_url: str | None
+    key: str | None
+    turns: int
+    output: str
+    parameters: Mapping[str, Any]
+
+
+def _options(binding: Binding, environment: Mapping[str, str], wanted: str | None) -> _Options:
+    """The options of a binding, checked; raises AdapterError."""
+    given = dict(binding.options)
+    require_known(binding, given, _KNOWN)
+    if importlib.util.find_spec(_PACKAGE) is None:
+        raise AdapterError(
+            "agent.no-package",
+            "The adapter model needs pydantic-ai, which is not installed.",
+            hint="pip install 'idumb[models]'; or use the adapter http, which needs nothing",
+        )
+    first = wanted or binding.model or of_type(binding, given, "model", str, "")
+    names = (first, *map(str, of_type(binding, given, "fallback", list, [])))
+    if not all(name.partition(":")[2] for name in names):
+        raise wrong(binding, "model", "must name provider and model", "Write it as provider:model.")
+    address = of_type(binding, given, "base_url", str, "")
+    if address:
+        Endpoint(address, plain=of_type(binding, given, "plain_http", bool, default=False))
+    output = of_type(binding, given, "output", str, _OUTPUTS[0])
+    if output not in _OUTPUTS:
+        raise wrong(binding, "output", f"must be one of {', '.join(_OUTPUTS)}")
+    return _Options(
+        names,
+        address or None,
+        key_of(binding, given, environment),
+        of_type(binding, given, "turns", int, 50),
+        output,
+        of_type(binding, given, "parameters", dict, {}),
+    )
+
+
+class ModelAgent:
+    """Asks `binding.model`. `environment` holds the binding's own variables, its key among them."""
+
+    name = "model"
+    version = _FORMAT
+    continues = True
+
+    def __init__(
+        self,
+        binding: Binding,
+        environment: Mapping[str, str],
+        redact: Callable[[str], str],
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._binding = binding
+        self._environment = environment
+        self._redact = redact
+        self._guard = guard
+
+    def describe(self) -> Sequence[str]:
+        """Nothing is started; raises AdapterError where the package, an option or the key is missing."""
+        _options(self._binding, self._environment, None)
+        return ()
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        began = time.monotonic()
+        try:
+            options = _options(self._binding, self._environment, request.model)
+        except AdapterError as problem:
+            failure = agent.NOT_LOGGED_IN if problem.code == "agent.no-key" else agent.MISSING
+            return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
+        work = desk.Desk(request, self._redact, self._guard)
+        talk = _Talk(options, request, work)
+        try:
+            ended = talk.held()
+        finally:
+            work.close()
+        reply = self._redact(ended.reply)
+        return AgentResult(
+            outcome=ended.outcome,
+            message=self._redact(ended.message),
+            claimed_files=tuple(work.touched),
+            usage=talk.usage,
+            output=replies.shortened(reply),
+            steps=tuple(work.records),
+            seconds=time.monotonic() - began,
+            cause="model-stall" if ended.failure == agent.STALL else None,
+            failure=ended.failure,
+            reply=reply,
+            model=talk.model,
+        )
+
+
+class _Talk:
+    """One request, and as many turns of the model's as its tools need."""
+
+    def __init__(self, options: _Options, request: AgentRequest, work: desk.Desk) -> None:
+        self._options = options
+        self._request = request
+        self._work = work
+        self._counted: Any = None
+        self.model: str | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """Nothing is known where nobody counted."""
+        found = self._counted
+        if found is None or not (found.input_tokens or found.output_tokens):
+            return Usage()
+        return Usage(found.input_tokens, found.output_tokens)
+
+    def held(self) -> Ended:
+        try:
+            said = asyncio.run(asyncio.wait_for(self._asked(), self._request.deadline))
+        except TimeoutError:
+            return Ended(outcome.TIMED_OUT, "the model did not answer in time", failure=agent.STALL)
+        except AdapterError as problem:
+            return Ended(outcome.ERRORED, problem.message, failure=agent.MISSING)
+        except Ended as early:
+            return early
+        if not isinstance(said, str):
+            said = json.dumps(said, ensure_ascii=False)
+        if self._request.role == VALIDATOR:
+            ended, message, failure = replies.judged(said)
+            return Ended(ended, message, reply=said, failure=failure)
+        if not said.strip():
+            return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
+        return Ended(outcome.COMPLETED, reply=said)
+
+    async def _asked(self) -> Any:
+        from pydantic_ai import Agent, exceptions
+        from pydantic_ai.usage import RunUsage, UsageLimits
+
+        role = self._request.role
+        who = Agent(
+            self._model(),
+            output_type=self._output(),
+            instructions=_HANDS if role == BUILDER else _EYES,
+            tools=[self._tool(name) for name in desk.offered(role)],
+            model_settings={"temperature": 0, **self._options.parameters},
+            retries=2,
+        )
+        self._counted = RunUsage()
+        limits = UsageLimits(request_limit=self._options.turns, total_tokens_limit=self._request.budget.tokens)
+        try:
+            result = await who.run(self._request.prompt, usage=self._counted, usage_limits=limits)
+        except exceptions.FallbackExceptionGroup as group:
+            raise _failed(group.exceptions[-1]) from None
+        except (exceptions.AgentRunError, exceptions.UserError) as problem:
+            raise _failed(problem) from None
+        self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
+        return result.output
+
+    def _output(self) -> Any:
+        from pydantic_ai import NativeOutput, PromptedOutput, StructuredDict, ToolOutput
+
+        schema = self._request.schema
+        if schema is None and self._request.role == VALIDATOR:
+            schema = replies.VERDICT
+        if schema is None:
+            return str
+        form = StructuredDict(dict(schema), name="reply")
+        return {"tool": ToolOutput, "native": NativeOutput, "prompted": PromptedOutput}[self._options.output](form)
+
+    def _tool(self, name: str) -> Any:
+        from pydantic_ai import Tool
+
+        async def call(**arguments: Any) -> str:
+            made, words = self._work.call(name, arguments)
+            return words if made else f"error: {words}"
+
+        return Tool.from_schema(call, name, desk.description(name), desk.schema(name), sequential=True)
+
+    def _model(self) -> Any:
+        from pydantic_ai.models import infer_model
+        from pydantic_ai.models.fallback import FallbackModel
+
+        try:
+            made = [infer_model(name, self._provider) for name in self._options.names]
+        except (ImportError, ValueError, RuntimeError) as problem:
+            raise AdapterError("agent.bad-model", f"{', '.join(self._options.names)}: {problem}") from None
+        return made[0] if len(made) == 1 else FallbackModel(*made)
+
+    def _provider(self, name: str) -> Any:
+        """A provider with the binding's key and address.
+
+        It tries nothing again by itself, and follows no redirect and no proxy of the environment.
+        """
+        from pydantic_ai.providers import infer_provider_class
+
+        key, address = self._options.key or "none", self._options.base_url
+        if name in _OPENAI:
+            import openai
+
+            http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False)
+            made = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
+            return infer_provider_class(name)(openai_client=made)
+        if name == "anthropic":
+            import anthropic
+
+            own = anthropic.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False)
+            client = anthropic.AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=own)
+            return infer_provider_class(name)(anthropic_client=client)
+        more = {"base_url": address} if address else {}
+        return infer_provider_class(name)(api_key=key, **more)
+
+
+def _failed(problem: BaseException) -> Ended:
+    """What an error of the library means."""
+    from pydantic_ai import exceptions
+
+    words = " ".join(str(problem).split())[:400]
+    if isinstance(problem, exceptions.ModelHTTPError):
+        body = problem.body if isinstance(problem.body, str) else json.dumps(problem.body, default=str)
+        return refused(Answer(problem.status_code, {}, body.encode("utf-8", "replace")))
+    if isinstance(problem, exceptions.UsageLimitExceeded):
+        return Ended(outcome.FAILED, words, failure=agent.OVER_BUDGET)
+    if isinstance(problem, exceptions.ContentFilterError):
+        return Ended(outcome.FAILED, words, failure=agent.DECLINED)
+    if isinstance(problem, exceptions.UnexpectedModelBehavior):
+        return Ended(outcome.FAILED, words, failure=agent.MALFORMED)
+    if isinstance(problem, exceptions.ModelAPIError):
+        return Ended(outcome.ERRORED, words, failure=agent.NETWORK)
+    return Ended(outcome.ERRORED, words, failure=agent.MISSING)

@@ -1,0 +1,155 @@
+"""Models through pydantic-ai, on a loopback server: tools, verdicts, forms, and every way to fail (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import registry
+from idumb.domain import agent, outcome, plan
+from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding, Settings
+from tests.support import chat_server
+from tests.support.chat_server import ChatServer, Said
+
+INSTALLED = importlib.util.find_spec("pydantic_ai") is not None
+needs_extra = pytest.mark.skipif(
+    not INSTALLED, reason="the extra `models` is not installed: pip install -e '.[models]'"
+)
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer(chat_server.text("Done.")).serving() as serving:
+        yield serving
+
+
+def bound(root: Path, url: str, **options: Any) -> registry.AgentRegistry:
+    binding = Binding(
+        "model", "model", environment=("MODEL_KEY",), options={"base_url": url, **options}, model="openai-chat:m-1"
+    )
+    redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
+    return registry.build(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
+
+
+def ask(
+    server: ChatServer, root: Path, *answers: Said, role: str = BUILDER, options: Any = (), **more: Any
+) -> AgentResult:
+    server.answers = list(answers) or server.answers
+    task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
+    request = AgentRequest(role, task, "the prompt", str(root), ("a.txt",), deadline=20.0)
+    return bound(root, server.url, **dict(options)).get("model").run(dataclasses.replace(request, **more))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "sk-secret")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+
+@needs_extra
+def test_a_builder_edits_within_the_task_by_tools(server: ChatServer, tmp_path: Path) -> None:
+    calls = chat_server.calls(
+        ("write_file", {"path": "a.txt", "content": "made\n", "intent": "make it"}),
+        ("write_file", {"path": "b.txt", "content": "made\n", "intent": "more"}),
+    )
+    result = ask(server, tmp_path, calls, chat_server.text("Made."))
+    assert (result.outcome, result.reply, result.model) == (outcome.COMPLETED, "Made.", "loop-1")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert [(s.intent, s.ok) for s in result.steps] == [("make it", True), ("more", False)]
+    assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (20, 10, None)
+    assert server.asked[0].headers[
+        "authorization" if "authorization" in server.asked[0].headers else "Authorization"
+    ] == ("Bearer sk-secret")
+    told = json.dumps(server.asked[1].body["messages"])
+    assert "no file of this task" in told
+
+
+@needs_extra
+def test_a_verdict_comes_by_its_form_and_is_asked_again_once_it_is_malformed(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    verdict = {"verdict": "PARTIAL", "findings": [{"file": "a", "line": 3, "message": "no"}]}
+    result = ask(server, tmp_path, chat_server.calls(("final_result", verdict)), role=VALIDATOR)
+    assert (result.outcome, result.message) == (outcome.FAILED, "PARTIAL: a:3: no")
+    passed = {"verdict": "PASS", "findings": []}
+    again = ask(
+        server, tmp_path, chat_server.text("It is fine."), chat_server.calls(("final_result", passed)), role=VALIDATOR
+    )
+    assert again.outcome == outcome.COMPLETED
+    never = ask(server, tmp_path, chat_server.text("It is fine."), role=VALIDATOR)
+    assert (never.outcome, never.failure) == (outcome.FAILED, agent.MALFORMED)
+
+
+@needs_extra
+def test_other_roles_read_and_answer_in_the_wanted_form(server: ChatServer, tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["plan"], "properties": {"plan": {"type": "string"}}}
+    said = chat_server.text('{"plan": "x"}')
+    result = ask(
+        server, tmp_path, said, role=PLANNER, task=None, about="phase-1", schema=schema, options={"output": "native"}
+    )
+    assert json.loads(result.reply) == {"plan": "x"}
+    assert {t["function"]["name"] for t in server.asked[0].body["tools"]} == {"list_files", "read_file"}
+
+
+FAULTS = {
+    "wrong key": (chat_server.error(401, "bad key sk-secret"), outcome.ERRORED, agent.NOT_LOGGED_IN),
+    "too many": (chat_server.error(429, "slow down"), outcome.ERRORED, agent.RATE_LIMITED),
+    "broken": (chat_server.error(500, "oops"), outcome.ERRORED, agent.NETWORK),
+    "unknown": (chat_server.error(404, "no such model"), outcome.ERRORED, agent.MISSING),
+    "too long": (chat_server.error(400, "x", "context_length_exceeded"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
+    "garbage": (Said(b"<html>", headers={"Content-Type": "application/json"}), None, None),
+    "truncated": (Said(b'{"choices"', length=900, headers={"Content-Type": "application/json"}), None, agent.NETWORK),
+}
+
+
+@needs_extra
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_has_a_kind_and_is_not_tried_again_in_silence(
+    server: ChatServer, tmp_path: Path, fault: str
+) -> None:
+    said, ended, failure = FAULTS[fault]
+    result = ask(server, tmp_path, said)
+    assert result.outcome in {outcome.ERRORED, outcome.FAILED}
+    assert result.failure in agent.FAILURES
+    assert ended in {None, result.outcome}
+    assert failure in {None, result.failure}, result
+    assert len(server.asked) == 1
+    assert "sk-secret" not in repr(result)
+
+
+@needs_extra
+def test_time_turns_and_tokens_are_bounded(server: ChatServer, tmp_path: Path) -> None:
+    result = ask(server, tmp_path, Said(b"", silent=True), deadline=0.5)
+    assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
+    again = chat_server.calls(("list_files", {}))
+    assert ask(server, tmp_path, again, options={"turns": 3}).failure == agent.OVER_BUDGET
+    assert ask(server, tmp_path, again, budget=Budget(tokens=20)).failure == agent.OVER_BUDGET
+
+
+@needs_extra
+def test_a_second_model_stands_in_for_the_first(server: ChatServer, tmp_path: Path) -> None:
+    answers = (chat_server.error(500, "oops"), chat_server.text("Done."))
+    result = ask(server, tmp_path, *answers, options={"fallback": ["openai-chat:m-2"]})
+    assert result.outcome == outcome.COMPLETED
+    assert [asked.body["model"] for asked in server.asked] == ["m-1", "m-2"]
+
+
+@pytest.mark.skipif(INSTALLED, reason="the extra `models` is installed")
+def test_without_the_extra_the_command_that_installs_it_is_named(tmp_path: Path) -> None:
+    who = bound(tmp_path, "https://models.example").get("model")
+    with pytest.raises(AdapterError, match="needs pydantic-ai") as caught:
+        registry.build(
+            Settings(bindings={"m": Binding("m", "model", model="a:b")}), str(tmp_path), lambda *_: (False, ""), str
+        ).get("m").describe()
+    assert caught.value.hint is not None
+    assert "pip install 'idumb[models]'" in caught.value.hint
+    request = AgentRequest(PLANNER, None, "", str(tmp_path), (), about="x")
+    assert who.run(request).failure == agent.MISSING
