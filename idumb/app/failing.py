@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import proofs
+from idumb.app import deviating, proofs
 from idumb.app.bench import Bench
 from idumb.domain import outcome
 from idumb.domain.decision import Decision
@@ -49,4 +49,5 @@ def of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, .
             asked(bench, task, known.attempt, question),
             waiting(bench, task, known.attempt, question, known.reason),
         )
-    return (failed(bench, task, known.attempt, known.reason),)
+    waits = deviating.asked_of_recorded(bench, task, known) if known.deviations else ()
+    return waits or (failed(bench, task, known.attempt, known.reason),)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from idumb.app import consent, enveloping, execute_phase, handing, loading, place, publish, restoring, schedule, session
+from idumb.app import (
+    consent,
+    deviating,
+    enveloping,
+    execute_phase,
+    handing,
+    loading,
+    place,
+    publish,
+    restoring,
+    schedule,
+    session,
+)
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -57,7 +69,7 @@ def _reset(journal: Journal, only: Collection[str], *, retry_failed: bool, devia
     """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
     for task, known in list(journal.state.tasks.items()):
         wanted = retry_failed or task in only or (deviations and known.deviations)
-        if known.status == outcome.FAILED and wanted:
+        if wanted and (known.status == outcome.FAILED or deviating.asks(known)):
             journal.write(journal.event("task.reset", task, reason="retry"))
 
 

@@ -29,9 +29,7 @@ def show(data: phrases.Data) -> str:
 
 
 def _ways_out(data: phrases.Data) -> list[str]:
-    """What can be done about a task that failed, or waits for what a person says about undeclared changes: commands in
-    the order in which they are likely to be wanted.
-    """
+    """What can be done about a task that failed or changed undeclared files: commands, the likeliest first."""
     last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
     strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
     if data["status"] != "failed" and not (strays and data["status"] == "waiting"):

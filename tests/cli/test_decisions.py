@@ -250,7 +250,7 @@ def test_refusals_and_deviations_carry_choices_with_consequences(project: Projec
     verified = run(project)
     edit(project, "T1-01: Task", "T1-01: Changed task")
     changed = project.quick("resume", "1", "--json")
-    for answer, code in ((missing, 4), (deviated, 1), (verified, 4), (changed, 4)):
+    for answer, code in ((missing, 4), (deviated, 5), (verified, 4), (changed, 4)):
         assert answer.code == code, answer
         details = answer.error["details"]
         assert details["what"], answer
@@ -261,6 +261,77 @@ def test_refusals_and_deviations_carry_choices_with_consequences(project: Projec
     shown = project.quick("resume", "1")
     assert "choices:" in shown.err
     assert "idumb amend 1 --from-file" in shown.err
+
+
+STRAYED = "T1-01.deviation.1"
+
+
+def straying(project: Project, *flags: str, head: str = "", command: str = "echo b > b.txt") -> Answer:
+    """T1-01 changes a file that it does not declare."""
+    steps = [shell(f"echo a > a.txt; {command}")]
+    project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "c.txt", after="T1-01")], head=head)
+    return run(project, *flags)
+
+
+def test_a_change_outside_of_what_a_task_declares_waits_for_an_answer(project: Project) -> None:
+    """R-ASK-2, R-GIT-5: without a terminal it is a decision like any other; accepted, it is committed with the task."""
+    stopped = straying(project)
+    assert (stopped.code, stopped.error["code"], stopped.data["outcome"]) == (5, "run.waiting", "waiting")
+    assert [d["id"] for d in stopped.data["decisions"]] == [STRAYED]
+    (question,) = project.quick("decisions", "--json").data["decisions"]
+    assert (question["evidence"], [c["id"] for c in question["choices"]]) == (["b.txt"], ["accept", "retry", "halt"])
+    assert project.quick("resume", "1", "--json").code == 5
+    assert decide(project, STRAYED, "accept").data["next"] == ["idumb resume 1"]
+    done = project.quick("resume", "1", "--json")
+    assert done.code == 0, done.out
+    assert sorted(done.data["tasks"][0]["files"]) == ["a.txt", "b.txt"]
+    assert "to: T1-01 changed files it does not declare: b.txt" in project.read(PLAN)
+
+
+def test_an_accepted_change_is_that_of_the_files_that_were_shown(project: Project) -> None:
+    """R-ASK-3, R-GIT-5: what the next attempt changes besides is asked about again."""
+    straying(project, command="if test -e .git/second; then echo d > d.txt; fi; touch .git/second; echo b > b.txt")
+    decide(project, STRAYED, "accept")
+    again = project.quick("resume", "1", "--json")
+    assert [d["id"] for d in again.data["decisions"]] == ["T1-01.deviation.2"], again.out
+    assert again.data["decisions"][0]["evidence"] == ["b.txt", "d.txt"]
+
+
+@pytest.mark.parametrize(("choice", "code", "status"), [("halt", 1, "failed"), ("retry", 0, "completed")])
+def test_a_change_that_is_no_part_of_a_task_leaves_it_failed_or_has_it_tried_again(
+    project: Project, choice: str, code: int, status: str
+) -> None:
+    """R-ASK-2, R-GIT-5."""
+    straying(project, command="test -e .git/second || echo b > b.txt; touch .git/second")
+    assert decide(project, STRAYED, choice).code == 0
+    if choice == "retry":
+        (project.folder / "b.txt").unlink()
+    assert project.quick("resume", "1", "--json").code == code
+    assert project.statuses()["T1-01"] == status
+    assert project.quick("decisions", "--json").data["decisions"] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "command"),
+    [(("--on-deviation", "halt"), "echo b > b.txt"), ((), "echo b > b.txt; echo x >> .idumb/config.yaml")],
+)
+def test_a_run_halts_where_a_flag_says_so_and_where_no_answer_could_allow_it(
+    project: Project, flags: tuple[str, ...], command: str
+) -> None:
+    """R-GIT-5."""
+    stopped = straying(project, *flags, command=command)
+    assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
+    assert project.quick("decisions", "--json").data["decisions"] == []
+
+
+def test_a_run_that_was_killed_before_it_asked_asks_when_it_goes_on(project: Project) -> None:
+    """R-ASK-2, R-RUN-8."""
+    steps = [shell("echo a > a.txt; echo b > b.txt")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    dies_at(project, "asked", "execute-phase", "1", "--approve", consent, module="deviating")
+    assert project.quick("resume", "1", "--json").code == 5
+    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [STRAYED]
 
 
 def test_an_approved_plan_that_tells_of_an_answer_stays_approved(project: Project) -> None:

@@ -324,11 +324,11 @@ def straying() -> list[str]:
     ]
 
 
-def test_an_undeclared_change_halts_is_named_kept_and_never_committed(project: Project) -> None:
+def test_an_undeclared_change_stops_the_run_is_named_kept_and_never_committed(project: Project) -> None:
     """R-GIT-5, R-GIT-6, R-RUN-2."""
     project.plan(straying())
     answer = project.execute()
-    assert (answer.code, answer.error["code"]) == (1, "run.halted")
+    assert (answer.code, answer.error["code"]) == (5, "run.waiting")
     assert "stray.txt" in answer.error["message"]
     assert project.read("stray.txt") == "s\n"
     assert project.read("a.txt") == "a\n"

@@ -40,9 +40,9 @@ def test_a_retry_never_takes_back_an_undeclared_change(project: Project) -> None
     project.repo.write("notes.txt", "first\n")
     project.repo.commit("notes", "notes.txt")
     project.plan([straying("T1-01")])
-    assert project.execute().code == 1
+    assert project.execute().code == 5
     again = project.resume("--retry-failed")
-    assert again.code == 1
+    assert again.code == 5
     assert project.read("notes.txt") == "first\nmine\n"
     assert "notes.txt" in again.error["message"]
 
@@ -52,7 +52,7 @@ def test_an_undeclared_change_that_the_user_committed_is_settled(project: Projec
     project.repo.write("notes.txt", "first\n")
     project.repo.commit("notes", "notes.txt")
     project.plan([straying("T1-01")])
-    assert project.execute().code == 1
+    assert project.execute().code == 5
     project.repo.commit("mine", "notes.txt")
     again = project.resume("--retry-failed")
     assert again.code == 0, again.out
@@ -62,7 +62,7 @@ def test_an_undeclared_change_that_the_user_committed_is_settled(project: Projec
 
 def test_an_accepted_deviation_is_committed_with_its_task(project: Project) -> None:
     project.plan([straying("T1-01")])
-    assert project.execute().code == 1
+    assert project.execute().code == 5
     again = project.resume("--on-deviation", "accept")
     assert again.code == 0, again.out
     assert sorted(again.data["tasks"][0]["files"]) == ["a.txt", "notes.txt"]

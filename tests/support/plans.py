@@ -22,7 +22,7 @@ def halted(project: Project, *, more: str = "", head: str = "", commit: bool = T
         making("T1-03", "d.txt", after="T1-01, T1-02"),
     ]
     project.plan(tasks, head=head, commit=commit)
-    assert run(project).code == 1
+    assert run(project).code == 5
     return project
 
 
@@ -56,7 +56,7 @@ _DIES = """
 import os
 import sys
 
-from idumb.app import relock
+from idumb.app import {module}
 from idumb.cli import main
 
 
@@ -64,15 +64,15 @@ def die(*_, **__):
     os._exit(137)
 
 
-relock.{place} = die
+{module}.{place} = die
 sys.exit(main.run(sys.argv[1:]))
 """
 
 
-def dies_at(project: Project, place: str, *arguments: str) -> None:
-    """A command whose process ends, as by a kill, just before it calls this function of `relock`."""
+def dies_at(project: Project, place: str, *arguments: str, module: str = "relock") -> None:
+    """A command whose process ends, as by a kill, just before it calls this function of a module of `idumb.app`."""
     done = subprocess.run(
-        [sys.executable, "-c", _DIES.format(place=place), *arguments],
+        [sys.executable, "-c", _DIES.format(module=module, place=place), *arguments],
         cwd=project.start,
         stdin=subprocess.DEVNULL,
         capture_output=True,
