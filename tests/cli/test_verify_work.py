@@ -21,7 +21,7 @@ ROLES = """\
 bindings: {{judge: {{adapter: command, argv: [{python}, agent.py]}}}}
 roles: {{verifier: {{binding: judge}}, skeptic: {{binding: judge}}}}
 """
-PLAN_HEAD = "success_criteria: ['A is there — check: `test -s a.txt`']\n"
+PLAN_HEAD = "success_criteria: ['A is there — check: `test -s a.txt && test ! -e broken`']\n"
 ROADMAP = """\
 # Roadmap
 
@@ -130,17 +130,17 @@ def test_no_word_of_an_agent_makes_a_failed_check_pass_and_the_gaps_become_a_pla
     (project.folder / "verifier.json").write_text(
         said(("AC-1", True, "README.md", 1), verdict="PASS"), encoding="utf-8"
     )
-    (project.folder / "a.txt").write_text("", encoding="utf-8")
-    project.repo.git("commit", "-qam", "emptied")
+    (project.folder / "broken").touch()
+    project.repo.commit("broken")
     answer = verify(project, "--gaps", "--approve", consented(project))
     assert (answer.code, answer.data["status"]) == (1, "failed"), answer
     assert answer.data["gap_plan"] == ".planning/phases/1/02-PLAN.md"
     checked = project.quick("check-plan", "1", "--json")
     assert checked.code == 0, checked
     tasks = project.quick("graph", "1", "--json").data["order"]
-    assert tasks == ["T1-01", "T1-02", "T1-03", "T1-04"]
+    assert tasks == ["T1-01", "T1-02", "T1-03"]
     text = project.read(".planning/phases/1/02-PLAN.md")
-    assert 'check: "test -s a.txt"' in text
+    assert 'check: "test -s a.txt && test ! -e broken"' in text
     assert 'text: "It is <fast>"' in text
     again = verify(project, "--gaps", "--checks-only")
     assert (again.code, again.error["code"]) == (4, "run.contract-changed")
