@@ -24,7 +24,7 @@ _HARMLESS = frozenset({"read", "search", "think"})
 _STOPS: Mapping[str, tuple[str, str, str | None]] = {
     "end_turn": (outcome.COMPLETED, "", None),
     "max_tokens": (outcome.FAILED, "its context is used up", agent.CONTEXT_EXHAUSTED),
-    "max_turn_requests": (outcome.FAILED, "it asked its model as often as it may", agent.OVER_BUDGET),
+    "max_turn_requests": (outcome.FAILED, "it asked its model as often as it may, and came to no end", None),
     "refusal": (outcome.FAILED, "it declined", agent.DECLINED),
     "cancelled": (outcome.FAILED, "it says that it was cancelled", None),
 }

@@ -120,7 +120,6 @@ class _Talk:
         raise Ended(
             outcome.FAILED,
             f"it called tools for {self.options.turns} turns and came to no end",
-            failure=agent.OVER_BUDGET,
         )
 
     def _system(self) -> str:

@@ -250,7 +250,8 @@ def _failed(problem: BaseException) -> Ended:
         body = problem.body if isinstance(problem.body, str) else json.dumps(problem.body, default=str)
         return refused(Answer(problem.status_code, {}, body.encode("utf-8", "replace")))
     if isinstance(problem, exceptions.UsageLimitExceeded):
-        return Ended(outcome.FAILED, words, failure=agent.OVER_BUDGET)
+        # To have called tools without an end is a failure of the work; a ceiling that is reached is a person's matter.
+        return Ended(outcome.FAILED, words, failure=None if "request_limit" in words else agent.OVER_BUDGET)
     if isinstance(problem, exceptions.ContentFilterError):
         return Ended(outcome.FAILED, words, failure=agent.DECLINED)
     if isinstance(problem, exceptions.UnexpectedModelBehavior):

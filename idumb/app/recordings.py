@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.app import ports, session
 from idumb.app.services import Services
-from idumb.domain import agent, evidence, outcome, paths
+from idumb.domain import agent, evidence, failures, outcome, paths
 from idumb.domain.agent import AgentResult
 from idumb.domain.event import Event
 from idumb.domain.recorded import Recorded
@@ -50,7 +50,7 @@ class Recordings:
             return None
         if known.carried_from is not None and task not in state.attempted:
             return self.find(known.carried_from, task, number)
-        made = [a for a in _attempts(self._services.log.events(run=run, task=task)) if a.builder and a.tree]
+        made = [a for a in _attempts(self._services.log.events(run=run, task=task)) if a.builder and _worked(a)]
         if not made:
             return None
         upto = made[:number]
@@ -95,6 +95,12 @@ def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
         elif event.kind == "checkpoint.recorded":
             known.tree, known.changed = p["tree"], tuple(p["files"])
     return iter(found.values())
+
+
+def _worked(made: _Attempt) -> bool:
+    """Whether it is worth playing: an agent that was not there, or waited, did nothing that another is to repeat."""
+    said = made.builder or {}
+    return bool(made.tree) and said.get("failure") not in failures.STOPPING and said.get("outcome") != outcome.WAITING
 
 
 def _built(said: Mapping[str, Any]) -> AgentResult:

@@ -92,10 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def text(words: str, **more: Any) -> Said:
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+def text(words: str, usage: Mapping[str, int] | None = USAGE, **more: Any) -> Said:
     """A message of text; `more` goes into the choice."""
     message = {"role": "assistant", "content": words}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     return _completion({"index": 0, "message": message, "finish_reason": "stop", **more}, usage)
 
 
@@ -106,11 +108,10 @@ def calls(*made: tuple[str, Mapping[str, Any]]) -> Said:
         for i, (name, arguments) in enumerate(made)
     ]
     message = {"role": "assistant", "content": None, "tool_calls": listed}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    return _completion({"index": 0, "message": message, "finish_reason": "tool_calls"}, usage)
+    return _completion({"index": 0, "message": message, "finish_reason": "tool_calls"}, USAGE)
 
 
-def _completion(choice: Mapping[str, Any], usage: Mapping[str, int]) -> Said:
+def _completion(choice: Mapping[str, Any], usage: Mapping[str, int] | None) -> Said:
     said = {"id": "1", "object": "chat.completion", "created": 1, "model": "loop-1", "choices": [choice]}
     return Said(json.dumps({**said, "usage": usage}).encode())
 

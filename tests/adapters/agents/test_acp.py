@@ -71,7 +71,7 @@ def test_the_prompt_arrives_whole_however_long_it_is(tmp_path: Path) -> None:
     [
         (("stop", "max_tokens"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "context"),
         (("stop", "refusal"), outcome.FAILED, agent.DECLINED, "declined"),
-        (("stop", "max_turn_requests"), outcome.FAILED, agent.OVER_BUDGET, ""),
+        (("stop", "max_turn_requests"), outcome.FAILED, None, "as often as it may"),
         (("stop", "whatever"), outcome.FAILED, agent.MALFORMED, "whatever"),
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
         (("error", "-32603", "connect ECONNREFUSED"), outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),

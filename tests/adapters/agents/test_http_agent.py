@@ -244,7 +244,7 @@ def test_a_named_proxy_is_asked_for_the_whole_address(server: ChatServer, tmp_pa
 def test_turns_and_tokens_are_bounded(server: ChatServer, tmp_path: Path) -> None:
     again = chat_server.calls(("list_files", {}))
     result = ask(server, tmp_path, BUILDER, again, turns=3)
-    assert (result.failure, len(server.asked)) == (agent.OVER_BUDGET, 3)
+    assert (result.outcome, result.failure, len(server.asked)) == (outcome.FAILED, None, 3)
     request = a_request(tmp_path, budget=Budget(tokens=20))
     result = bound(tmp_path, server.url).get("model").run(request)
     assert (result.failure, len(server.asked)) == (agent.OVER_BUDGET, 5)

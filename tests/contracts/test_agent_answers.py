@@ -1,0 +1,203 @@
+"""What adapters promise that are answered and not just run: by a server, a protocol, a file or a recording (R-ADAPT-2).
+
+`test_agents.py` has the promises about processes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from idumb.agents import registry
+from idumb.app import ports
+from idumb.domain import agent, contract, outcome, plan
+from idumb.domain.agent import BUILDER, PLANNER, ROLES, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.recorded import Recorded
+from idumb.domain.settings import Binding, Settings
+from tests.support import acp_agent, chat_server
+from tests.support.chat_server import ChatServer, Said
+
+TASK = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
+SECRET = "sk-very-secret"
+
+
+class Kind(Protocol):
+    """How the suite makes an adapter answer with a text, or not at all."""
+
+    name: str
+
+    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding: ...
+
+    def answer(self, root: Path, says: str | None) -> None:
+        """Called after the adapter was asked once, where an answer comes later."""
+
+
+@dataclasses.dataclass
+class Served:
+    """A model behind a server; None is a server that is silent."""
+
+    name: str
+    model: str
+
+    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
+        said = Said(b"", silent=True) if says is None else chat_server.text(says, usage=None)
+        server = stack.enter_context(ChatServer(said).serving())
+        return Binding("one", self.name, options={"base_url": server.url}, model=self.model)
+
+    def answer(self, root: Path, says: str | None) -> None:
+        pass
+
+
+class Acp:
+    name = "acp"
+
+    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
+        script = ("hang",) if says is None else ("say", says)
+        return Binding("one", "acp", (sys.executable, acp_agent.__file__, *script))
+
+    def answer(self, root: Path, says: str | None) -> None:
+        pass
+
+
+class Handoff:
+    name = "handoff"
+
+    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
+        return Binding("one", "handoff", options={"wait": 0 if says is not None else 60})
+
+    def answer(self, root: Path, says: str | None) -> None:
+        for asked in () if says is None else list((root / "handoffs").glob("*.md")):
+            text = f"---\nhandoff: {asked.stem}\noutcome: done\n---\n{says}\nEND OF ANSWER\n"
+            asked.with_name(f"{asked.stem}.answer.md").write_text(text, encoding="utf-8")
+
+
+class Replay:
+    name = "replay"
+
+    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
+        return Binding("one", "replay", options={"run": "r" if says is not None else "gone"})
+
+    def answer(self, root: Path, says: str | None) -> None:
+        pass
+
+
+KINDS: tuple[Kind, ...] = (
+    Served("http", "m-1"),
+    Served("model", "openai-chat:m-1"),
+    Acp(),
+    Handoff(),
+    Replay(),
+)
+
+
+class OneRecording:
+    def known(self, run: str) -> bool:
+        return run == "r"
+
+    def find(self, run: str, task: str, number: int) -> Recorded | None:
+        said = AgentResult(outcome.COMPLETED, output=VERDICT, reply=VERDICT)
+        return Recorded(contract.task_digest(TASK), said, said, ("t",), ())
+
+    def play(self, recorded: Recorded) -> tuple[ports.Conflict, ...]:
+        return ()
+
+
+VERDICT = '{"verdict": "PASS", "findings": []}'
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
+    if found.name == "model" and importlib.util.find_spec("pydantic_ai") is None:
+        pytest.skip("the extra `models` is not installed: pip install -e '.[models]'")
+    return found
+
+
+def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> ports.Agent:
+    (root / "work").mkdir(exist_ok=True)
+    settings = Settings(bindings={"one": kind.binding(root, says, stack)}, environment=("PATH",))
+    agents = registry.build(
+        settings,
+        str(root / "work"),
+        lambda _, __: (False, "no patch"),
+        lambda text: text.replace(SECRET, "[secret]"),
+        recordings=OneRecording(),
+        handoffs=str(root / "handoffs"),
+    )
+    return agents.get("one")
+
+
+def ask(kind: Kind, root: Path, says: str | None, stack: ExitStack, request: AgentRequest) -> AgentResult:
+    who = made(kind, root, says, stack)
+    request = dataclasses.replace(request, workspace=str(root / "work"))
+    first = who.run(request)
+    if first.outcome != outcome.WAITING:
+        return first
+    kind.answer(root, says)
+    return who.run(request)
+
+
+def a_request(role: str, deadline: float | None = 30.0) -> AgentRequest:
+    task = TASK if role in {BUILDER, VALIDATOR} else None
+    about = "" if task is not None else "phase-1"
+    return AgentRequest(role, task, "the prompt", "", ("a.txt",), deadline=deadline, about=about, run_id="r")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_gets_an_outcome_and_a_kind_and_never_an_error(
+    kind: Kind, role: str, tmp_path: Path, stack: ExitStack
+) -> None:
+    result = ask(kind, tmp_path, VERDICT, stack, a_request(role))
+    assert result.outcome in outcome.OUTCOMES
+    assert result.failure in {None, *agent.FAILURES}
+    if kind.name != "replay" or role in {BUILDER, VALIDATOR}:
+        assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
+    else:
+        assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_a_verdict_that_is_no_pass_never_completes(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+    if kind.name == "replay":
+        pytest.skip("it says what was recorded")
+    for says in ('{"verdict": "PARTIAL", "findings": []}', "It looks good to me."):
+        found = tmp_path / str(len(says))
+        found.mkdir()
+        assert ask(kind, found, says, stack, a_request(VALIDATOR)).outcome in {outcome.FAILED, outcome.ERRORED}
+
+
+def test_secrets_are_taken_out_and_unknown_usage_stays_unknown(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+    result = ask(kind, tmp_path, f"The key is {SECRET}.", stack, a_request(PLANNER))
+    assert SECRET not in repr(result)
+    if kind.name not in {"acp", "replay"}:  # the scripted agent counts
+        assert result.usage == agent.Usage()
+    assert result.usage.cost_usd is None
+
+
+def test_the_deadline_is_kept_whatever_the_other_side_does(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+    result = ask(kind, tmp_path, None, stack, a_request(BUILDER, deadline=0.4))
+    assert result.seconds < 20
+    assert result.outcome in {outcome.TIMED_OUT, outcome.WAITING, outcome.ERRORED}
+    assert result.failure in {agent.STALL, None, agent.MISSING}
+
+
+def test_an_adapter_names_itself_as_the_registry_does(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+    who = made(kind, tmp_path, VERDICT, stack)
+    assert who.name == kind.name
+    assert kind.name in registry.ADAPTERS
+    assert who.version
+    described = who.describe()
+    assert all(isinstance(part, str) for part in described)
