@@ -8,17 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import going_on, session
+from idumb.app import calling, going_on, session
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import canonical, roles
+from idumb.domain import canonical, failures, roles, spending
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.event import NewEvent
+from idumb.domain.failures import Told
 from idumb.domain.roles import Filling
 from idumb.domain.run import RunState
+from idumb.domain.settings import Ceiling
+from idumb.domain.spending import Spent
 
 PLACE = "roles"
 """Where consent to agents is kept among the phases, so that it can be taken back like theirs."""
@@ -54,8 +57,35 @@ def ask(services: Services, asked: Ask, owner: Owned | None = None) -> AgentResu
     """
     filled = _filling(services, asked.role)
     _require_consent(services, [filled])
+    _require_room(services, asked, filled)
     with _journal(services, asked, owner) as journal:
         return _asked(services, journal, asked, filled)
+
+
+def told(services: Services, role: str, result: AgentResult, go_on: str) -> Told | None:
+    """Why the agent of a role could not work, with the next step; None where it could. `go_on` is the next command."""
+    filled = roles.filling(services.settings, role)
+    found = services.settings.bindings.get(filled.binding or "")
+    if result.failure is None:
+        return None
+    return failures.told(result.failure, filled.binding or role, found.argv if found else (), result.message, go_on)
+
+
+def _require_room(services: Services, asked: Ask, filled: Filling) -> None:
+    """Refusal `role.ceiling` where what the role was asked about this already used its ceiling up."""
+    if filled.ceiling == Ceiling():
+        return
+    known = [e.payload for e in services.log.events(kind="role.asked")]
+    mine = [p for p in known if p["role"] == asked.role and p["about"] == asked.about]
+    spent = spending.total(spending.of_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in mine)
+    reached = spending.reached(asked.role, filled.ceiling, spent)
+    if reached is not None:
+        raise Refusal(
+            "role.ceiling",
+            f"The ceiling of the {asked.role} for {asked.about} is reached: {reached.words}.",
+            hint=f"Raise roles.{asked.role}.ceiling in .idumb/config.yaml to ask it again",
+            details={"role": asked.role, "about": asked.about, "used": reached.words},
+        )
 
 
 def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling) -> AgentResult:
@@ -79,8 +109,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling) ->
             model=filled.model,
             schema=asked.schema,
         )
-        with services.interrupts.armed():
-            result = who.run(request)
+        result = calling.call(services, journal, calling.Call(who, filled.binding or "", request))
     journal.write(_event(journal, asked, filled, who.name, known, result))
     return result
 

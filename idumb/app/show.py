@@ -82,11 +82,13 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
         row = rows.setdefault(event.attempt, {"attempt": event.attempt, "evidence": [], "outcome": None})
         if event.kind == "attempt.started":
             row |= {"started": event.at, "snapshot": event.payload["snapshot"], "builder": event.payload["builder"]}
+            row |= {name: event.payload.get("envelope", {}).get(name) for name in ("adapter", "model")}
         elif event.kind == "evidence.recorded":
             row["evidence"].append(dict(event.payload))
         elif event.kind == "attempt.finished":
             keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations", "cause")
             row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
+            row |= {k: event.payload.get(k) for k in ("failure", "mend", "validator")}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
         elif event.kind == "checkpoint.recorded":

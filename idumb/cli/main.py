@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "roadmap": ("roadmap", "List the phases and where they are."),
     "show": ("show", "Show a task with its attempts, evidence and checkpoint."),
     "envelope": ("envelope", "Show what an attempt ran under, or compare two."),
+    "metrics": ("metrics", "Show what a phase's agents used: time, tokens and money."),
     "diff": ("diff", "Show what a task changed."),
     "accept": ("accept", "Accept a task as it is, with a reason."),
     "skip": ("skip", "Leave a task out, with a reason."),

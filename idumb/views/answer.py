@@ -48,6 +48,7 @@ _RENDERERS = {
     "show": ("answer_task", "show"),
     "envelope": ("answer_envelope", "envelope"),
     "diff": ("answer_task", "diff"),
+    "metrics": ("answer_metrics", "metrics"),
     "log": ("answer_task", "log"),
     "audit": ("answer_task", "audit"),
     "backup": ("answer_log_files", "backup"),

@@ -7,10 +7,10 @@ from typing import Any
 
 from idumb.domain import evidence as proof
 from idumb.domain import ledger as ledgers
-from idumb.domain import outcome, symbols
+from idumb.domain import outcome, spending, symbols
 from idumb.domain.plan import Task
 from idumb.domain.run import Checkpoint, RunState, TaskState
-from idumb.views import amount, evidence_table, markup
+from idumb.views import amount, evidence_table, markup, usage
 
 STATUSES = ("completed", "failed", "partial", "skipped")
 
@@ -62,6 +62,17 @@ def fields(
         "commit": kept.commit,
         "accepted_paths": known.accepted_paths,
         "symbols": known.symbols,
+        **_used(known),
+    }
+
+
+def _used(known: TaskState) -> dict[str, markup.Scalar]:
+    """What the task's agents used so far; nothing of those that use nothing."""
+    if known.adapter in {"", *spending.FREE}:
+        return {}
+    return {
+        "tokens": usage.sum_of(known.spent.tokens, known.spent.unknown_tokens, str(known.spent.tokens)),
+        "cost": usage.sum_of(known.spent.cost_usd, known.spent.unknown_cost, usage.money(known.spent.cost_usd)),
     }
 
 

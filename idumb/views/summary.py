@@ -9,10 +9,10 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.domain import outcome, run
+from idumb.domain import outcome, run, spending
 from idumb.domain.contract import Contract
 from idumb.domain.run import RunState, TaskState
-from idumb.views import advice, amount, evidence_table, graph_mermaid, markup, standing
+from idumb.views import advice, amount, evidence_table, graph_mermaid, markup, standing, usage
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 MOST_NODES = 120
@@ -119,10 +119,21 @@ def _overview(facts: _Facts) -> list[str]:
         f"- **Plans:** {plans}",
         f"- **Base:** {_commit(facts.state.base_commit)}"
         + (f" on {markup.code(facts.state.branch)}" if facts.state.branch else ""),
+        *_used(facts),
         f"- **Attempted:** {attempted} of {amount.counted(len(facts.where), 'task')}",
     ]
     lines += [f"- **{name}:** {len(facts.ids(*statuses))}" for name, statuses in _COUNTS]
     return [*lines, "", *_picture(facts)]
+
+
+def _used(facts: _Facts) -> list[str]:
+    """What agents reported in this run; no line where none was asked."""
+    spent = spending.total(facts.state.spent.values())
+    if not (spent.tokens or spent.cost_usd or spent.unknown_tokens or spent.unknown_cost):
+        return []
+    tokens = usage.sum_of(spent.tokens, spent.unknown_tokens, str(spent.tokens))
+    cost = usage.sum_of(spent.cost_usd, spent.unknown_cost, usage.money(spent.cost_usd))
+    return [f"- **Used by agents:** tokens {tokens}; cost {cost}"]
 
 
 def _overall(facts: _Facts) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.views import amount
+
 UNKNOWN = "unknown"
 
 
@@ -15,6 +17,13 @@ def words(usage: Mapping[str, Any] | None) -> str:
         return UNKNOWN
     tokens = f"{count(known.get('tokens_in'))} tokens in, {count(known.get('tokens_out'))} out"
     return f"{tokens}, {money(known.get('cost_usd'))}"
+
+
+def sum_of(known: float, unknown: int, words_of: str) -> str:
+    """A sum with what is missing in it: `1200 and 1 unknown call`, or `unknown` where nobody reported anything."""
+    if not unknown:
+        return words_of
+    return f"{words_of} and {amount.counted(unknown, 'unknown call')}" if known else UNKNOWN
 
 
 def count(value: int | None) -> str:

@@ -24,9 +24,12 @@ pathlib.Path(os.environ["HOME"], "script.json").write_text(json.dumps(script))
 if "write" in step:
     with open("a.txt", "a") as file:
         file.write(step.pop("write"))
-pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps(step))
+pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps({"model": "middle", **step}))
 print("my last words")
 """
+
+
+SUMMARY = ".planning/phases/1/1-SUMMARY.md"
 
 
 @pytest.fixture
@@ -103,6 +106,18 @@ def test_a_run_that_would_pass_its_ceiling_asks_first(project: Project, home: Pa
     assert project.json("decide", asked["id"], "raise").code == 0
     assert project.resume().code == 0
     assert scene.calls() == 3
+    used = project.quick("metrics", "1", "--json").data
+    assert [(row["role"], row["model"], row["cost_usd"]) for row in used["calls"]] == [
+        ("builder", "middle", 0.75),
+        ("builder", "middle", 0.75),
+        ("builder", "middle", None),
+    ]
+    assert (used["total"]["tokens"], used["total"]["cost_usd"], used["total"]["unknown_cost"]) == (30, 1.5, 1)
+    assert "builder (coder, middle) on T1-01 attempt 3: completed in" in project.quick("metrics", "1").out
+    assert "tokens 30 and 1 unknown call" in project.quick("metrics", "1").out
+    assert "- **Used by agents:** tokens 30 and 1 unknown call; cost $1.50 and" in project.read(SUMMARY)
+    assert 'cost: "$1.50 and 1 unknown call"' in project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
+    assert "used by the builder (middle): 10 tokens in, 5 out, $0.75" in project.quick("show", "T1-01").out
 
 
 def test_a_ceiling_that_is_not_raised_ends_the_task(project: Project, home: Path) -> None:

@@ -41,6 +41,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "show": ("show", "T1-01"),
     "envelope": ("envelope", "show", "T1-01"),
     "diff": ("diff", "T1-01"),
+    "metrics": ("metrics", "1"),
     "decisions": ("decisions",),
     "debug": ("debug", "1"),
     "handoff": ("handoff", "list"),

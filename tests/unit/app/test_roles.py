@@ -15,6 +15,7 @@ from idumb.domain import roles as filling
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.settings import Binding, RoleSettings, Settings
 from idumb.views.ask import Nobody
+from tests.support.fixed_clock import FixedClock
 from tests.support.gitrepo import GitSandbox
 
 AGENT = """\
@@ -55,6 +56,51 @@ def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Wired, sand
     assert asked.payload["usage"] == {"tokens_in": 7, "tokens_out": None, "cost_usd": 0.5}
     assert (asked.payload["role"], asked.payload["model"], asked.payload["about"]) == ("planner", "big", "phase-2")
     assert services.owner.holder() is None
+
+
+PATIENT = """\
+import os, pathlib, json
+calls = pathlib.Path(os.environ["HOME"], "calls")
+calls.write_text((calls.read_text() if calls.exists() else "") + ".")
+said = {"usage": {"tokens_in": 2}} | ({"state": "network"} if len(calls.read_text()) < 3 else {})
+pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps(said))
+"""
+
+
+def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Wired, sandbox: GitSandbox) -> None:
+    """R-ADAPT-3: three calls, whose use is one sum; a ceiling ends the asking."""
+    (sandbox.root / "agent.py").write_text(PATIENT, encoding="utf-8")
+    with (sandbox.root / ".idumb/config.yaml").open("a", encoding="utf-8") as file:
+        file.write("breaker: {failures: 3}\n")
+    clock = FixedClock()
+    services.__dict__["clock"] = clock
+    digest = roles.consent_hash(services, ["planner"])
+    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    before = clock.seconds
+    result = roles.ask(services, ASKED)
+    assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
+    assert clock.seconds - before >= 5 + 15
+    retried = list(services.log.events(kind="call.retried"))
+    assert [(e.payload["call"], e.payload["pause"], e.payload["failure"]) for e in retried] == [
+        (1, 5, "network"),
+        (2, 15, "network"),
+    ]
+    changed = [e.payload["failures"] for e in services.log.events(kind="breaker.changed")]
+    assert changed == [1, 2, 0]
+
+
+def test_a_role_is_not_asked_beyond_its_ceiling(services: Wired, sandbox: GitSandbox) -> None:
+    """R-ADAPT-3."""
+    path = sandbox.root / ".idumb/config.yaml"
+    text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
+    path.write_text(text, encoding="utf-8")
+    digest = roles.consent_hash(services, ["planner"])
+    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    assert roles.ask(services, ASKED).outcome == "completed"
+    with pytest.raises(Refusal) as caught:
+        roles.ask(services, ASKED)
+    assert caught.value.code == "role.ceiling"
+    assert "$0.50 of $0.50 are used" in caught.value.message
 
 
 def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandbox: GitSandbox) -> None:

@@ -1,0 +1,23 @@
+"""`idumb metrics N`."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.cli import options, output
+
+
+@click.command("metrics")
+@click.argument("phase")
+@options.as_json
+@options.debug
+def command(phase: str, as_json: bool) -> int:
+    """Show what the agents of a phase's newest run used: time, tokens and money, call by call and in sums.
+
+    The numbers are the agents' own. What an agent did not report is shown as unknown.
+    """
+    from idumb.app import metrics
+
+    with options.services(as_json=as_json) as services:
+        result = metrics.metrics(services, phase)
+    return output.finish("metrics", result, as_json=as_json)
