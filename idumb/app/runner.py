@@ -106,14 +106,14 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
             return None if question == effect.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
         ceiling = budget.asked(bench, task)
         if ceiling is not None:
-            return _at_ceiling(bench, task, *ceiling)
+            return at_ceiling(bench, task, *ceiling)
         attempt = made(bench, begin(bench, task))
         ending = settle(bench, attempt)
         if ending is not AGAIN:
             return ending
 
 
-def _at_ceiling(bench: Bench, task: Task, what: str, words: str) -> Ending:
+def at_ceiling(bench: Bench, task: Task, what: str, words: str) -> Ending:
     """Nothing is asked of an agent any more: a person decides, or decided that the run stops here."""
     if what == budget.STOP:
         known = bench.journal.state.tasks[task.id]

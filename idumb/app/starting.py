@@ -10,6 +10,7 @@ import dataclasses
 
 from idumb.app import attempt as attempts
 from idumb.app import (
+    budget,
     effect,
     enveloping,
     execute_phase,
@@ -88,8 +89,14 @@ def _open(bench: Bench, task: Task, asked: Start) -> Attempt | Ending:
         bench.journal.write(bench.journal.event("task.reset", task.id, reason="retry"))
     _require_turn(bench, task)
     leftovers.refuse_foreign_changes(bench, task)
-    if effect.asked(bench, task) is not None:
+    question = effect.asked(bench, task)
+    if question is not None and question != effect.SKIP:
         return Ending("waiting", f"{task.id} may have had its effect already, and asks first", task.id)
+    if question == effect.SKIP:
+        return Ending("halted", f"{task.id} is left out, as a person said", task.id)
+    ceiling = budget.asked(bench, task)
+    if ceiling is not None:
+        return runner.at_ceiling(bench, task, *ceiling)
     attempt = runner.made(bench, runner.begin(bench, task), attempts.BEFORE)
     if attempt.outcome is not None:
         attempt = runner.made(bench, attempt, attempts.AFTER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +300,31 @@ def test_what_a_run_left_is_held_against_what_is_there(open_one: Project) -> Non
     broken = open_one.json("audit", "workspace", "1")
     assert (broken.code, broken.error["code"]) == (1, "audit.not-intact")
     assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]
+
+
+def test_a_submit_that_is_interrupted_leaves_the_attempt_open(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """R-ADAPT-7: nothing of it was judged; it is said again."""
+    made = projects.create(sandbox)
+    os.mkfifo(tmp_path / "at-work")
+    script = tmp_path / "check.sh"
+    script.write_text(f"echo x > {tmp_path}/at-work; sleep 60\n", encoding="ascii")
+    made.plan([task("T1-01", files="create `a.txt`", check=f"sh {script}")], head=MINE)
+    assert made.json("start", "T1-01", "--approve", made.approval()).code == 0
+    put(made, "a.txt", "right\n")
+    with made.started("submit", "T1-01", "--json") as process:
+        (tmp_path / "at-work").read_text(encoding="ascii")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    assert (process.returncode, json.loads(out)["error"]["hint"]) == (130, "idumb submit T1-01")
+    assert made.read("a.txt") == "right\n"
+    script.write_text("true\n", encoding="ascii")
+    assert made.json("submit", "T1-01").data["accepted"]
+
+
+def test_work_in_an_editor_is_rolled_back_and_brought_again(open_one: Project) -> None:
+    put(open_one, "a.txt", "right\n")
+    assert open_one.json("submit", "T1-01").code == 0
+    assert open_one.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not open_one.exists("a.txt")
+    assert open_one.json("undo", "--yes").code == 0
+    assert (open_one.read("a.txt"), open_one.json("start", "T1-02").code) == ("right\n", 0)

@@ -1,0 +1,65 @@
+"""An attempt that is open in an editor, as the events of its run tell it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from idumb.domain.event import GENESIS, Event
+from idumb.domain.run import RunState, replay
+
+STARTED = {
+    "phase": "1",
+    "number": 1,
+    "contract_hash": "c",
+    "plans": [],
+    "mode": "guided",
+    "policy": "task",
+    "base_commit": None,
+    "base_tree": "t",
+    "tasks": [["T1-01", "d"], ["T1-02", "e"]],
+}
+FINISHED = {"outcome": "failed", "left": "t", "touched": []}
+
+
+def told(*events: tuple[str, dict[str, Any]]) -> RunState:
+    """The state after these events about attempt 1 of the first task, which was opened before."""
+    begun: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("run.started", STARTED),
+        ("attempt.started", {"base": "t", "snapshot": "s", "guarded": {"config": "1"}}),
+        ("attempt.opened", {"by": "somebody", "base": "t"}),
+    )
+    return replay(
+        Event(seq, "o", "r", None if kind[:4] == "run." else "T1-01", 1, kind, payload, 1, 1, "at", GENESIS, GENESIS)
+        for seq, (kind, payload) in enumerate((*begun, *events), start=1)
+    )
+
+
+def test_it_is_open_from_its_event_on_and_says_for_whom() -> None:
+    """R-ADAPT-7."""
+    task = told().opened
+    assert task is not None
+    assert task.opened is not None
+    assert (task.id, task.status, task.running, task.opened["by"]) == ("T1-01", "running", True, "somebody")
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        ("attempt.finished", FINISHED),
+        ("attempt.interrupted", {}),
+        ("attempt.started", {"base": "t", "snapshot": "s"}),
+        ("task.skipped", {}),
+        ("task.accepted", {}),
+    ],
+)
+def test_whatever_ends_the_attempt_closes_it(kind: str, payload: dict[str, Any]) -> None:
+    """R-ADAPT-7."""
+    assert told((kind, payload)).opened is None
+
+
+def test_who_works_may_still_change_what_git_runs_after_the_run_went_on() -> None:
+    """R-ADAPT-7: the files of git's own are held against their record again, whatever commands came between."""
+    assert told(("run.resumed", {})).unguarded
+    assert not told(("attempt.finished", FINISHED), ("run.resumed", {})).unguarded
