@@ -236,7 +236,7 @@ def next_commands(
             return [f"idumb verify-work {phase}"]
         return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
     if ending == "waiting":
-        return ["idumb decisions", f"idumb resume {phase}"]
+        return ["idumb decisions", f"idumb resume {phase}", f"idumb rollback {phase} --to start"]
     failed = [t for t, s in shown.items() if s == outcome.FAILED]
     if not failed:
         return _past_skipped(contract, shown) or [f"idumb resume {phase}"]

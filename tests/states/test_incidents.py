@@ -127,11 +127,11 @@ def test_without_an_identity_nothing_is_run_rather_than_an_empty_checkpoint_made
 def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_comes_back(
     case: Case, repo: GitSandbox, deed: str
 ) -> None:
-    """R-GIT-1, F58: the run halts, names the files, and the command it prints brings them back."""
+    """R-GIT-1, F58: the run stops, names the files, and the command it prints brings them back."""
     before = ledgers.record(repo)
     case.say("actor", deed + "\n")
     answer = case.execute(repo, "--max-attempts", "1")
-    assert answer.code == 1, answer
+    assert answer.code in (1, 5), answer  # it asks, or halts where idumb's own files went with the others
     assert any(name in answer.error["message"] for name in ("third.txt", "untracked.txt")), answer.error
     assert " ".join(BACK[:4]) in " ".join(answer.object["data"]["next"])
     back(case, repo, before)
@@ -270,7 +270,7 @@ def test_a_folder_that_became_a_link_during_the_run_leads_no_write_outside(case:
         assert (repo.root / "docs" / name).exists()
     case.say("actor", f"mv docs ../moved; ln -s {case.scene.outside} docs\n")
     answer = case.execute(repo, "--max-attempts", "1")
-    assert answer.code == 1, answer
+    assert answer.code == 5, answer
     assert "docs" in answer.error["message"]
     assert case.idumb(repo, *BACK).code == 0
     ledgers.equal("files", before.user, ledgers.record(repo).user)

@@ -42,9 +42,14 @@ DEEDS = [
     Deed("commits what was staged before", f"{GIT} commit -qm mine", 0, changes=("second.txt",)),
     Deed("unstages", "git reset -q -- second.txt", 0, changes=("second.txt",)),
     Deed(
-        "commits a new edit", f"echo x > first.txt; {GIT} commit -qm x first.txt", 1, "run.halted", ("first.txt",), None
+        "commits a new edit",
+        f"echo x > first.txt; {GIT} commit -qm x first.txt",
+        5,
+        "run.waiting",
+        ("first.txt",),
+        None,
     ),
-    Deed("stages a new file", "echo x > x.txt; git add x.txt", 1, "run.halted", ("x.txt",), None),
+    Deed("stages a new file", "echo x > x.txt; git add x.txt", 5, "run.waiting", ("x.txt",), None),
     Deed("stashes everything", f"{GIT} stash -qu", 1, "run.halted", ("second.txt",), None),
     Deed("amends", f"{GIT} commit -q --amend -m amended", 4, "git.branch-rewritten"),
     Deed(
