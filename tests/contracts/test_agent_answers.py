@@ -49,7 +49,8 @@ class Served:
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
         said = Said(b"", silent=True) if says is None else chat_server.text(says, usage=None)
         server = stack.enter_context(ChatServer(said).serving())
-        return Binding("one", self.name, options={"base_url": server.url}, model=self.model)
+        options = {"base_url": server.url, **({"output": "native"} if self.name == "model" else {})}
+        return Binding("one", self.name, options=options, model=self.model)
 
     def answer(self, root: Path, says: str | None) -> None:
         pass
