@@ -60,7 +60,7 @@ def judge(services: Services, where: Place, identity: str, path: str, text: str)
     """Everything `check-plan` would say once the plan is there; nothing is written."""
     data = text.encode("utf-8", "surrogateescape")
     before = services.plans.plans(where.folder) if where.there else ()
-    sources = [*before, (path, data)]
+    sources = [*(one for one in before if one[0] != path), (path, data)]
     parsed = [(name, services.plans.parse(each, name)) for name, each in sources]
     plan = parsed[-1][1].plan
     wrong = _names(services, where, identity, plan) if plan is not None else []
@@ -96,13 +96,15 @@ def _named_otherwise(plan: Plan, key: str, found: str, wanted: str) -> Finding:
 
 
 def write(services: Services, draft: Draft) -> None:
-    """The file, whole or not at all; Refusal `plan.exists` where there is one by now."""
+    """The file, whole or not at all; Refusal `plan.exists`, with the draft kept, where there is one by now."""
     _require_no_link(services, draft.path)
     if services.reports.exists(draft.path):
+        kept = keep(services, draft)
         raise Refusal(
             "plan.exists",
             f"{draft.path} is there by now, and no plan is written over another.",
-            hint=f"idumb check-plan {draft.path.split('/')[-2]} says what is in it",
+            hint=f"Compare it with the new one, which is kept in {kept}",
+            details={"kept": kept},
         )
     services.reports.write(draft.path, draft.text)
     services.trees.force((draft.path,))

@@ -153,7 +153,7 @@ def _ended(services: Services, request: Request, where: Place, state: Round, war
         return _written(services, where, draft, state.number, warnings)
     if draft is not None and state.disputed and _taken(services, where, state, draft):
         return _written(services, where, draft, state.number, warnings)
-    kept = drafting.keep(services, draft) if draft is not None else None
+    kept = state.kept
     take = f"{_command(replace(request, research=True), where)} --from {shlex.quote(kept)}" if kept else None
     failure, code = _why_not(where, state, take)
     data = _data(where, draft, rounds=state.number, written=False, kept=kept, objections=state.objections)

@@ -52,13 +52,17 @@ class Goal:
 
 @dataclass(slots=True)
 class Round:
-    """How far the planner came: its last draft, and what is against it. `failed` is the answer that was none."""
+    """How far the planner came: its last draft, and what is against it. `failed` is the answer that was none.
+
+    `kept` is where the draft is kept: what a model wrote is not lost when the command is stopped in the next round.
+    """
 
     number: int = 0
     draft: Draft | None = None
     objections: list[str] = field(default_factory=list)
     problem: str = ""
     failed: AgentResult | None = None
+    kept: str | None = None
 
     @property
     def good(self) -> bool:
@@ -82,7 +86,7 @@ def held(services: Services, goal: Goal, owner: Owned, warn: list[str]) -> Round
     for number in range(1, ROUNDS + 1):
         asked = Ask(agent.PLANNER, goal.about, values(services, goal, state), attempt=number)
         answered = roles.ask(services, asked, owner)
-        state = Round(number, state.draft, state.objections)
+        state = Round(number, state.draft, state.objections, kept=state.kept)
         if answered.outcome != outcome.COMPLETED and answered.failure != agent.MALFORMED:
             state.failed = answered
             return state
@@ -91,6 +95,8 @@ def held(services: Services, goal: Goal, owner: Owned, warn: list[str]) -> Round
             warn += _objected(services, goal, state, owner)
         if state.good:
             break
+        if state.draft is not None:
+            state.kept = drafting.keep(services, state.draft)
     return state
 
 

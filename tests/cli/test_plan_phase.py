@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,18 @@ def test_a_plan_is_never_written_over_another(desk: Desk) -> None:
         answer = desk.project.quick("plan-phase", "2", *flags, "--json")
         assert (answer.code, answer.error["code"]) == (4, "plan.exists")
     assert desk.project.read(PLAN) == before
+
+
+def test_a_plan_that_somebody_wrote_meanwhile_stays_and_the_new_one_is_kept(desk: Desk) -> None:
+    """R-ADAPT-4."""
+    place = desk.project.folder / PLAN
+    place.parent.mkdir(parents=True)
+    desk.answers(planner=[GOOD])
+    (desk.place / "write.json").write_text(json.dumps({str(place): "mine"}))
+    answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.error["code"]) == (4, "plan.exists")
+    assert place.read_text() == "mine"
+    assert Path(answer.error["details"]["kept"]).read_text() == GOOD
 
 
 def test_no_plan_is_written_through_a_link(desk: Desk, tmp_path: Path) -> None:

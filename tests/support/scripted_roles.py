@@ -26,6 +26,9 @@ replies = json.loads((place / "replies.json").read_text())[role]
 reply = replies[min(number, len(replies)) - 1]
 if reply is None:
     sys.exit(3)
+if (place / "write.json").exists():
+    for path, text in json.loads((place / "write.json").read_text()).items():
+        pathlib.Path(path).write_text(text)
 print(reply)
 """
 
