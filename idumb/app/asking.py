@@ -35,6 +35,7 @@ def request(
         template=filled.template,
         name=filled.prompt,
         handover=attempt.handover,
+        diff=_change(bench, attempt) if role == agent.VALIDATOR else "",
     )
     room = budget.left(services.settings, bench.journal.state, task.id)
     limit = _deadline(bench, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
@@ -54,6 +55,20 @@ def request(
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
     )
+
+
+MOST_SHOWN = 200_000
+"""Characters of a change that a validator is shown; it can read the rest in the files."""
+
+
+def _change(bench: Bench, attempt: Attempt) -> str:
+    """What the attempt changed since the task base, as a validator is shown it."""
+    if attempt.candidate is None or not attempt.ledger.changed:
+        return ""
+    text = bench.work.diff(attempt.base, attempt.candidate, attempt.ledger.changed)
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{text[:MOST_SHOWN]}\n[{len(text) - MOST_SHOWN} more characters are not shown]\n"
 
 
 def failed(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:

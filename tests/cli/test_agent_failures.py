@@ -106,13 +106,13 @@ def test_a_run_that_would_pass_its_ceiling_asks_first(project: Project, home: Pa
     assert project.json("decide", asked["id"], "raise").code == 0
     assert project.resume().code == 0
     assert scene.calls() == 3
-    used = project.quick("metrics", "1", "--json").data
-    assert [(row["role"], row["model"], row["cost_usd"]) for row in used["calls"]] == [
+    shown = project.quick("metrics", "1", "--json").data
+    assert [(row["role"], row["model"], row["cost_usd"]) for row in shown["calls"]] == [
         ("builder", "middle", 0.75),
         ("builder", "middle", 0.75),
         ("builder", "middle", None),
     ]
-    assert (used["total"]["tokens"], used["total"]["cost_usd"], used["total"]["unknown_cost"]) == (30, 1.5, 1)
+    assert (shown["total"]["tokens"], shown["total"]["cost_usd"], shown["total"]["unknown_cost"]) == (30, 1.5, 1)
     assert "builder (coder, middle) on T1-01 attempt 3: completed in" in project.quick("metrics", "1").out
     assert "tokens 30 and 1 unknown call" in project.quick("metrics", "1").out
     assert "- **Used by agents:** tokens 30 and 1 unknown call; cost $1.50 and" in project.read(SUMMARY)
@@ -145,6 +145,42 @@ def test_a_fresh_agent_goes_on_where_a_context_was_full(project: Project, home: 
     assert all(words in told for words in wanted)
     assert wanted[0] in project.read(".idumb/brain/execution/1/context-T1-01-1.md")
     assert "Another agent" not in (home / "told-1").read_text(encoding="utf-8")
+
+
+def test_the_user_s_template_is_what_the_builder_is_told_and_what_consent_is_to(project: Project, home: Path) -> None:
+    """R-ADAPT-1."""
+    (project.folder / ".idumb/prompts").mkdir()
+    mine = project.folder / ".idumb/prompts/builder.md"
+    mine.write_text("Only $id, $title.\n", encoding="utf-8")
+    Scene(project, home, {"write": "done"})
+    before = project.approval()
+    mine.write_text("Only $id.\n", encoding="utf-8")
+    refused = project.json("execute-phase", "1", "--approve", before)
+    assert (refused.code, refused.error["code"]) == (4, "consent.other-contract")
+    assert project.execute().code == 0
+    assert (home / "told-1").read_text(encoding="utf-8") == "Only T1-01.\n"
+    parts = {part["name"]: part for part in project.quick("envelope", "show", "T1-01", "--json").data["parts"]}
+    assert (parts["prompt"]["source"], parts["model"]["value"]) == ("Only $id.\n", "middle")
+
+
+JUDGE = """import os, pathlib, sys
+pathlib.Path(os.environ["HOME"], "judged").write_text(sys.stdin.read())
+"""
+
+
+def test_a_validator_is_given_the_criteria_and_the_change(project: Project, home: Path) -> None:
+    """R-RUN-4; what it used is counted beside what the builder used."""
+    (home / "judge.py").write_text(JUDGE, encoding="utf-8")
+    Scene(project, home, {"write": "done\n"})
+    known = project.read(".idumb/config.yaml")
+    judge = f"  judge: {{adapter: command, argv: [python3, {json.dumps(str(home / 'judge.py'))}]}}"
+    project.configure(known.replace("bindings:\n", f"validator: judge\nbindings:\n{judge}\n"))
+    assert project.execute().code == 0
+    told = (home / "judged").read_text(encoding="utf-8")
+    assert "grep -q done a.txt" in told
+    assert "+done" in told
+    roles = [row["role"] for row in project.quick("metrics", "1", "--json").data["calls"]]
+    assert roles == ["builder", "validator"]
 
 
 def test_contexts_are_exhausted_so_often_and_then_the_task_has_failed(project: Project, home: Path) -> None:
