@@ -35,7 +35,7 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
     builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
     steps = contract.tasks[task].steps
     return {
-        **_deviation(contract, state, task),
+        **_deviation(services, contract, state, task),
         "status": "failed",
         "step_id": f"{task}.{calls[-1].payload['index']}" if calls and not of_steps else task,
         "tool": calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
@@ -47,16 +47,17 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
     }
 
 
-def _deviation(contract: Contract, state: RunState, task: str) -> dict[str, Any]:
+def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
     """Files outside of what the task declares are a question; the same fields as every question has."""
     strays = state.tasks[task].deviations
     if not strays:
         return {}
+    mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
     return {
         "what": f"{task} changed files it does not declare",
         "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         "evidence": list(strays),
-        "choices": going_on.rows(going_on.of_deviation(contract.phase, task, strays)),
+        "choices": going_on.rows(going_on.of_deviation(contract.phase, task, strays, in_editor=mine)),
     }
 
 
