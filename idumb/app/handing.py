@@ -8,27 +8,20 @@ from collections.abc import Iterator, Sequence
 from idumb.app.bench import Attempt, Bench
 from idumb.app.journal import Journal
 from idumb.app.services import Services
-from idumb.domain import agent, handoff, outcome, plan
 from idumb.domain import contract as contracts
+from idumb.domain import handoff, outcome, plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.event import Event, NewEvent
 from idumb.domain.handoff import Document
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
-from idumb.domain.settings import Settings
 
 FOLDER = ".idumb/brain/handoffs"
 CREATED = "handoff.created"
 UPDATED = "handoff.updated"
 COMPLETED = "handoff.completed"
 _SUMMARY = 4000
-_ELSE = ("human", "steps")
-
-
-def agents(settings: Settings) -> frozenset[str]:
-    """Everybody who can give or receive work: the bindings, the roles, people and declared steps."""
-    return frozenset((*settings.bindings, *agent.ROLES, *_ELSE))
 
 
 def of_attempt(bench: Bench, attempt: Attempt) -> list[NewEvent]:
@@ -61,7 +54,7 @@ def of_task(
 
 
 def _event(services: Services, journal: Journal, document: Document) -> NewEvent:
-    wrong = handoff.problems(document, agents(services.settings))
+    wrong = handoff.problems(document, handoff.agents(services.settings))
     if not wrong:
         return journal.event(CREATED, document.task, document.attempt, **document.as_dict())
     services.reporter.note(f"{document.task} is not handed on to {document.to_agent}: {'; '.join(wrong)}")

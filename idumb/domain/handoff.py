@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from idumb.domain import canonical
+from idumb.domain import agent, canonical
+from idumb.domain.settings import Settings
 
 STANDARD = "standard"
 ESCALATION = "escalation"
@@ -29,6 +30,14 @@ PRIORITIES = ("critical", "high", "normal", "low")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _REQUIRED = ("handoff_id", "from_agent", "to_agent", "request_id", "timestamp", "handoff_type", "status", "priority")
+
+
+_ELSE = ("human", "steps", agent.EDITOR)
+
+
+def agents(settings: Settings) -> frozenset[str]:
+    """Everybody who can give or receive work: bindings, roles, people, declared steps and who drives idumb itself."""
+    return frozenset((*settings.bindings, *agent.ROLES, *_ELSE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from idumb.domain import policy as policies
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.intake import agents, ambiguity, coverage, proof, scope, steps
+from idumb.domain.intake import agents, ambiguity, coverage, proof, receivers, scope, steps
 from idumb.domain.intake.rule import SILENT, Case, Check, Rule
 from idumb.domain.plan import STRICT, Plan
 from idumb.domain.policy import Policy
@@ -16,6 +16,7 @@ from idumb.domain.settings import Settings
 
 RULES: tuple[Rule, ...] = (
     *agents.RULES,
+    *receivers.RULES,
     *proof.RULES,
     *scope.RULES,
     *steps.RULES,

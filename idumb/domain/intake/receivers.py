@@ -1,0 +1,73 @@
+"""Whether there is somebody to whom each task can hand its work on, and whether the way of it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from idumb.domain import handoff
+from idumb.domain.finding import ERROR, WARNING, Finding, nearest
+from idumb.domain.intake.rule import Case, Example, Rule
+
+_TASK = (
+    "### T1-01: Greet\n\n- **Files:** create `hello.txt`\n- **Acceptance:**\n"
+    "  - [ ] It is there — check: `test -s hello.txt`\n{field}"
+    "\n```yaml steps\n- {{tool: write_file, intent: greet, arguments: {{path: hello.txt, content: hello}}}}\n```\n"
+)
+
+
+def receivers(case: Case) -> Iterator[Finding]:
+    """A receiver that nobody defined: no handoff can be made, and the run says so when it is too late."""
+    known = handoff.agents(case.settings)
+    for plan, task in case.pairs:
+        for wanted in task.handoff_to:
+            if wanted.agent not in known and handoff.type_of(wanted.type) != handoff.NEVER:
+                near = nearest(wanted.agent, known)
+                yield case.at(
+                    "handoff.unknown-agent",
+                    plan,
+                    task,
+                    "handoff_to",
+                    found=wanted.agent,
+                    accepted=near or "a binding of .idumb/config.yaml, a role or human",
+                    message=f"{task.id} hands its work on to {wanted.agent}, and nobody is called so.",
+                    mend=f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`.",
+                )
+
+
+def types(case: Case) -> Iterator[Finding]:
+    accepted = (*handoff.TYPES, handoff.NEVER)
+    for plan, task in case.pairs:
+        for wanted in task.handoff_to:
+            meant = handoff.type_of(wanted.type)
+            if meant not in accepted:
+                near = nearest(meant, accepted)
+                yield case.at(
+                    "handoff.unknown-type",
+                    plan,
+                    task,
+                    "handoff_to",
+                    found=wanted.type or "",
+                    accepted=near or ", ".join(accepted),
+                    message=f"{task.id} hands its work on by {wanted.type}, which is no type of a handoff.",
+                    mend=f"Did you mean {near}?" if near else f"Write one of {', '.join(accepted)}.",
+                )
+
+
+RULES = (
+    Rule(
+        "handoff.unknown-agent",
+        WARNING,
+        ERROR,
+        receivers,
+        "The receiver of a task's work is neither a binding nor a role nor `human`, so no handoff is made.",
+        Example(_TASK.format(field="- **Handoff to:** auditor\n")),
+    ),
+    Rule(
+        "handoff.unknown-type",
+        WARNING,
+        ERROR,
+        types,
+        "The type of a handoff is none that there is, so no handoff is made.",
+        Example(_TASK.format(field="- **Handoff to:** human (review)\n")),
+    ),
+)
