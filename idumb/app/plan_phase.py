@@ -11,6 +11,7 @@ from idumb.app import bundle, drafting, place, planning_rounds, researching, rol
 from idumb.app.bundle import Bundle, Place
 from idumb.app.drafting import Draft
 from idumb.app.planning_rounds import Goal, Round
+from idumb.app.researching import Tell
 from idumb.app.result import Result
 from idumb.app.roles import Ask
 from idumb.app.services import Services
@@ -40,7 +41,7 @@ class Request:
     approve: str | None = None
 
 
-def plan_phase(services: Services, request: Request) -> Result:
+def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
     """Write a plan that passes every check, or nothing. Refusal `plan.exists` where the phase has one already."""
     place.require_initialised(services)
     where = bundle.place(services, request.phase)
@@ -59,8 +60,8 @@ def plan_phase(services: Services, request: Request) -> Result:
     asked = _roles(services, known, request)
     roles.ensure_consent(services, asked, approve=request.approve, command=_command(request, where))
     with session.owned(services, "plan-phase") as owner:
-        warnings, known = _researched(services, known, request, owner)
-        state = planning_rounds.held(services, Goal(known, identity, path, gaps), owner, warnings)
+        warnings, known = _researched(services, known, request, owner, tell)
+        state = planning_rounds.held(services, Goal(known, identity, path, gaps), owner, warnings, tell)
         return _ended(services, request, where, state, warnings)
 
 
@@ -130,16 +131,19 @@ def _roles(services: Services, known: Bundle, request: Request) -> list[str]:
     return [role for role in wanted if roles.bound(services, role) is not None]
 
 
-def _researched(services: Services, known: Bundle, request: Request, owner: Owned) -> tuple[list[str], Bundle]:
+def _researched(
+    services: Services, known: Bundle, request: Request, owner: Owned, tell: Tell
+) -> tuple[list[str], Bundle]:
     """The bundle with research that answers to it, where a researcher is bound; the plan is written without it too."""
     if known.standing not in (bundle.MISSING, bundle.STALE) or not request.research:
         return [], known
     if roles.bound(services, agent.RESEARCHER) is None:
         stale = known.standing == bundle.STALE
         return [_STALE] if stale else [], known
+    tell(researching.ASKING)
     answered = researching.ask(services, known, owner)
     if isinstance(answered, AgentResult):
-        words = researching.failure(answered, known.place.phase)[1]
+        words = researching.failure(services, answered, agent.RESEARCHER, "")[1]
         return [f"{words}; the plan is written without it."], known
     return [], bundle.gather(services, known.place)
 
@@ -155,7 +159,11 @@ def _ended(services: Services, request: Request, where: Place, state: Round, war
         return _written(services, where, draft, state.number, warnings)
     kept = state.kept
     take = f"{_command(replace(request, research=True), where)} --from {shlex.quote(kept)}" if kept else None
-    failure, code = _why_not(where, state, take)
+    if state.failed is not None:
+        failure = researching.failure(services, state.failed, agent.PLANNER, _command(request, where))
+        code = EXIT_FAILED
+    else:
+        failure, code = _why_not(where, state, take)
     data = _data(where, draft, rounds=state.number, written=False, kept=kept, objections=state.objections)
     return Result({**data, "next": [take] if take else []}, code, tuple(warnings), failure)
 
@@ -179,8 +187,6 @@ def _taken(services: Services, where: Place, state: Round, draft: Draft) -> bool
 
 def _why_not(where: Place, state: Round, take: str | None) -> tuple[tuple[str, str, str], int]:
     """Error and exit code of rounds that brought no plan; `take` is the command that takes the last draft."""
-    if state.failed is not None:
-        return researching.failure(state.failed, where.phase, agent.PLANNER), EXIT_FAILED
     if state.disputed:
         words = f"The plan-checker still objects after {state.number} rounds; the plan is legal, and yours to judge."
         return ("plan.objections", words, f"Read it and take it as it is: {take}; or change it first"), EXIT_WAITING

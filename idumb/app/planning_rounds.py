@@ -9,6 +9,7 @@ from typing import Any
 from idumb.app import check_plan, drafting, loading, roles
 from idumb.app.bundle import Bundle, Place
 from idumb.app.drafting import Draft
+from idumb.app.researching import Tell
 from idumb.app.roles import Ask
 from idumb.app.services import Services
 from idumb.app.session import Owned
@@ -80,11 +81,12 @@ class Round:
         return "\n".join(text for text in (self.problem, known, said) if text)
 
 
-def held(services: Services, goal: Goal, owner: Owned, warn: list[str]) -> Round:
+def held(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Tell) -> Round:
     """Ask until the plan is good, or as often as there are rounds; `warn` takes what is to be told besides."""
     state = Round()
     for number in range(1, ROUNDS + 1):
         asked = Ask(agent.PLANNER, goal.about, values(services, goal, state), attempt=number)
+        tell(f"asking the planner, round {number} of {ROUNDS} at most …")
         answered = roles.ask(services, asked, owner)
         state = Round(number, state.draft, state.objections, kept=state.kept)
         if answered.outcome != outcome.COMPLETED and answered.failure != agent.MALFORMED:
@@ -92,7 +94,7 @@ def held(services: Services, goal: Goal, owner: Owned, warn: list[str]) -> Round
             return state
         _read(services, goal, answered, state)
         if state.draft is not None and state.draft.legal and not state.problem:
-            warn += _objected(services, goal, state, owner)
+            warn += _objected(services, goal, state, owner, tell)
         if state.good:
             break
         if state.draft is not None:
@@ -148,7 +150,7 @@ def _read(services: Services, goal: Goal, answered: AgentResult, state: Round) -
     )
 
 
-def _objected(services: Services, goal: Goal, state: Round, owner: Owned) -> list[str]:
+def _objected(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tell) -> list[str]:
     """Let the checker look at a legal plan; what it says is an opinion. Warnings where it brought none."""
     if roles.bound(services, agent.PLAN_CHECKER) is None or state.draft is None:
         return []
@@ -158,6 +160,7 @@ def _objected(services: Services, goal: Goal, state: Round, owner: Owned) -> lis
         "feedback": quoting.fenced(state.draft.feedback, "text"),
     }
     asked = Ask(agent.PLAN_CHECKER, goal.about, told, VERDICT, state.number)
+    tell("asking the plan-checker …")
     answered = roles.ask(services, asked, owner)
     found = services.texts.object_in(answered.reply or answered.output)
     if answered.outcome == outcome.COMPLETED and found is not None and found.get("verdict") in _VERDICTS:

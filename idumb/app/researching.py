@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from idumb.app import bundle, place, roles, session
@@ -15,6 +16,10 @@ from idumb.domain.agent import AgentResult
 from idumb.domain.errors import EXIT_FAILED, InputError, Refusal
 
 ATTIC = "research"
+ASKING = "asking the researcher …"
+
+Tell = Callable[[str], None]
+"""Where it is said what is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Request:
     approve: str | None = None
 
 
-def research(services: Services, request: Request) -> Result:
+def research(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
     """Write a phase's research; Refusal `research.own` where a person wrote it."""
     place.require_initialised(services)
     where = bundle.place(services, request.phase)
@@ -57,9 +62,15 @@ def research(services: Services, request: Request) -> Result:
         return Result({**data, **still})
     roles.ensure_consent(services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {where.phase}")
     with session.owned(services, "research") as owner:
+        tell(ASKING)
         answered = ask(services, known, owner)
     if isinstance(answered, AgentResult):
-        return Result({**data, **still}, EXIT_FAILED, (), failure(answered, where.phase))
+        return Result(
+            {**data, **still},
+            EXIT_FAILED,
+            (),
+            failure(services, answered, agent.RESEARCHER, f"idumb research {where.phase}"),
+        )
     return Result({**data, "written": True, "standing": bundle.CURRENT, **answered})
 
 
@@ -105,13 +116,13 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def failure(answered: AgentResult, phase: str, role: str = agent.RESEARCHER) -> tuple[str, str, str]:
-    """Why an agent brought nothing: code, message, hint."""
-    command = "research" if role == agent.RESEARCHER else "plan-phase"
-    why = answered.failure or (agent.MALFORMED if answered.outcome == outcome.COMPLETED else answered.outcome)
-    words = answered.message or ("it answered nothing" if answered.outcome == outcome.COMPLETED else answered.outcome)
-    return (
-        f"role.{why}".replace("_", "-"),
-        f"The {role} did not answer: {words}",
-        f"idumb {command} {phase} asks again; idumb doctor looks at what agents need",
-    )
+def failure(services: Services, answered: AgentResult, role: str, go_on: str) -> tuple[str, str, str]:
+    """Why an agent brought nothing: code, message, hint. `go_on` is the command that asks it again."""
+    told = roles.told(services, role, answered, go_on)
+    if told is not None:
+        return f"role.{told.kind}", f"The {role} did not answer: {told.message}", told.mend
+    done = answered.outcome == outcome.COMPLETED
+    code = agent.MALFORMED if done else answered.outcome.replace("_", "-")
+    words = answered.message or ("it answered nothing" if done else answered.outcome)
+    hint = f"{go_on} asks again; idumb doctor looks at what agents need"
+    return f"role.{code}", f"The {role} did not answer: {words}", hint

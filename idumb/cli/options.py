@@ -165,6 +165,18 @@ def text_of(name: str, command: str) -> str:
         raise InputError("file.unreadable", words, hint=f"idumb {command} --help") from problem
 
 
+def teller(*, as_json: bool) -> Callable[[str], None]:
+    """Says on standard error what a command waits for; nothing where a program reads the answer."""
+
+    def tell(text: str) -> None:
+        from idumb.cli import output
+
+        with contextlib.suppress(OSError, ValueError):  # nobody is there to be told
+            output.write(None if as_json else sys.stderr, text + "\n")
+
+    return tell
+
+
 def who() -> str:
     """The name under which a person's word is recorded."""
     import getpass

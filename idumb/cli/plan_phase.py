@@ -53,5 +53,5 @@ def command(
         approve=approve,
     )
     with options.services(as_json=as_json, writes=True, progress=True) as services:
-        result = plan_phase.plan_phase(services, request)
+        result = plan_phase.plan_phase(services, request, options.teller(as_json=as_json))
     return output.finish("plan-phase", result, as_json=as_json)

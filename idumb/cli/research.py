@@ -24,5 +24,5 @@ def command(phase: str, source: str | None, approve: str | None, *, again: bool,
     offered = None if source is None else options.text_of(source, "research")
     request = researching.Request(phase, again=again, prompt=ask, offered=offered, approve=approve)
     with options.services(as_json=as_json, writes=True, progress=True) as services:
-        result = researching.research(services, request)
+        result = researching.research(services, request, options.teller(as_json=as_json))
     return output.finish("research", result, as_json=as_json)

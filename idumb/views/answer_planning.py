@@ -19,7 +19,8 @@ def plan_phase(data: phrases.Data) -> str:
         lines.append(f"Wrote {markup.one_line(data['path'])}: {phrases.tasks(data['tasks'])}{rounds}.")
     if data["kept"]:
         lines.append(f"The last draft is kept in {markup.one_line(data['kept'])}")
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    said = "\n".join([*lines, *phrases.commands(data)]).rstrip("\n")
+    return f"{said}\n" if said else ""
 
 
 def _prompt(data: phrases.Data) -> str:

@@ -147,6 +147,9 @@ def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None
     answer = desk.run("plan-phase", "2")
     assert (answer.code, answer.error["code"]) == (1, "role.failed")
     assert not desk.project.exists(PLAN)
+    shown = desk.project.quick("plan-phase", "2")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith("asking the planner, round 1 of 3 at most")
 
 
 def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(desk: Desk) -> None:
