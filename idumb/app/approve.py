@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from idumb.app import approvals, consent, going_on, irreversible, loading, place, session
+from idumb.app import approvals, consent, going_on, irreversible, loading, place, roles, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import approval as approval_words
@@ -95,7 +95,7 @@ def revoke(services: Services, phase: str, who: str) -> Result:
             "revoked": len(found),
             "withdrawn": withdrawn,
             "by": who,
-            "next": [f"idumb approve {phase}"],
+            "next": [] if names == [roles.PLACE] else [f"idumb approve {phase}"],
         }
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app import roles
+from idumb.app import approve, roles
 from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
 from idumb.domain import roles as filling
@@ -120,6 +120,16 @@ def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandb
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     with pytest.raises(Refusal, match="Nobody consented"):
         roles.ask(Wired(str(sandbox.root), Nobody, Silent), ASKED)
+
+
+def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -> None:
+    """R-ADAPT-1."""
+    digest = roles.consent_hash(services, ["planner"])
+    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    taken = approve.revoke(services, roles.PLACE, "me")
+    assert taken.data["withdrawn"] == 1
+    with pytest.raises(Refusal, match="Nobody consented"):
+        roles.ask(services, ASKED)
 
 
 def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Wired) -> None:
