@@ -15,7 +15,7 @@ from idumb.domain import agent, outcome, plan
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
-from tests.support import chat_server
+from tests.support import chat_server, fake_model
 from tests.support.chat_server import ChatServer, Said
 
 FILES = (plan.FileClaim("create", "a.txt"), plan.FileClaim("modify", "src/b.txt"))
@@ -279,3 +279,11 @@ def test_a_key_that_is_not_set_is_not_logged_in(tmp_path: Path, monkeypatch: Any
     result = agents.get("model").run(a_request(tmp_path))
     assert result.failure == agent.NOT_LOGGED_IN
     assert "MODEL_KEY is not set" in result.message
+
+
+def test_the_scripted_model_that_ships_can_rehearse_it(tmp_path: Path) -> None:
+    rule = "answers:\n  - write: {path: a.txt, content: made}\n  - say: It is made."
+    with fake_model.serving(rule) as served:
+        result = bound(tmp_path, f"{served.address}/v1").get("model").run(a_request(tmp_path))
+    assert (result.outcome, result.reply) == (outcome.COMPLETED, "It is made.")
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "made"
