@@ -6,13 +6,14 @@ STAMP := $(VENV)/.made-from-pyproject
 
 export JOBS
 
-.PHONY: help setup check test demo bench bench-peers torture wheel
+.PHONY: help setup check test demo agents bench bench-peers torture wheel
 
 help:
 	@echo 'make setup    make .venv and install idumb and its tools into it'
 	@echo 'make demo     watch a plan run, fail, resume and roll back in a throw-away repository'
 	@echo 'make check    the fast half of the checks: format, lint, types, layers, own plan'
 	@echo 'make test     all checks: the fast half, the tests, and the wheel in a clean venv'
+	@echo 'make agents   install two real agents and run them beside a scripted model'
 	@echo 'make bench    measure idumb beside its floors and peers'
 	@echo 'make torture  long programmes: kill, interrupt and fill up, then compare bytes'
 	@echo 'make wheel    build the wheel into dist/'
@@ -35,6 +36,9 @@ test: setup
 
 demo: setup
 	@$(VENV)/bin/python docs/demo/run.py
+
+agents: setup
+	@.ci/check agents
 
 bench: setup
 	@.ci/check bench $(ARGS)

@@ -33,7 +33,7 @@ def _variables(wanted: Wanted) -> dict[str, str]:
 
 def read(output: bytes, errors: bytes) -> Said:
     """The last message of the assistant, and the `result` with the exit code that it is about to give."""
-    reply, error, model = "", "", None
+    reply, error, failed, model = "", "", "", None
     result: dict[str, Any] = {}
     tokens_in: list[int | None] = []
     tokens_out: list[int | None] = []
@@ -47,6 +47,8 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "assistant.usage":
             tokens_in.append(reading.count(inside(data, "inputTokens")))
             model = text(inside(data, "model")) or model
+        elif kind == "model.call_failure":
+            failed = _failed(data)
         elif kind == "session.error":
             error = text(inside(data, "message")) or error
         elif kind == "tool.execution_complete" and inside(data, "error", "code") in {"denied", "rejected"}:
@@ -54,7 +56,7 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "result":
             result = found
     wrong = result.get("exitCode") != 0
-    error = reading.one_line(error or reading.last_line(errors)) if wrong else ""
+    error = reading.one_line(error or failed or reading.last_line(errors)) if wrong else ""
     return Said(
         reply=reply,
         session=text(result.get("sessionId")) or None,
@@ -65,6 +67,13 @@ def read(output: bytes, errors: bytes) -> Said:
         failure=reading.kind_of(error) if error else None,
         denied=tuple(denied),
     )
+
+
+def _failed(data: Any) -> str:
+    """Why one call of the model failed; it may still be asking again."""
+    status = reading.count(inside(data, "statusCode"))
+    words = text(inside(data, "errorMessage"))
+    return f"the server answered {status}: {words}" if status is not None else words
 
 
 PRESET = Preset(

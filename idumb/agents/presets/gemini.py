@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
 from idumb.domain.agent import Usage
+
+_RETRY = re.compile(r"^Attempt \d+ failed.*$", re.MULTILINE)
 
 
 def _arguments(wanted: Wanted) -> tuple[str, ...]:
@@ -79,7 +82,13 @@ def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
             told = text(inside(json.loads(whole[begin:]), "error", "message")) if begin >= 0 else ""
         except ValueError:
             told = ""
-    return reading.one_line(told) or reading.last_line(errors)
+    return reading.one_line(told) or _retried(errors) or reading.last_line(errors)
+
+
+def _retried(errors: bytes) -> str:
+    """Why it asked again last, where it was stopped over that."""
+    found = _RETRY.findall(errors.decode("utf-8", "replace"))
+    return reading.one_line(found[-1]) if found else ""
 
 
 PRESET = Preset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from typing import Any
 
@@ -35,9 +36,12 @@ def read(output: bytes, errors: bytes) -> Said:
 
 
 def _files(_: Wanted) -> dict[str, str]:
-    return {
-        ".qwen/settings.json": '{"general": {"enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}}'
+    settings = {
+        "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
+        "privacy": {"usageStatisticsEnabled": False},
+        "model": {"generationConfig": {"maxRetries": 1}},
     }
+    return {".qwen/settings.json": json.dumps(settings)}
 
 
 def _variables(wanted: Wanted) -> dict[str, Any]:

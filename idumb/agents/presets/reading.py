@@ -51,8 +51,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     agent.MALFORMED: (r"unexpected token|json.{0,40}pars|pars.{0,40}json|invalid json|malformed|not valid json",),
     agent.NETWORK: (
         r"econn(refused|reset|aborted)|enotfound|etimedout|eai_again|fetch failed|socket hang up",
-        r"connection (error|refused|reset|closed)|unable to connect|error sending request|network|incomplete",
-        r"premature close|terminated",
+        r"connection (error|refused|reset|closed)|(unable to|could not) connect|error sending request|network",
+        r"incomplete|premature close|terminated",
         r"stream (disconnected|closed|ended)|\b50[0234]\b|internal (server )?error|server had an error",
     ),
     agent.DECLINED: (r"refus|declin|content.?filter|safety|usage policy",),

@@ -1,4 +1,4 @@
-"""Takes recordings of a real agent: `python tests/adapters/agents/recorder.py PRESET PROGRAM`.
+"""Takes recordings of a real agent: `python -m tests.adapters.agents.recorder PRESET PROGRAM`.
 
 The agent is started as the adapter starts it, against the scripted model, in a network of its own that knows no other
 host. What it printed goes to `recorded/PRESET/VERSION/`, with neutral names for folders and addresses.
@@ -112,7 +112,7 @@ def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentRe
         binding = Binding("it", preset.name, (program,), model=MODELS.get(preset.name, "fake-model"))
         around = Surroundings(environment, str(work), str, homes=str(place / "homes"))
         asked = AgentRequest(
-            BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=35, idle_timeout=20
+            BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=60, idle_timeout=35
         )
         result = PresetAgent(dataclasses.replace(preset, read=read), binding, around).run(asked)
         print([(n.get("path"), n.get("rule"), n.get("calls"), n.get("status")) for n in served.notes][:6])  # noqa: T201
@@ -148,11 +148,13 @@ def neutral(data: bytes) -> bytes:
     data = re.sub(rb"/(?:tmp|var/tmp)/tmp\w+", b"/home/me", data)
     data = re.sub(rb"(?:/[\w.@-]+)+/node_modules", b"/usr/lib/node_modules", data)
     data = re.sub(rb"-tmp-tmp\w+", b"-home-me", data)
+    data = re.sub(rb"^ +at .*\n", b"", data, flags=re.MULTILINE)
     return re.sub(rb"127\.0\.0\.1:\d{4,5}", b"127.0.0.1:8901", data)
 
 
 if __name__ == "__main__":
     if ALONE not in os.environ:
-        inside = ["bash", "-c", 'ip link set lo up && exec "$@"', "_", sys.executable, *sys.argv]
+        module = ["-m", "tests.adapters.agents.recorder", *sys.argv[1:]]
+        inside = ["sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *module]
         sys.exit(subprocess.run(["unshare", "-n", *inside], env={**os.environ, ALONE: "1"}, check=False).returncode)
     record(sys.argv[1], sys.argv[2])

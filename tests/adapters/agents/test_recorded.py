@@ -1,0 +1,107 @@
+"""What real agents printed, read again: two versions of each, six endings and a good one (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from idumb.agents import registry
+from idumb.agents.presets.preset import Preset
+from idumb.agents.presets.reading import Said
+from idumb.domain import agent
+
+PLACE = Path(__file__).parent / "recorded"
+KINDS = {
+    "unauthorized": {agent.NOT_LOGGED_IN},
+    "rate-limited": {agent.RATE_LIMITED},
+    # Some providers' words for it are those of too many requests.
+    "server-error": {agent.NETWORK, agent.RATE_LIMITED},
+    "context": {agent.CONTEXT_EXHAUSTED},
+    "closed-port": {agent.NETWORK},
+}
+SILENT = {
+    ("opencode", "rate-limited"),
+    ("opencode", "server-error"),
+    ("opencode", "closed-port"),
+    ("qwen", "rate-limited"),
+    ("qwen", "server-error"),
+}
+"""These wait and say nothing; the clock ends them."""
+
+
+def versions() -> Iterator[Path]:
+    for name in registry.PRESETS:
+        yield from sorted((PLACE / name).iterdir())
+
+
+def recordings(*scenes: str) -> list[Path]:
+    return [place / f"{scene}.out" for place in versions() for scene in scenes]
+
+
+def read(place: Path) -> Said:
+    preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET
+    return preset.read(place.read_bytes(), place.with_suffix(".err").read_bytes())
+
+
+def shown(place: Path) -> str:
+    return "-".join((*place.parts[-3:-1], place.stem))
+
+
+def exit_code(place: Path) -> int | None:
+    found: int | None = json.loads((place.parent / "exits.json").read_text(encoding="utf-8"))[place.stem]["exit"]
+    return found
+
+
+def test_two_versions_of_each_are_recorded() -> None:
+    found = [place.parts[-2] for place in versions()]
+    assert {name: found.count(name) for name in registry.PRESETS} == dict.fromkeys(registry.PRESETS, 2)
+
+
+@pytest.mark.parametrize("place", recordings("success"), ids=shown)
+def test_a_good_end_has_reply_session_and_usage(place: Path) -> None:
+    said = read(place)
+    assert (said.reply, said.ended, said.error, said.failure) == ("The greeting is written.", True, "", None)
+    assert said.session
+    assert said.usage.tokens_out is not None or place.parts[-3] == "copilot"  # newer ones tell of no tokens
+    assert exit_code(place) == 0
+
+
+@pytest.mark.parametrize("place", recordings("denied"), ids=shown)
+def test_a_refused_permission_is_no_failure_of_the_agent(place: Path) -> None:
+    """What it may not do it does not do, says so, and ends well; the claim is judged by bytes."""
+    said = read(place)
+    assert (said.reply, said.failure) == ("It was not permitted.", None)
+    if place.parts[-3] in {"claude", "copilot"}:
+        assert said.denied
+
+
+@pytest.mark.parametrize("place", recordings(*KINDS), ids=shown)
+def test_the_kind_of_a_failure_is_read_whatever_the_exit_says(place: Path) -> None:
+    said = read(place)
+    if (place.parts[-3], place.stem) in SILENT and exit_code(place) is None:
+        assert not said.ended or said.error
+        return
+    assert said.failure in KINDS[place.stem], said
+    assert said.error
+
+
+def test_an_exit_of_zero_comes_with_an_error_of_the_server_too() -> None:
+    assert {place.parts[-3] for place in recordings("unauthorized") if exit_code(place) == 0} == {"opencode", "qwen"}
+
+
+@pytest.mark.parametrize("place", recordings("success", *KINDS), ids=shown)
+def test_a_report_cut_at_any_line_is_read_without_harm(place: Path) -> None:
+    data = place.read_bytes()
+    preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET
+    for cut in range(0, len(data), max(1, len(data) // 40)):
+        preset.read(data[:cut], b"")
+
+
+def test_recordings_name_no_place_of_a_machine() -> None:
+    text = b"".join(path.read_bytes() for path in PLACE.rglob("*.*") if path.is_file())
+    assert b"/tmp/tmp" not in text
+    assert b"/root" not in text

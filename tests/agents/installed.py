@@ -1,0 +1,82 @@
+"""Real agents, installed from the npm registry into a folder that is kept, and commands run with no network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+
+ROOT = Path(__file__).parents[2]
+KEPT = Path(os.environ.get("IDUMB_TEST_AGENTS", ROOT / ".venv" / "agents"))
+PACKAGES = {"claude": "@anthropic-ai/claude-code@2.1.197", "codex": "@openai/codex@0.169.0"}
+"""The newest that run on Node 20."""
+KEYS = {"claude": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"), "codex": ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
+MODELS = {"claude": "claude-sonnet-4-5", "codex": "fake-model"}
+_LOOPBACK_ONLY = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`asked` are the notes of the scripted model, one a request."""
+
+    code: int
+    out: str
+    err: str
+    asked: list[dict[str, Any]]
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+def program(name: str) -> str:
+    """The path of an agent's program, installed where it is missing; skips the test where that cannot be."""
+    folder = KEPT / name
+    place = folder / "node_modules" / ".bin" / name
+    if not place.exists():
+        if shutil.which("npm") is None:
+            pytest.skip("npm is not installed")
+        folder.mkdir(parents=True, exist_ok=True)
+        install = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGES[name]]
+        done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=600)
+        if done.returncode:
+            pytest.skip(f"npm could not install {PACKAGES[name]}: {done.stderr[-300:]}")
+    return str(place)
+
+
+def configure(project: Project, name: str, more: dict[str, Any] | None = None, **of_binding: Any) -> None:
+    """The agent builds everything; `more` are settings beside its binding."""
+    binding = {"adapter": name, "argv": [program(name)], "model": MODELS[name], "environment": list(KEYS[name])}
+    settings = {"builder": "real", "bindings": {"real": {**binding, **of_binding}}, **(more or {})}
+    project.configure(json.dumps(settings))
+
+
+def alone(project: Project, name: str, rules: Sequence[str], *command: str) -> Ended:
+    """Run an idumb command beside a scripted model, in a network that knows no other host."""
+    file = project.folder.parent / "rules.json"
+    file.write_text(json.dumps(list(rules)), encoding="utf-8")
+    inside = [sys.executable, "-m", "tests.agents.inside", str(project.folder), name, str(file), *command]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*_prefix(), *inside], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    return Ended(**json.loads(done.stdout))
+
+
+def _prefix() -> list[str]:
+    tried = subprocess.run([*_LOOPBACK_ONLY, "true"], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip("this user may not make a network of its own (unshare -n)")
+    return _LOOPBACK_ONLY

@@ -1,0 +1,57 @@
+"""Real command-line agents, asked as users' are, with a scripted model as the only host they can reach (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agents import faults, installed
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
+
+RULES = [
+    """when: "T1-01"
+tools: true
+answers:
+  - write: {path: words.txt, content: "one\\ntwo\\n"}
+  - {say: "words.txt is there.", tokens: {in: 1000, out: 20}}""",
+    """when: "T1-02"
+tools: true
+answers:
+  - run: wc -l words.txt
+  - write: {path: count.txt, content: "2\\n"}
+  - {say: "count.txt is there.", tokens: {in: 2000, out: 30}}""",
+]
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    one = task("T1-01", files="create `words.txt`", check="grep -q two words.txt")
+    two = task("T1-02", files="create `count.txt`", check="grep -qx 2 count.txt", after="T1-01")
+    made.plan([one, two])
+    return made
+
+
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_a_phase_of_two_tasks_is_built_by_a_real_agent(name: str, project: Project) -> None:
+    installed.configure(project, name)
+    ended = installed.alone(project, name, RULES, "execute-phase", "1", "--approve", project.approval(), "--json")
+    assert ended.code == 0, ended.out + ended.err
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
+    assert (project.read("words.txt"), project.read("count.txt")) == ("one\ntwo\n", "2\n")
+    assert project.repo.git("status", "--porcelain") == ""
+    used = [e["payload"]["builder"]["usage"] for e in project.events("1", "--kind", "attempt.finished")]
+    assert [entry["tokens_out"] is not None for entry in used] == [True, True]
+    assert {note["path"].rpartition("/")[2] for note in ended.asked} <= {"", "messages", "responses", "models"}
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS)
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_what_a_fault_comes_to_is_what_the_page_says(name: str, fault: str, project: Project) -> None:
+    """The table in docs/agents.md, row by row; `python -m tests.agents.faults` prints it."""
+    ended = faults.ending(project, name, fault)
+    assert (ended.outcome, ended.kind, ended.code) == faults.documented()[name, fault]
+    assert ended.left == []
