@@ -100,7 +100,7 @@ def _task(services: Services, contract: Contract | None, state: RunState, task: 
         "failure": found.failure,
         "cause": found.cause,
         "attempts": attempts,
-        "changes": _changes(services, ended, known),
+        "changes": _changes(services, state, ended, known),
         "envelope": _envelope(begun),
         "remedies": [asdict(one) for one in remedies(found)],
     }
@@ -140,12 +140,17 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _changes(services: Services, ended: Sequence[Event], known: TaskState) -> list[dict[str, Any]]:
-    """What each attempt left, against the one before, and the first one against the task base."""
+def _changes(services: Services, state: RunState, ended: Sequence[Event], known: TaskState) -> list[dict[str, Any]]:
+    """What each attempt made, against the one before, and the first one against the task base.
+
+    Of an attempt in a clone only its checkpoint tells, for what fails is not delivered.
+    """
+    kept = services.log.events(run=state.id, task=known.id, kind="checkpoint.recorded")
+    made = {event.attempt: event.payload["tree"] for event in kept}
     rows = []
     before, named = known.base, "start"
     for event in ended:
-        left = event.payload.get("left")
+        left = made.get(event.attempt) or event.payload.get("left")
         if before is not None and left is not None:
             rows.append({"attempt": event.attempt, "since": named, **_difference(services, before, left)})
             before, named = left, f"attempt {event.attempt}"

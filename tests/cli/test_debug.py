@@ -73,6 +73,16 @@ def test_attempts_their_changes_and_what_can_be_done_are_shown(project: Project)
     assert "[ ] See what it changed. (T1-02)" in words
 
 
+def test_what_was_made_in_a_clone_and_never_delivered_is_shown_too(sandbox: GitSandbox) -> None:
+    """R-ADAPT-6."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt"), BROKEN])
+    assert run(project, "--max-attempts", "1", "--workspace", "clone").code == 1
+    data = debug(project).data
+    assert [f["path"] for c in data["tasks"][0]["changes"] for f in c["files"]] == ["b.txt"]
+    assert data["since"]["files"] == []
+
+
 def test_the_words_are_written_to_a_new_file(project: Project, tmp_path: Path) -> None:
     place = tmp_path / "bundle.txt"
     assert debug(project, "--out", str(place)).code == 0
