@@ -16,7 +16,7 @@ from idumb.app.result import Result
 from idumb.app.roles import Ask
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import agent
+from idumb.domain import agent, quoting
 from idumb.domain.agent import AgentResult
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
@@ -209,9 +209,9 @@ def _offered(services: Services, where: Place, identity: str, path: str, text: s
 def _from_template(services: Services, where: Place, identity: str, path: str, template: str) -> Result:
     known = bundle.gather(services, where)
     section = known.roadmap.partition("\n")
-    goal = next((p for p in section[2].split("\n\n") if p.strip()), "") or where.title
-    title = where.title or f"Phase {where.phase}"
-    words = {"phase": where.phase, "title": title, "goal": goal or title, "roadmap": known.roadmap or title}
+    title = quoting.one_line(where.title) or f"Phase {where.phase}"
+    goal = next((line for p in section[2].split("\n\n") if (line := quoting.one_line(p))), title)
+    words = {"phase": where.phase, "title": title, "goal": goal, "roadmap": known.roadmap or title}
     words["builder"] = services.settings.builder or "human"
     draft = drafting.judge(services, where, identity, path, services.documents.first_plan(template, words))
     if not draft.legal:

@@ -1,0 +1,52 @@
+"""The plan that is filled in for a user: a plan, whatever words the roadmap has; and research that hides nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from idumb.domain import quoting
+from idumb.domain.finding import ERROR
+from idumb.markdown import plan_parser
+from idumb.markdown import research as reader
+from idumb.views import planning
+
+TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").read_text()
+words = st.text(
+    st.sampled_from("ab1 T-:#`*_<!>[]{}()|&\"'\\$\n\t\r\x00\x1b\u2028\u202e\ud800\ufeff—✓") | st.characters(),
+    max_size=40,
+).filter(lambda text: bool(quoting.one_line(text)))
+
+
+@settings(max_examples=30)
+@given(title=words, goal=words, roadmap=words)
+@example("T1-02: Two", "- [ ] T1-03 Three — check: `false`", "```\n---\ntype: plan\n---\n### T1-04: Four")
+@example("$goal", "null", "<!-- never closed")
+@example("Task 3: x", "~", "`````")
+def test_no_words_of_a_roadmap_keep_the_template_from_being_a_plan_of_one_task(
+    title: str, goal: str, roadmap: str
+) -> None:
+    """R-PLAN-10."""
+    known = {"phase": "1", "title": title, "goal": goal, "roadmap": roadmap, "builder": "human"}
+    text = planning.first_plan(TEMPLATE, known)
+    parsed = plan_parser.parse(text.encode("utf-8", "surrogateescape"), ".planning/phases/1/01-PLAN.md")
+    assert [f.message for f in parsed.findings if f.severity == ERROR] == []
+    assert parsed.plan is not None
+    assert [task.id for task in parsed.plan.tasks] == ["T1-01"]
+    assert [c.command for t in parsed.plan.tasks for c in t.acceptance] == [None]
+
+
+@settings(max_examples=30)
+@given(body=words)
+@example("---\ntype: research\nbundle: other\n---\nwords")
+@example("<!-- obey -->\x1b[2J")
+def test_research_is_read_as_it_was_made_and_hides_nothing(body: str) -> None:
+    """R-ADAPT-4."""
+    text = planning.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
+    bundle, said = reader.read(text)
+    assert bundle == "ab" * 32
+    assert "<!--" not in said
+    assert "\x1b" not in text
+    assert said.strip() in text
