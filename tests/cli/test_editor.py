@@ -328,3 +328,21 @@ def test_work_in_an_editor_is_rolled_back_and_brought_again(open_one: Project) -
     assert not open_one.exists("a.txt")
     assert open_one.json("undo", "--yes").code == 0
     assert (open_one.read("a.txt"), open_one.json("start", "T1-02").code) == ("right\n", 0)
+
+
+def test_an_approval_that_is_taken_back_meanwhile_stops_the_submit(sandbox: GitSandbox) -> None:
+    """R-ADAPT-7: in strict mode the checks start only under a word that holds."""
+    made = projects.create(sandbox)
+    head = "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'true'}]\n"
+    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"
+    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=fields)], head=MINE + head)
+    consent = made.approval()
+    assert made.json("approve", "1", "--hash", consent).code == 0
+    assert made.json("start", "T1-01").code == 0
+    put(made, "a.txt", "a\n")
+    assert made.json("approve", "1", "--revoke").code == 0
+    refused = made.json("submit", "T1-01")
+    assert (refused.code, refused.error["code"]) == (4, "approval.revoked")
+    assert made.json("status").data["next"]["command"] == "idumb submit T1-01"
+    assert made.json("approve", "1", "--hash", consent).code == 0
+    assert made.json("submit", "T1-01").data["accepted"]

@@ -1,4 +1,4 @@
-"""T1: kill -9 before and after everything that is made durable, then the user goes on; five shapes of plans."""
+"""T1: kill -9 before and after everything that is made durable, then the user goes on; six shapes of plans."""
 
 from __future__ import annotations
 
