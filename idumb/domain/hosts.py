@@ -103,7 +103,8 @@ HOSTS: tuple[Host, ...] = (
          markdown("description", "argument-hint", arguments=_ALL, more={"agent": "agent"}), file="{}.prompt.md"),
     Host("cursor", "Cursor", ".cursor/commands", ".cursor/commands", _PLAIN),
     Host("windsurf", "Windsurf", ".windsurf/workflows", ".codeium/windsurf/global_workflows", _DESCRIBED, limit=12_000),
-    Host("qwen", "Qwen Code", ".qwen/commands", ".qwen/commands", markdown("description", "argument-hint")),
+    Host("qwen", "Qwen Code", ".qwen/commands", ".qwen/commands",
+         markdown("description", "argument-hint", arguments="{{args}}")),
 )  # fmt: skip
 BY_NAME = {host.name: host for host in HOSTS}
 

@@ -26,7 +26,7 @@ def frontmatter(text: str) -> dict[str, str]:
     [
         ("claude", {"description", "argument-hint", "allowed-tools"}, "Take $ARGUMENTS"),
         ("opencode", {"description"}, "Take $ARGUMENTS"),
-        ("qwen", {"description", "argument-hint"}, "Take $ARGUMENTS"),
+        ("qwen", {"description", "argument-hint"}, "Take {{args}}"),
         ("copilot", {"description", "argument-hint", "agent"}, "Take what the user wrote"),
         ("windsurf", {"description"}, "Take what the user wrote"),
         ("codex", {"name", "description"}, "Take what the user wrote"),
