@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from idumb.domain import failures
 from idumb.domain.errors import AdapterError
 
 
@@ -20,7 +21,8 @@ def resolve(program: str, path: str, repository: str) -> str:
         raise AdapterError(
             "agent.not-found",
             f"The program {program} was not found.",
-            hint="Install it, put its folder on PATH, or write its absolute path in .idumb/config.yaml.",
+            hint=f"Install it{_how(program)}, put its folder on PATH,"
+            " or write its absolute path in .idumb/config.yaml.",
         )
     real = os.path.realpath(found)
     if _is_below(real, inside):
@@ -36,6 +38,11 @@ def resolve(program: str, path: str, repository: str) -> str:
             hint="Take write permission from group and others, or install it for yourself.",
         )
     return real if os.path.basename(real) == os.path.basename(found) else os.path.abspath(found)
+
+
+def _how(program: str) -> str:
+    command = failures.install(program)
+    return f" ({command})" if command else ""
 
 
 def _named(program: str, path: str, inside: str) -> str | None:

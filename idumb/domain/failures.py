@@ -51,6 +51,11 @@ _LOGIN: Mapping[str, str] = {
 }
 
 
+def install(program: str) -> str | None:
+    """The command that installs a program, where it is a known one."""
+    return _INSTALL.get(program)
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """A failure in words: what happened, and the next step."""
@@ -65,7 +70,7 @@ def told(kind: str, name: str, argv: Sequence[str], message: str, go_on: str) ->
     known = KINDS[kind]
     program = argv[0].rsplit("/", 1)[-1] if argv else name
     words = {
-        "$install": f"Install it: {_INSTALL[program]}" if program in _INSTALL else f"Install {program}",
+        "$install": f"Install it: {command}" if (command := install(program)) else f"Install {program}",
         "$login": _LOGIN.get(program, f"Log {program} in, or name its key in the binding's `environment`"),
         "$go_on": go_on,
     }

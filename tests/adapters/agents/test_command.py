@@ -168,6 +168,13 @@ def test_a_program_that_is_missing_is_an_error_with_the_next_step(tmp_path: Path
     assert "put its folder on PATH" in result.message
 
 
+def test_a_known_program_that_is_missing_is_told_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    """R-ADAPT-3."""
+    with pytest.raises(AdapterError) as caught:
+        executable.resolve("codex", f"{tmp_path}/bin", str(tmp_path / "repository"))
+    assert "npm install -g @openai/codex" in (caught.value.hint or "")
+
+
 def test_a_program_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
     broken = a_program(tmp_path / "bin/broken")
     broken.write_bytes(b"\x7fELF nonsense")
