@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from idumb.system import guardian, observing, process_tree, stalls
+from idumb.system import guardian, observing, process_tree, signals, stalls
 from idumb.system import limits as ceilings
 from idumb.system.capture import HEAD, TAIL, Capture, Captured, Sink
 from idumb.system.patience import Patience
@@ -126,7 +126,8 @@ def run(
         prepare = _preparation(ceilings.ceilings(limits or {}), alive)
         everything = {**environment, PROCESS_COOKIE: cookie}
         given = stdin if talking is None else talking.reader
-        child = _spawn(argv, cwd, everything, given, cookie, separate=separate_errors, prepare=prepare)
+        with signals.held():
+            child = _spawn(argv, cwd, everything, given, cookie, separate=separate_errors, prepare=prepare)
         pipes = ((child.stdout, talking.tap if talking else None), (child.stderr, None))
         captures = [Capture(pipe, sink, tap) for pipe, tap in pipes if pipe is not None]
         pump = _Pump(child, captures, talking)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -14,6 +15,34 @@ CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Wrappers pass a terminal's Ctrl-C on to a program that got it already; that is no second wish.
 _ONE_PRESS = 0.25
 _GRACE = 0.3
+
+
+class _Hold:
+    """What keeps the exception of a signal back, in the one thread that handles signals."""
+
+    depth = 0
+    wanted: Exception | None = None
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """The exception of a signal comes at the end of the block, not in it.
+
+    Raised while a process forks, Python would drop it: hooks that run around a fork may not fail.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # the main thread handles signals; what it does meanwhile is not held back
+        return
+    _Hold.depth += 1
+    wanted = None
+    try:
+        yield
+    finally:
+        _Hold.depth -= 1
+        if _Hold.depth == 0:
+            wanted, _Hold.wanted = _Hold.wanted, None
+    if wanted is not None:
+        raise wanted
 
 
 class SignalInterrupts:
@@ -52,7 +81,7 @@ class SignalInterrupts:
             self._received, self._at = number, time.monotonic()
             if self._armed:
                 self._armed = False
-                raise self._interrupted(number)
+                _raise(self._interrupted(number))
         elif time.monotonic() - self._at > _ONE_PRESS:
             self._leave(number)
 
@@ -72,11 +101,16 @@ class SignalInterrupts:
         os._exit(128 + number)
 
 
+def _raise(wanted: Exception) -> None:
+    if _Hold.depth:
+        _Hold.wanted = wanted
+    else:
+        raise wanted
+
+
 @contextlib.contextmanager
 def until_told() -> Iterator[Callable[[], None]]:
     """Gives a function that waits until this process is told to end, by any of the signals that mean that."""
-    import threading
-
     told = threading.Event()
     before = {number: signal.signal(number, lambda *_: told.set()) for number in CAUGHT}
 

@@ -183,6 +183,45 @@ def test_an_interrupt_at_the_very_start_leaves_nothing_running(tmp_path: Path, m
     assert not process_tree.is_alive(started[0])
 
 
+INTERRUPTED_FORK = """
+import os, signal, sys
+from idumb.system import processes
+from idumb.system.signals import SignalInterrupts
+
+class Interrupted(Exception):
+    def __init__(self, number): super().__init__(number)
+
+def come():
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.getpid()  # here Python runs the handler, and what it raises is dropped
+
+os.register_at_fork(after_in_parent=come)
+interrupts = SignalInterrupts(Interrupted)
+interrupts.install()
+try:
+    with interrupts.armed():
+        argv, environment = ["sh", "-c", "echo $$ > pid; exec sleep 1000"], {"PATH": sys.argv[2]}
+        processes.run(argv, cwd=sys.argv[1], environment=environment, timeout=30, guarded=True)
+except Interrupted as interrupted:
+    print("interrupted", interrupted)
+"""
+
+
+@LINUX_ONLY
+def test_a_signal_that_comes_while_a_process_is_forked_is_not_lost(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_FORK, str(tmp_path), ENVIRONMENT["PATH"]],
+        cwd=root,
+        env={**ENVIRONMENT, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted 15\n", "")
+    assert not (tmp_path / "pid").exists() or not process_tree.is_alive(noted(tmp_path))
+
+
 @LINUX_ONLY
 def test_large_output_costs_little_memory(tmp_path: Path) -> None:
     """F60: 300 MB go through; what is kept is bounded, and the digest is of the whole."""
