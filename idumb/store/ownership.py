@@ -180,6 +180,8 @@ class FileOwnership:
         with connection.translated(self._card):
             owner_card.write(self._card, command, since, None, before)
         fence = self._database.write(functools.partial(_next_fence, self._worktree, command, since, lock))
+        if not lock.holds():
+            raise lost()  # a card written now would stand over that of the new owner
         with connection.translated(self._card):
             owner_card.write(self._card, command, since, fence, before)
         return fence
