@@ -1,4 +1,4 @@
-"""A recorded run stands in for the agent: the same bytes, the same verdicts, nothing asked again (R-ADAPT-2, R-ENV-3)."""
+"""A recorded run stands in for the agent: the same bytes and verdicts, nothing asked again (R-ADAPT-2, R-ENV-3)."""
 
 from __future__ import annotations
 
