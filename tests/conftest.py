@@ -17,6 +17,8 @@ import pytest
 
 from tests.support.gitrepo import GitSandbox
 
+pytest.register_assert_rewrite("tests.support.project")  # here, before any test can have imported it
+
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False, database=None)
 hypothesis.settings.load_profile("repeatable")
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tests.crash.harness", "tests.support.project")
+pytest.register_assert_rewrite("tests.crash.harness")
