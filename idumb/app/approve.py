@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from idumb.app import approvals, consent, going_on, irreversible, loading, place, roles, session
+from idumb.app import approvals, binding_words, consent, going_on, irreversible, loading, place, roles, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import approval as approval_words
@@ -45,7 +45,7 @@ def approve(services: Services, request: Request) -> Result:
     made = approvals.make(
         services, contract, by=request.who, accepted=request.accept, expires=expires, pin_base=request.pin_base
     )
-    shown = tuple(lines(contract, made, services.root))
+    shown = tuple(lines(services, contract, made))
     kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
     copy = services.consent.export(kept, request.file) if request.file else None
     services.consent.approve(kept)
@@ -196,17 +196,17 @@ def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     return (f"{', '.join(left)} cannot be taken back and will be refused; {named} accepts by name",)
 
 
-def lines(contract: Contract, made: Approval, root: str) -> Iterable[str]:
-    """Everything that is consented to, in words; nothing is cut short. `root` is the absolute path of the work tree."""
+def lines(services: Services, contract: Contract, made: Approval) -> Iterable[str]:
+    """Everything that is consented to, in words; nothing is cut short."""
     yield from consent.plan_lines(contract, ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
     bound = {name: part.value for name, part in made.bound.items()}
     for name, argv in bound["adapters"].items():
-        yield f"agent {name} starts: {list(argv)}"
+        yield f"agent {name}: {binding_words.line(services, name, argv)}"
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
-    for command in approval_words.unbound(bound["commands"], bound["files"], root):
+    for command in approval_words.unbound(bound["commands"], bound["files"], services.root):
         yield f"command binds no file: {command}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"

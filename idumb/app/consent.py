@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from idumb.app import approvals, going_on, irreversible
+from idumb.app import approvals, binding_words, going_on, irreversible
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import ledger
@@ -107,7 +107,7 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
     """What will run and what will be written, one line each."""
     yield from plan_lines(contract)
     for name in approvals.agents(services.settings, contract):
-        yield f"agent {name}: {' '.join(services.settings.bindings[name].argv)}"
+        yield f"agent {name}: {binding_words.line(services, name)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import calling, going_on, session
+from idumb.app import binding_words, calling, going_on, session
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
@@ -258,10 +258,10 @@ def _question(services: Services, filled: list[Filling], whole: str, command: st
 
 
 def _line(services: Services, filled: Filling) -> str:
-    argv = " ".join(_argv(services, filled)) or services.settings.bindings[filled.binding or ""].adapter
-    model = f", model {filled.model}" if filled.model else ""
-    own = f", prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
-    return f"{filled.role}: {filled.binding}: {argv}{model}{own}"
+    name = filled.binding or ""
+    model = f"; the role's model: {filled.model}" if filled.model else ""
+    own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
+    return f"{filled.role}: {name}: {binding_words.line(services, name, _argv(services, filled))}{model}{own}"
 
 
 def _refusal(question: Decision, whole: str, command: str) -> Refusal:
