@@ -21,6 +21,9 @@ CALLS = 3
 PAUSE = 5
 GROWS = 3
 _KEPT = 200
+LONGEST_NAME = 200
+"""Characters of a model, a session or a tool, as an agent names it."""
+LONGEST_INTENT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def call(services: Services, journal: Journal, made: Call) -> AgentResult:
     """Ask the agent, by several calls where the first ones met something that passes; all of them are written down."""
     if made.who.name in SILENT:
         with services.interrupts.armed():
-            return made.who.run(made.request)
+            return _recordable(services, made.who.run(made.request))
     started = services.clock.monotonic()
     calls, pause = _retries(services.settings)
     usage = None
@@ -84,9 +87,33 @@ def _once(services: Services, journal: Journal, made: Call, started: float) -> A
     _keep(journal, made, known, current)
     request = dataclasses.replace(made.request, deadline=_left(services, made, started))
     with services.interrupts.armed():
-        result = made.who.run(request)
+        result = _recordable(services, made.who.run(request))
     _keep(journal, made, current, breaker.ended(current, result.failure, services.clock.now(), rule))
     return result
+
+
+def _recordable(services: Services, result: AgentResult) -> AgentResult:
+    """The answer without known secrets in the small fields that go to the log and the screen, cut to a size.
+
+    Adapters see to the long ones: `output` and `reply`, which they redact before they shorten them.
+    """
+    shown = services.surroundings.shown
+
+    def short(text: str | None) -> str | None:
+        return None if text is None else shown(text)[:LONGEST_NAME]
+
+    steps = (
+        dataclasses.replace(step, tool=shown(step.tool)[:LONGEST_NAME], intent=shown(step.intent)[:LONGEST_INTENT])
+        for step in result.steps
+    )
+    return dataclasses.replace(
+        result,
+        message=shown(result.message),
+        claimed_files=tuple(map(shown, result.claimed_files)),
+        session=short(result.session),
+        model=short(result.model),
+        steps=tuple(steps),
+    )
 
 
 def breaker_of(services: Services, key: str) -> Breaker:
