@@ -89,7 +89,7 @@ def test_an_accepted_deviation_goes_back_with_its_task(sandbox: GitSandbox) -> N
     """R-GIT-5: what a person took into the task's scope is in its ledger, and so rolled back with it."""
     steps = (shell("echo made > a.txt; echo stray > stray.txt"),)
     project = _project(sandbox, task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps))
-    assert _execute(project).code == 1
+    assert _execute(project).code == 5
     assert project.quick("accept", "T1-01", "--why", "both belong to it", "--json").code == 0
     assert [line for line in project.repo.status() if ".planning" not in line] == []
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
