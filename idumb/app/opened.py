@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from idumb.app import going_on
 from idumb.app.services import Services
+from idumb.domain import contract as contracts
 from idumb.domain import outcome
+from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.run import RunState, TaskState
+from idumb.domain.settings import Settings
 
 KIND = "attempt.opened"
 
@@ -50,6 +53,12 @@ def find(services: Services) -> Opened | None:
         by, phase = str(event.payload["by"]), str(event.payload["phase"])
         return Opened(event.run or "", phase, event.task or "", event.attempt or 1, event.at, by)
     return None
+
+
+def uncommitted(contract: Contract, state: RunState, settings: Settings) -> str | None:
+    """The task built in an editor whose work holds and whose commit git refused: it is submitted once more."""
+    held = (t for t in contract.order if t in state.tasks and state.tasks[t].intended is not None)
+    return next((t for t in held if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings)), None)
 
 
 def choices(task: str) -> tuple[Choice, ...]:

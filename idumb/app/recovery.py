@@ -7,6 +7,7 @@ import dataclasses
 from idumb.app import budget, deviating, effect, failing, leftovers, place, ports, proofs, recording, schedule
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref, run_ref
+from idumb.domain import contract as contracts
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
@@ -284,10 +285,12 @@ def _take_into_clone(bench: Bench, tree: str, done: tuple[str, ...]) -> None:
 
 
 def _commit_refusal(bench: Bench, task: Task, words: str) -> WorkFailed:
+    mine = contracts.in_editor(bench.plans[task.id], task, bench.services.settings)
+    again = f"idumb submit {task.id}" if mine else f"idumb resume {bench.contract.phase}"
     return WorkFailed(
         "git.commit-refused",
         f"git refused the commit of {task.id}: {words}",
-        hint=f"Mend what git names, then idumb resume {bench.contract.phase}",
+        hint=f"Mend what git names, then {again}",
     )
 
 

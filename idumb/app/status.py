@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, relock, schedule, session
+from idumb.app import loading, opened, relock, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -134,6 +134,7 @@ def _planned(
         "restoring": _restoring(state),
         "open": _open(state),
         "editor": _editor(services, contract, ready),
+        "uncommitted": opened.uncommitted(contract, current, services.settings) if current else None,
         "problems": [f"{f.place}: {f.message}" for f in finding.errors(unready)[:SHOWN]],
     }
 
@@ -245,6 +246,12 @@ def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
     return None
 
 
+def _in_editor(row: Mapping[str, Any]) -> tuple[str, str]:
+    if row["uncommitted"]:
+        return f"idumb submit {row['uncommitted']}", "its work holds, and git refused its commit"
+    return f"idumb start {row['editor']}", "it is next, and built in the editor"
+
+
 def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
     """The command that takes the phase further."""
     if state == "completed":
@@ -260,8 +267,8 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
         return f"idumb execute-phase {number}", f"it {word} {first}"
     if state == PAUSED:
         return f"idumb resume {number}", row["reason"]
-    if row.get("editor"):
-        return f"idumb start {row['editor']}", "it is next, and built in the editor"
+    if row.get("editor") or row.get("uncommitted"):
+        return _in_editor(row)
     failed = row["tasks"].get(outcome.FAILED)
     if failed:
         return f"idumb resume {number} --retry-failed", f"{failed} failed"

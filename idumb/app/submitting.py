@@ -34,7 +34,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.event import Event
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import STRICT, Task
-from idumb.domain.run import HALTED, INTERRUPTED, RunState, TaskState
+from idumb.domain.run import HALTED, INTERRUPTED, PAUSED, RunState, TaskState
 
 HERE = "here"
 
@@ -164,6 +164,9 @@ def _submitted(
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
     if ended is not None and ended.exit_code == errors.EXIT_WAITING:
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
+    if ended is not None and ended.failure is not None and known.intended is not None:
+        words = f"{task.id} holds, but git refused its commit: {ending.words if ending is not None else ''}"
+        return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
     words = f"{task.id} is not accepted: {known.reason}"
     details = {} if ended is None else ended.details
     return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
@@ -194,11 +197,15 @@ def _after(
     ended: Result | None,
 ) -> list[str]:
     """What the builder does now, the likeliest first."""
+    if ended is None and state.state == PAUSED:
+        return [f"idumb resume {state.phase}"]
     if ending is runner.AGAIN:
         return [f"idumb start {task.id}", f"idumb show {task.id}", f"idumb skip {task.id} --why REASON"]
     if ended is not None:
-        again = [f"idumb start {task.id} --retry"] if state.tasks[task.id].status == outcome.FAILED else []
-        return [*again, *ended.data["next"]]
+        known = state.tasks[task.id]
+        again = [f"idumb start {task.id} --retry"] if known.status == outcome.FAILED else []
+        uncommitted = [f"idumb submit {task.id}"] if known.intended is not None else []
+        return [*uncommitted, *again, *ended.data["next"]]
     if following is None:
         return [f"idumb resume {state.phase}"]
     mine = contracts.in_editor(contract.plan_of(following), contract.tasks[following], services.settings)

@@ -42,7 +42,7 @@ def upcoming(services: Services, phase: str) -> Result:
                 }
                 for t in others
             ],
-            "next": _commands(services, contract, first, found),
+            "next": _commands(services, contract, current, first, found),
         }
     )
 
@@ -56,9 +56,14 @@ def _owed(services: Services, contract: Contract, state: RunState | None, task: 
     return owed.of(services, contract, contract.tasks[task], attempt=number, feedback=said)
 
 
-def _commands(services: Services, contract: Contract, first: str | None, found: opened.Opened | None) -> list[str]:
+def _commands(
+    services: Services, contract: Contract, state: RunState | None, first: str | None, found: opened.Opened | None
+) -> list[str]:
     if found is not None:
         return [f"idumb submit {found.task}", f"idumb give-up {found.task} --why REASON"]
+    uncommitted = opened.uncommitted(contract, state, services.settings) if state is not None else None
+    if uncommitted is not None:
+        return [f"idumb submit {uncommitted}"]
     if first is None:
         return ["idumb next"]
     mine = contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings)

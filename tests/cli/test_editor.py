@@ -240,6 +240,43 @@ def test_work_that_is_given_up_is_kept_and_taken_out_of_the_files(open_one: Proj
     assert (begun.code, begun.data["task"]["attempt"]) == (0, 2)
 
 
+def test_work_that_holds_and_whose_commit_git_refuses_is_submitted_once_more(project: Project) -> None:
+    """R-ADAPT-7: what refused is said in git's words, and every command names the one that goes on."""
+    hook = project.folder / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntest ! -e .git/held || { echo not so >&2; exit 1; }\n")
+    hook.chmod(0o755)
+    blocker = project.folder / ".git/held"
+    blocker.touch()
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
+    put(project, "a.txt", "right\n")
+    refused = project.json("submit", "T1-01")
+    data = follows(refused, "submit")
+    assert (refused.code, refused.error["code"], data["verdict"]) == (1, "git.commit-refused", "PASS")
+    assert "not so" in refused.error["message"]
+    assert (refused.error["hint"], data["next"][0]) == ("idumb submit T1-01", "idumb submit T1-01")
+    assert project.json("next", "1").data["next"] == ["idumb submit T1-01"]
+    assert follows(project.json("status"), "status")["next"]["command"] == "idumb submit T1-01"
+    for command in ("start", "submit"):
+        again = project.json(command, "T1-01")
+        assert (again.error["code"], again.error["hint"].rpartition("then ")[2]) == (
+            "git.commit-refused",
+            "idumb submit T1-01",
+        )
+    blocker.unlink()
+    assert project.json("submit", "T1-01").data["accepted"]
+
+
+@pytest.mark.parametrize("text", ["right\n", "wrong\n"])
+def test_after_a_pause_submit_names_resume(open_one: Project, text: str) -> None:
+    """R-ADAPT-7: whatever became of the work, `start` is refused until the run goes on."""
+    assert open_one.json("pause", "1").code == 0
+    put(open_one, "a.txt", text)
+    assert open_one.json("submit", "T1-01").data["next"] == ["idumb resume 1"]
+    assert open_one.json("resume", "1").error["code"] == "run.in-editor"
+    assert open_one.json("start", "T1-02" if text == "right\n" else "T1-01").code == 0
+
+
 def test_a_task_that_another_builder_has_is_not_begun_here(sandbox: GitSandbox) -> None:
     made = projects.create(sandbox)
     made.plan([making("T1-01", "a.txt")])
