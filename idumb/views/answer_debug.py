@@ -32,9 +32,17 @@ def _task(task: phrases.Data) -> list[str]:
         lines += _attempt(attempt)
         lines += _change(changes[attempt["attempt"]]) if attempt["attempt"] in changes else []
     for row in task["envelope"]:
-        parts = ", ".join([*row["parts"], *(f"{name} (not known)" for name in row["unknown"])])
-        lines.append(f"  attempts {row['attempts'][0]} and {row['attempts'][1]} ran under another {parts}")
+        lines += _envelope(row)
     return lines
+
+
+def _envelope(row: phrases.Data) -> list[str]:
+    """In what two attempts differ, and in what nobody knows whether they do."""
+    one, other = row["attempts"]
+    parts, unknown = ", ".join(row["parts"]), ", ".join(row["unknown"])
+    differ = [f"  attempts {one} and {other} ran under another {parts}"] if parts else []
+    open_ = [f"  whether attempts {one} and {other} ran under the same {unknown} is not known"] if unknown else []
+    return [*differ, *open_]
 
 
 def _attempt(attempt: phrases.Data) -> list[str]:

@@ -1,0 +1,44 @@
+"""What `debug` prints of what attempts ran under."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.views import answer_debug
+
+RAN = "  attempts 1 and 2 ran under another adapter"
+OPEN = "  whether attempts 1 and 2 ran under the same model is not known"
+
+
+@pytest.mark.parametrize(
+    ("parts", "unknown", "lines"),
+    [(["adapter"], ["model"], [RAN, OPEN]), ([], ["model"], [OPEN]), (["adapter"], [], [RAN])],
+)
+def test_a_part_that_is_not_known_is_not_said_to_differ(parts: list[str], unknown: list[str], lines: list[str]) -> None:
+    """R-ADAPT-6."""
+    task = {
+        "id": "T1-01",
+        "title": "Make it",
+        "status": "failed",
+        "class": None,
+        "failure": None,
+        "cause": None,
+        "reason": "",
+        "attempts": [],
+        "changes": [],
+        "envelope": [{"attempts": [1, 2], "parts": parts, "unknown": unknown}],
+    }
+    data = {
+        "phase": "1",
+        "run": "r1",
+        "state": "failed",
+        "reason": "",
+        "tasks": [task],
+        "since": None,
+        "verification": None,
+        "checklist": [],
+        "diagnosis": None,
+        "amendment": None,
+        "next": [],
+    }
+    assert [line for line in answer_debug.debug(data).split("\n") if " attempts 1 and 2 " in line] == lines
