@@ -196,7 +196,13 @@ def _why_not(where: Place, state: Round, take: str | None) -> tuple[tuple[str, s
 
 
 def _offered(services: Services, where: Place, identity: str, path: str, text: str) -> Result:
-    """A plan that was written elsewhere: taken as it is, or refused with every finding."""
+    """A plan that was written elsewhere: taken as it is, or refused with every finding.
+
+    A model's answer may be given whole: the one plan in it is taken.
+    """
+    if not text.removeprefix("\ufeff").startswith("---"):
+        found = services.texts.plans_in(text)
+        text = found[0] if len(found) == 1 else text
     draft = drafting.judge(services, where, identity, path, text)
     if draft.legal:
         with session.owned(services, "plan-phase"):

@@ -97,6 +97,16 @@ def test_a_plan_that_is_offered_is_taken_only_where_it_is_legal(desk: Desk, text
     assert not desk.project.exists(PLAN)
 
 
+def test_an_answer_with_one_plan_in_a_fence_is_taken_as_that_plan(desk: Desk) -> None:
+    """R-ADAPT-4: what `--ask` asks for is what `--from` takes."""
+    offered = desk.place / "answer.md"
+    offered.write_text(f"Two:\n\n````markdown\n{GOOD}````\n\n````markdown\n{DANGLING}````\n")
+    assert desk.project.quick("plan-phase", "2", "--from", str(offered), "--json").error["code"] == "plan.invalid"
+    offered.write_text(f"Here it is:\n\n````markdown\n{GOOD}````\n")
+    assert desk.project.quick("plan-phase", "2", "--from", str(offered), "--json").code == 0
+    assert desk.project.read(PLAN) == GOOD
+
+
 def test_a_legal_plan_that_the_checker_keeps_objecting_to_is_the_users_to_judge(desk: Desk) -> None:
     """R-ADAPT-4: a model's verdict is an opinion, which neither writes a plan nor forbids one."""
     desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
