@@ -262,6 +262,7 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
         level = levels.rule(services.settings, gate.name).level
         found.extend(_at(level, gate.judge(task, attempt.plan, attempt.changes, counts)))
     found.extend(step_results.judge(bench, attempt))
+    found.extend(proofs.of_ledger(task, attempt.ledger, attempt.candidate))
     judged, said = _validator(bench, attempt, tuple(found))
     found.extend(judged)
     attempt = dataclasses.replace(

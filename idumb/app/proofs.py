@@ -9,7 +9,7 @@ from idumb.app import ports
 from idumb.domain import agent, contract, evidence, ledger, levels, outcome
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.evidence import Evidence
-from idumb.domain.plan import CHECK, HUMAN, OPINION, UNPROVEN, Criterion, Plan, Task
+from idumb.domain.plan import CHANGED, CHECK, HUMAN, OPINION, UNPROVEN, Criterion, Plan, Task
 from idumb.domain.settings import Settings
 
 YES = "yes"
@@ -90,12 +90,21 @@ def _of_criterion(
         yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
 
 
+def of_ledger(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
+    """Criteria that say no more than that the task did something: proven by any change that it declares."""
+    made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
+    result, words = (evidence.PASSED, ", ".join(made[:20])) if made else (evidence.FAILED, "no declared file changed")
+    wanted = (c for c in task.acceptance if c.proof == CHANGED)
+    return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in wanted)
+
+
 def of_validator(name: str, result: agent.AgentResult, tree: str | None) -> Evidence:
     """A validator's verdict as evidence. Anything but a clean PASS is no proof."""
     words = {
         outcome.COMPLETED: evidence.PASSED,
         outcome.TIMED_OUT: evidence.TIMED_OUT,
         outcome.ERRORED: evidence.ERRORED,
+        outcome.WAITING: evidence.TIMED_OUT,  # nobody answered in the time that there was
     }.get(result.outcome, evidence.FAILED)
     return Evidence(
         f"validator {name}",

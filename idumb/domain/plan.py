@@ -22,6 +22,7 @@ VERIFY = "verify"
 HUMAN = "human"
 OPINION = "opinion"
 STEPS = "steps"
+CHANGED = "changed"
 UNPROVEN = "unproven"
 
 REVERSIBLE = "reversible"
@@ -72,7 +73,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """`proof` is check, verify, human, opinion, steps (the steps' own results) or unproven.
+    """`proof` is check, verify, human, opinion, steps (their own results), changed (a declared change) or unproven.
 
     `command` is set for check only.
     """

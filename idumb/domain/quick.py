@@ -6,7 +6,6 @@ The phase of the third quick plan is `Q3`, its task `TQ3-01`, its folder `.plann
 from __future__ import annotations
 
 import re
-import shlex
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -65,23 +64,6 @@ def folder(number: int, words: str) -> str:
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
     slug = "-".join(re.findall("[a-z0-9]+", plain))[:_LONGEST_SLUG].strip("-")
     return f"{FOLDER}/{number:03d}{'-' if slug else ''}{slug}"
-
-
-def changed(files: Iterable[tuple[str, str]]) -> str:
-    """A command that succeeds where git sees a change in these files.
-
-    Declared files have no uncommitted changes when a task begins, so what git sees is the task's.
-    """
-    named = tuple(dict.fromkeys(path for _, path in files))
-    if any("{" in path for path in named):  # git's patterns have no braces; the ledger knows them
-        return "git status --porcelain | grep -q ."
-    exact = not any(map(paths.has_wildcard, named))  # git's word on an ignored file is that it is there
-    shown = " ".join(shlex.quote(_pathspec(path)) for path in named)
-    return f"git status --porcelain{' --ignored' if exact else ''} -- {shown} | grep -q ."
-
-
-def _pathspec(path: str) -> str:
-    return f":(glob){path}" if any(c in path for c in "*?[") else f":(literal){path}"
 
 
 def claims(named: Iterable[str], exists: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:

@@ -43,7 +43,7 @@ def _acceptance(wanted: Wanted) -> list[dict[str, object]]:
     if wanted.files is None:
         return [*checked, {"text": f"What changed is what should change: {wanted.title}", "human": True}]
     words = "Something changed, and only in the declared files; nothing proves more"
-    return checked or [{"text": words, "check": quick.changed(wanted.files)}]
+    return checked or [{"text": words, "changed": True}]
 
 
 def _files(files: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from idumb.markdown.entries import yaml_text
 from idumb.markdown.inline import Text
 from idumb.markdown.problems import Problems
 
-_KEYS = ("id", "text", "check", "verify", "human", "opinion")
+_KEYS = ("id", "text", "check", "verify", "human", "opinion", "changed")
 
 
 def from_nodes(nodes: Iterable[yaml_nodes.Node], rules: criteria.Rules, problems: Problems) -> list[criteria.Draft]:
@@ -35,7 +35,7 @@ def _from_node(node: yaml_nodes.Node, rules: criteria.Rules, problems: Problems)
 def _bad_node(
     at: int, message: str, found: str, rules: criteria.Rules, problems: Problems, code: str, mend: str = ""
 ) -> None:
-    accepted = "a text, or {id?, text, check | verify | human | opinion}"
+    accepted = "a text, or {id?, text, check | verify | human | opinion | changed}"
     problems.error(
         code, at, message, field=rules.label, found=found, accepted=accepted, mend=mend or "write " + accepted
     )
@@ -75,7 +75,7 @@ def _mapping_id(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, pro
 
 
 def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, problems: Problems) -> None:
-    given = [name for name in (plan.CHECK, *criteria.MARKS) if name in pairs]
+    given = [name for name in (plan.CHECK, *criteria.MARKS, plan.CHANGED) if name in pairs]
     if len(given) > 1:
         at = pairs[given[1]][0].start
         _bad_node(at, "a criterion has two proofs", ", ".join(given), rules, problems, "criterion.two-proofs")
@@ -90,6 +90,8 @@ def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, 
             _bad_node(key.start, "check holds a command", "", rules, problems, "command.empty")
     elif draft.proof == plan.VERIFY and not rules.task:
         _bad_node(key.start, "there is no Verify here", "verify", rules, problems, "criterion.bad-proof")
+    elif draft.proof == plan.CHANGED and not rules.task:
+        _bad_node(key.start, "a phase has no files of its own", "changed", rules, problems, "criterion.bad-proof")
     else:
         _mapping_mark(draft, key, node, rules, problems)
 

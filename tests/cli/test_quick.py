@@ -81,6 +81,37 @@ def test_without_a_check_it_is_proven_that_the_named_file_changed_and_that_is_sa
     assert consented(project, "Fix it again", "--files", "README.md").code == 1
 
 
+@pytest.mark.parametrize("pattern", ["**/*.md", "{README,other}.*", "docs/"])
+def test_where_nothing_was_done_no_pattern_makes_it_look_done(project: Project, pattern: str) -> None:
+    """R-RUN-3: neither the plan that was just written nor a stray file of the user's is work of the task."""
+    (project.folder / "stray.txt").write_text("mine\n", encoding="utf-8")
+    building(project, "true")
+    done = consented(project, "Fix the typo", "--files", pattern)
+    assert (done.code, done.data["tasks"][0]["status"]) == (1, "failed"), done.out
+    assert "AC-1 failed" in done.data["tasks"][0]["reason"]
+
+
+@pytest.mark.parametrize("pattern", ["**/*.md", "{README,other}.*"])
+def test_a_change_that_a_pattern_covers_is_work_of_the_task(project: Project, pattern: str) -> None:
+    """R-RUN-3."""
+    done = consented(project, "Fix the typo", "--files", pattern)
+    assert done.code == 0, done.out
+    assert project.read("README.md") == "# The project\n"
+    assert project.trailers("Idumb-Task") == ["TQ1-01"]
+
+
+def test_what_the_editor_committed_itself_is_work_of_the_task(project: Project) -> None:
+    """R-ADAPT-7: bytes are judged, whoever committed them."""
+    project.configure("builder: editor\n")
+    assert consented(project, "Fix the typo", "--files", "README.md").code in (0, 5)
+    started = project.json("start", "TQ1-01")
+    assert started.code == 0, started.out
+    (project.folder / "README.md").write_text("# The project\n", encoding="utf-8")
+    project.repo.git("commit", "-qam", "mine")
+    done = project.json("submit", "TQ1-01")
+    assert (done.code, done.data["accepted"]) == (0, True), done.out
+
+
 def test_without_a_terminal_the_files_must_be_named(project: Project) -> None:
     answer = project.quick("quick", "Fix the typo", "--json")
     assert (answer.code, answer.error["code"]) == (4, "quick.no-files")

@@ -86,10 +86,19 @@ def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> Non
         (outcome.TIMED_OUT, "timed_out"),
         (outcome.ERRORED, "errored"),
         (outcome.CANCELLED, "failed"),
+        (outcome.WAITING, "timed_out"),
     ],
 )
 def test_only_a_completed_validator_is_a_pass(ended: str, result: str) -> None:
     assert proofs.of_validator("v", agent.AgentResult(ended), "tree").result == result
+
+
+def test_that_something_was_done_is_proven_by_declared_changes_alone() -> None:
+    """R-RUN-3."""
+    task = Task("T1-01", "t", acceptance=(Criterion("AC-1", "a", "changed"), Criterion("AC-2", "b", "check", "true")))
+    stray = Ledger((Line("b", "undeclared", "created", None), Line("a", "missing", None, "modify")))
+    assert [e.result for e in proofs.of_ledger(task, HOLDS, "tree")] == ["passed"]
+    assert [e.result for e in proofs.of_ledger(task, stray, "tree")] == ["failed"]
 
 
 def test_a_person_is_asked_once_for_each_criterion_that_only_they_can_prove() -> None:

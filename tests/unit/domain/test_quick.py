@@ -39,11 +39,3 @@ def test_a_named_file_must_change_and_below_a_folder_anything_may() -> None:
 def test_a_title_is_one_line_that_fits_a_heading() -> None:
     assert quick.Wanted("Fix\n  it").title == "Fix it"
     assert len(quick.Wanted("word " * 100).title) <= quick.LONGEST_TITLE
-
-
-def test_the_proof_of_named_files_asks_git_about_just_these() -> None:
-    exact = quick.changed([("modify", "it's.txt")])
-    assert exact == """git status --porcelain --ignored -- ':(literal)it'"'"'s.txt' | grep -q ."""
-    assert ":(glob)src/**" in quick.changed([("modify", "src/**")])
-    assert "--ignored" not in quick.changed([("modify", "src/**")])
-    assert " -- " not in quick.changed([("modify", "{a,b}.txt")])
