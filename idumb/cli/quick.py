@@ -48,8 +48,12 @@ def command(
     typed = ["idumb", "quick", task, *(word for path in files for word in ("--files", path))]
     typed += [*(("--check", check) if check else ()), *(("--builder", builder) if builder else ())]
     with options.services(as_json=as_json, events=events, progress=True) as services:
+
+        def there(path: str) -> bool:
+            return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
+
         named = [_from_root(path, services.root) for path in files]
-        wanted = Wanted(task, claims(named, services.reports.exists) if files else None, check, builder)
+        wanted = Wanted(task, claims(named, there) if files else None, check, builder)
         result = quick.run(services, wanted, Request("", approve=approve, command="quick"), again=shlex.join(typed))
     return output.finish("quick", result, as_json=as_json, quiet=events)
 

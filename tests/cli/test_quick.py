@@ -112,6 +112,15 @@ def test_what_the_editor_committed_itself_is_work_of_the_task(project: Project) 
     assert (done.code, done.data["accepted"]) == (0, True), done.out
 
 
+def test_a_link_that_is_there_is_modified_and_not_created(project: Project) -> None:
+    (project.folder / "link").symlink_to("README.md")
+    project.repo.commit("a link")
+    building(project, "ln -sfn other.txt link")
+    done = consented(project, "Turn the link", "--files", "link")
+    assert done.code == 0, done.out
+    assert (project.folder / "link").readlink() == Path("other.txt")
+
+
 def test_without_a_terminal_the_files_must_be_named(project: Project) -> None:
     answer = project.quick("quick", "Fix the typo", "--json")
     assert (answer.code, answer.error["code"]) == (4, "quick.no-files")
