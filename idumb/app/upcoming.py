@@ -23,8 +23,8 @@ def upcoming(services: Services, phase: str) -> Result:
     shown = schedule.statuses(contract, current or status.blank(contract, state))
     found = opened.find(services)
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
-    mine = found.task if found is not None and found.phase == contract.phase else None
-    first = mine or (ready[0] if ready else None)
+    able = ready if found is None else [found.task] if found.phase == contract.phase else []
+    first = able[0] if able else None
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t != first]
     return Result(
         {

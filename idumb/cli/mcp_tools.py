@@ -25,6 +25,9 @@ INSTRUCTIONS = (
     " answers to questions are a person's: pass their words on, never give them yourself. Do not commit, and do not"
     " edit plans."
 )
+_AT_A_TERMINAL = frozenset({"deviation", "consent", "approval", "irreversible"})
+_LEAVES_OUT = frozenset({("effect", "skip"), ("failure", "skip")})
+"""Kinds of questions, and (kind, choice): a plan may offer a choice of its own by the same name."""
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # without -P a folder `idumb` of the repository would be run
 
 
@@ -61,6 +64,8 @@ class Session:
             return _refused("next", "session.none", "No session has begun.", "begin_session")
         known = await self._say("next", "--", self.phase)
         data = known["data"]
+        if known["ok"] and data["open"] is not None and data["open"]["phase"] != data["phase"]:
+            return _still_open(data["open"])
         if not known["ok"] or data["open"] is not None or data["task"] is None:
             return known
         return await self._say("start", f"--by={self.by}", "--", str(data["task"]["id"]))
@@ -79,8 +84,17 @@ class Session:
     async def decide(self, decision: str, choice: str, guidance: str = "") -> Answer:
         """Pass on the answer of a person to a question (`status` lists them with their choices). Never answer yourself.
 
+        Whose undeclared changes are, consent, and that a task is left out, a person says at a terminal.
         guidance: the person's own words to the next attempt.
         """
+        asked = await self._say("decisions")
+        if not asked["ok"]:
+            return asked
+        kind = next((str(row["kind"]) for row in asked["data"]["decisions"] if row["id"] == decision), "")
+        if kind in _AT_A_TERMINAL or (kind, choice) in _LEAVES_OUT:
+            words = f"{decision} is answered by a person at a terminal; no tool passes that on."
+            hint = f"a person says: idumb decide {decision} {choice}"
+            return _refused("decide", "decision.at-terminal", words, hint)
         return await self._say("decide", f"--guidance={guidance}", "--", decision, choice)
 
     async def verify_workspace_integrity(self) -> Answer:
@@ -127,6 +141,11 @@ class Session:
             self.generate_attestation_bundle,
             self.end_session,
         )
+
+
+def _still_open(found: Answer) -> Answer:
+    words = f"{found['task']} of phase {found['phase']} is open since {found['since']}, for {found['by']}."
+    return _refused("next", "attempt.open", words, f"submit_task {found['task']}, or end_session with give_up")
 
 
 def _refused(command: str, code: str, message: str, hint: str) -> Answer:

@@ -94,6 +94,58 @@ def test_a_command_that_a_tool_runs_answers_for_the_current_folder(
     assert asyncio.run(mcp_tools.run("status"))["data"]["phases"][0]["phase"] == "1"
 
 
+def _session(project: Project) -> mcp_tools.Session:
+    async def run(*argv: str) -> dict[str, Any]:
+        return project.idumb(argv[0], "--json", *argv[1:]).object
+
+    return mcp_tools.Session(run)
+
+
+def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project: Project) -> None:
+    """R-ADAPT-7: one attempt is open at most, and the session's phase has to wait for it."""
+    project.plan([task("T2-01", files="create `c.txt`", check="true")], phase="2", head="builder: editor\n")
+    assert project.quick("start", "T2-01", "--approve", project.approval("2")).code == 0
+    assert project.json("next", "1").data["task"] is None
+    session = _session(project)
+
+    async def taken() -> dict[str, Any]:
+        assert (await session.begin_session("1"))["ok"]
+        return await session.next_task()
+
+    refused = asyncio.run(taken())
+    assert (refused["ok"], refused["error"]["code"]) == (False, "attempt.open")
+    assert "T2-01" in refused["error"]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "choice", "passed_on"),
+    [
+        ("deviation", "accept", False),
+        ("consent", "yes", False),
+        ("effect", "skip", False),
+        ("failure", "skip", False),
+        ("effect", "again", True),
+        ("criterion", "yes", True),
+        ("decision", "skip", True),
+    ],
+)
+def test_answers_that_a_person_gives_at_a_terminal_are_not_passed_on(
+    kind: str, choice: str, *, passed_on: bool
+) -> None:
+    """No tool accepts undeclared changes, consents or leaves a task out."""
+    said: list[tuple[str, ...]] = []
+
+    async def run(*argv: str) -> dict[str, Any]:
+        said.append(argv)
+        return {"ok": True, "data": {"decisions": [{"id": "T1-01.q", "kind": kind}]}}
+
+    answer = asyncio.run(mcp_tools.Session(run).decide("T1-01.q", choice))
+    assert (answer["ok"], said[-1][0] == "decide") == (passed_on, passed_on)
+    if not passed_on:
+        assert answer["error"]["code"] == "decision.at-terminal"
+        assert f"idumb decide T1-01.q {choice}" in answer["error"]["hint"]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(not installed, reason="the extra `mcp` is not installed")
