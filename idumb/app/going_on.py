@@ -57,6 +57,12 @@ def of_changed_contract(state: RunState, changed: Sequence[str], ref: str) -> tu
         "done, unchanged tasks are kept; it needs your consent anew",
         step_plan.run_command(phase),
     )
+    if state.opened is not None:  # neither an amendment nor a new run begins while somebody works on a task
+        task = state.opened.id
+        given = "its work is kept in a snapshot and put back; the change can then be taken over"
+        give_up = Choice("give-up", "end the open attempt first", given, f"idumb give-up {task} --why REASON")
+        then = Choice("put-back", "put it back", "the attempt can be submitted as it was agreed", back or None)
+        return (give_up, then)
     if not changed:
         return (put_back, fresh)
     look = Choice("look", "see what changed", "nothing is written or run", f"idumb plan-diff {phase}")
@@ -83,6 +89,9 @@ def of_changed_contract(state: RunState, changed: Sequence[str], ref: str) -> tu
 def hint_of_changed_plan(state: RunState) -> str:
     """The commands that show a changed plan and take it over, in the order in which they succeed."""
     phase = state.phase
+    if state.opened is not None:
+        task = state.opened.id
+        return f"idumb give-up {task} --why REASON ends the attempt; or put the change back and idumb submit {task}"
     first = f"idumb approve {phase}, then " if state.mode == STRICT else ""
     return f"idumb plan-diff {phase} shows what; {first}idumb amend {phase} --from-file takes it over"
 

@@ -119,7 +119,7 @@ def same_contract(services: Services, contract: Contract, state: RunState) -> No
         "run.contract-changed",
         f"{why}; it goes on only as it was agreed.",
         hint=going_on.hint_of_changed_plan(state)
-        if changed
+        if changed or state.opened is not None
         else f"Put it back, or start a run of what is there now: {step_plan.run_command(state.phase)}",
         details={
             "what": f"Go on with run {state.number} of phase {state.phase}",
