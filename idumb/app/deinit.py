@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import ports
+from idumb.app import opened, ports
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import Refusal, StoreError
 
 FILES = ".idumb"
 BUNDLE = "refs.bundle"
@@ -32,10 +33,15 @@ class Request:
 
 
 def deinit(services: Services, kept: ports.KeptRefs, own: ports.Belongings, request: Request) -> Result:
-    """Refusal `deinit.not-confirmed`, `lock.held`, `backup.exists`; an error of the backup stops before anything."""
+    """Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held`, `backup.exists`.
+
+    An error of the backup stops before anything.
+    """
     going = _going(services, kept, own, request)
     if not (going["refs"] or going["folders"] or going["files"]):
         return Result({**going, "removed": False, "backup": None, "next": []})
+    with suppress(StoreError):  # a damaged log tells of no attempt, and goes too
+        opened.refuse(services, "deinit")
     backup = None
     if request.keep:
         backup = request.backup or own.place_for_backup(services.root.rpartition("/")[2])

@@ -133,6 +133,7 @@ def test_an_open_attempt_is_told_and_nothing_else_changes_the_files(open_one: Pr
         ("rollback", "1", "--to", "start", "--yes"),
         ("accept", "T1-01", "--why", "fine"),
         ("skip", "T1-02", "--why", "no"),
+        ("deinit", "--yes"),
     ):
         refused = open_one.json(*arguments)
         assert (refused.code, refused.error["code"]) == (4, "attempt.open"), refused.out
@@ -178,6 +179,9 @@ def test_a_changed_plan_stops_the_submit_and_leaves_the_attempt_open(open_one: P
     plan.write_text(kept.replace("grep -q right a.txt", "true"))
     refused = open_one.json("submit", "T1-01")
     assert (refused.code, refused.error["code"]) == (4, "run.contract-changed")
+    # What is refused while an attempt is open is no way on.
+    assert refused.error["hint"].startswith("idumb give-up T1-01 --why REASON")
+    assert [choice["id"] for choice in refused.error["details"]["choices"]] == ["give-up", "put-back"]
     plan.write_text(kept)
     assert open_one.json("submit", "T1-01").data["feedback"]
 
