@@ -42,16 +42,22 @@ class Endpoint:
     """The address of a server. Raises AdapterError for one that must not be used.
 
     Keys and prompts would be readable on their way, so plain http is for this machine alone, unless `plain` allows it.
-    `proxy` is an address such as `http://proxy:3128`.
+    `proxy` is an address such as `http://proxy:3128`. https passes it unread; plain http does not.
     """
 
     def __init__(self, address: str, *, plain: bool = False, proxy: str | None = None) -> None:
         self._to = _checked(address, "base_url")
         self._proxy = _checked(proxy, "proxy") if proxy else None
-        if self._to.scheme == "http" and not plain and not _is_loopback(self._to.hostname or ""):
+        if self._proxy is not None and self._proxy.scheme != "http":
+            raise AdapterError(
+                "agent.bad-address", "`proxy` must be an http address: idumb speaks no TLS to a proxy.", hint=_HINT
+            )
+        hosts = [found.hostname or "" for found in (self._to, self._proxy) if found is not None]
+        if self._to.scheme == "http" and not plain and not all(map(_is_loopback, hosts)):
+            through = " through a proxy" if self._proxy is not None else ""
             raise AdapterError(
                 "agent.plain-http",
-                f"{self.name} is not https, so prompts and keys could be read on their way.",
+                f"{self.name}{through} is not https, so prompts and keys could be read on their way.",
                 hint="Write https, or `plain_http: true` under options where the network is your own.",
             )
 
@@ -74,6 +80,10 @@ class Endpoint:
             if timer is not None:
                 timer.daemon = True
                 timer.start()
+            _connect(connection)
+            if over.is_set():
+                # It was over while the name was looked up, when there was no connection to be cut.
+                raise TimeoutError
             return self._exchange(connection, path, body, headers, idle)
         except TimeoutError:
             if over.is_set() or (until is not None and time.monotonic() >= until):
@@ -102,7 +112,6 @@ class Endpoint:
         from http.client import HTTPException
 
         try:
-            _connect(connection)
             connection.sock.settimeout(idle)
             connection.request("POST", self._target(path), body, dict(headers))
             response = connection.getresponse()
@@ -136,10 +145,14 @@ class NoAnswerSize(OSError):
 
 
 def _connect(connection: HTTPConnection) -> None:
+    from http.client import HTTPException
+
     try:
         connection.connect()
     except TimeoutError:
         raise OSError("no connection was made in time") from None
+    except HTTPException as problem:
+        raise OSError(f"what came is no HTTP ({type(problem).__name__})") from None
 
 
 def _taken(response: HTTPResponse) -> bytes:

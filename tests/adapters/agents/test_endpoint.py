@@ -1,0 +1,59 @@
+"""The address of a model's server: what is refused before anything is sent, and that the time holds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from idumb.agents import endpoint
+from idumb.agents.endpoint import Endpoint, NoAnswer
+from idumb.domain.errors import AdapterError
+from tests.support import chat_server
+from tests.support.chat_server import ChatServer
+
+
+def test_a_time_that_is_over_while_the_name_is_looked_up_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ADAPT-2."""
+    cut = threading.Event()
+    own_cut, own_connect = endpoint._cut, endpoint._connect
+
+    def cutting(*about: Any) -> None:
+        own_cut(*about)
+        cut.set()
+
+    def connecting(connection: Any) -> None:
+        assert cut.wait(20)
+        own_connect(connection)
+
+    monkeypatch.setattr(endpoint, "_cut", cutting)
+    monkeypatch.setattr(endpoint, "_connect", connecting)
+    with ChatServer(chat_server.text("Done.")).serving() as server:
+        with pytest.raises(NoAnswer) as caught:
+            Endpoint(server.url).post("/x", b"{}", {}, until=time.monotonic() + 0.05, idle=5)
+        assert caught.value.late
+        assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("address", "proxy", "code"),
+    [
+        ("http://127.0.0.1:1/v1", "http://proxy.example:3128", "agent.plain-http"),
+        ("http://127.0.0.1:1/v1", "https://127.0.0.1:3128", "agent.bad-address"),
+        ("https://models.example/v1", "https://proxy.example:3128", "agent.bad-address"),
+    ],
+)
+def test_a_proxy_that_would_read_along_or_cannot_be_spoken_to_is_refused(address: str, proxy: str, code: str) -> None:
+    """R-ADAPT-2."""
+    with pytest.raises(AdapterError) as caught:
+        Endpoint(address, proxy=proxy)
+    assert caught.value.code == code
+
+
+def test_a_proxy_that_reads_nothing_or_is_allowed_to_is_taken() -> None:
+    """R-ADAPT-2."""
+    Endpoint("https://models.example/v1", proxy="http://proxy.example:3128")
+    Endpoint("http://models.example/v1", proxy="http://proxy.example:3128", plain=True)
+    Endpoint("http://127.0.0.1:1/v1", proxy="http://127.0.0.1:3128")
