@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from idumb.agents.running import Reply
-from idumb.agents.steps import ApplyPatch, Redact, ToolCalls, record, touched_by
+from idumb.agents.steps import ApplyPatch, Redact, ToolCalls, content, record, touched_by
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILDER, AgentRequest, StepRecord
 from idumb.domain.plan import Step
+from idumb.system.redaction import MARK
 
 MOST_READ = 200_000  # bytes of one file
 MOST_LISTED = 2000  # names of files
+MOST_TOLD = 8 * 1024 * 1024  # characters that all calls of one request are answered with
+MOST_EDITS = 2000
+MOST_CALLS = 100  # in one turn of a model's
+_MARGIN = 32 * 1024  # read besides, so that a secret at the end of what is shown is known as one
 _TEXT = {"type": "string"}
 _INTENT = {"intent": {**_TEXT, "description": "why, in one short sentence"}}
 _UNSEEN = (".git/**", ".env", "**/.env", ".env.*", "**/.env.*", "**/*.pem", "**/*.key", "**/id_rsa*", "**/id_ed25519*")
@@ -37,6 +43,10 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, Any], bool]] = {
     "move_file": ("Give one file another name.", {"from": _TEXT, "to": _TEXT, **_INTENT}, True),
 }
 _PATCH = "apply_patch"
+_MARKED = (
+    "stands for a secret that is not shown, and must not be written; where a file holds secrets, use edit_file for what"
+    " stands beside them"
+)
 EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
 
 
@@ -59,7 +69,7 @@ def schema(name: str) -> dict[str, Any]:
 class Desk:
     """The tools for one request. `guard` raises where this process may write no more; `close` when it is done.
 
-    With `apply_patch` a builder may give a git patch too.
+    With `apply_patch` a builder may give a git patch too. After `until`, on the monotonic clock, no call is made.
     """
 
     def __init__(
@@ -68,8 +78,12 @@ class Desk:
         redact: Redact,
         guard: Callable[[], None] = lambda: None,
         apply_patch: ApplyPatch | None = None,
+        *,
+        until: float | None = None,
     ) -> None:
         self._request = request
+        self._until = until
+        self._told = 0
         self._redact = redact
         self._guard = guard
         self._files = WorkspaceFiles(request.workspace)
@@ -82,15 +96,36 @@ class Desk:
     def close(self) -> None:
         self._files.close()
 
+    def is_late(self) -> bool:
+        return self._until is not None and time.monotonic() >= self._until
+
     def call(self, name: str, arguments: object) -> tuple[bool, str]:
         """Make one call; whether it did what it says, and what the model is told."""
         if name not in self._offered:
             return False, f"there is no tool {name}; known are {', '.join(sorted(self._offered))}"
         if not isinstance(arguments, Mapping):
             return False, "the arguments must be one JSON object"
+        edits = name in {*EDITS, _PATCH}
+        why = self._over(edits=edits)
+        if why is not None:
+            return False, why
         self._guard()
-        reply = self._edit(name, arguments) if name in {*EDITS, _PATCH} else self._look(name, arguments)
-        return reply.outcome == outcome.COMPLETED, self._redact(reply.output or reply.text)
+        reply = self._edit(name, arguments) if edits else self._look(name, arguments)
+        words = reply.output or reply.text
+        if name != "read_file" or reply.outcome != outcome.COMPLETED:
+            words = self._redact(words)
+        self._told += len(words)
+        return reply.outcome == outcome.COMPLETED, words
+
+    def _over(self, *, edits: bool) -> str | None:
+        """Why no more is done, or None."""
+        if self.is_late():
+            return "the time for this task is over"
+        if edits and len(self.records) >= MOST_EDITS:
+            return f"{MOST_EDITS} edits were asked for already, and no more are made"
+        if not edits and self._told > MOST_TOLD:
+            return f"{MOST_TOLD} characters were shown already, and no more are shown"
+        return None
 
     def _edit(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         given = {key: value for key, value in arguments.items() if key != "intent"}
@@ -101,6 +136,8 @@ class Desk:
         if outside or not self._request.allowed_paths:
             allowed = ", ".join(self._request.allowed_paths) or "none"
             reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is no file of this task; its files are: {allowed}")
+        elif (mark := self._mark_of(step)) is not None:
+            reply = Reply(outcome.FAILED, f"{mark} {_MARKED}")
         else:
             reply = self._edits.make(step)
         self.records.append(record(step, reply, time.monotonic() - began, self._redact))
@@ -108,10 +145,34 @@ class Desk:
             self.touched.update(dict.fromkeys(touched_by(step)))
         return reply
 
+    def _mark_of(self, step: Step) -> str | None:
+        """A mark of a secret that an edit would put where the file has none.
+
+        Models see marks in place of secrets. To write one back would destroy the secret that the file holds.
+        """
+        try:
+            new = _written(step)
+            if not MARK.search(new):
+                return None
+            more = Counter(MARK.findall(new)) - Counter(MARK.findall(self._replaced(step)))
+        except FileProblem:
+            return None  # the edit itself says what is wrong
+        return next(iter(more), None)
+
+    def _replaced(self, step: Step) -> str:
+        """The text that an edit takes away."""
+        if step.tool != "write_file":
+            return _removed(step)
+        try:
+            return self._files.read(str(step.arguments.get("path"))).decode("latin-1")
+        except FileProblem:
+            return ""
+
     def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         if name == "list_files":
             wanted = arguments.get("glob")
-            found = list(_listed(self._request.workspace, wanted if isinstance(wanted, str) and wanted else "**"))
+            glob = wanted if isinstance(wanted, str) and wanted else "**"
+            found = list(_listed(self._request.workspace, glob, self.is_late))
             more = [f"[more than {MOST_LISTED}]"] if len(found) > MOST_LISTED else []
             return Reply(outcome.COMPLETED, "\n".join([*found[:MOST_LISTED], *more]) or "no file")
         path = arguments.get("path")
@@ -121,17 +182,41 @@ class Desk:
         if _is_unseen(path):
             return Reply(outcome.FAILED, f"{path} may hold secrets and is not shown")
         try:
-            data = self._files.read(path)
+            return Reply(outcome.COMPLETED, _shown(self._files, path, self._redact))
         except FileProblem as problem:
             return Reply(outcome.FAILED, str(problem))
-        text = data[:MOST_READ].decode("utf-8", "replace")
-        return Reply(
-            outcome.COMPLETED, text + (f"\n[{len(data) - MOST_READ} more bytes]" if len(data) > MOST_READ else "")
-        )
 
 
-def declared_files(request: AgentRequest) -> str:
-    """The present texts of the files that a task names, for models that are offered no tools; bounded."""
+def _shown(files: WorkspaceFiles, path: str, redact: Redact) -> str:
+    """What a model sees of a file: its beginning, without secrets."""
+    data, size = files.head(path, MOST_READ + _MARGIN)
+    text = redact(data.decode("utf-8", "replace"))
+    if size <= MOST_READ:
+        return text
+    # A secret that the end of what was read cuts in two is not found, so that end is never shown.
+    beginning = text[:-_MARGIN] if size > len(data) else text
+    return f"{beginning[:MOST_READ]}\n[only the beginning of {size} bytes is shown]"
+
+
+def _written(step: Step) -> str:
+    """The text that an edit brings."""
+    given = step.arguments
+    if step.tool == "write_file":
+        return content(given).decode("latin-1")
+    if step.tool == _PATCH:
+        return "\n".join(line for line in str(given.get("patch")).split("\n") if line.startswith("+"))
+    return str(given.get("replace", ""))
+
+
+def _removed(step: Step) -> str:
+    """The text that a replacement or a patch takes away; neither is made where the file does not hold it."""
+    if step.tool == _PATCH:
+        return "\n".join(line for line in str(step.arguments.get("patch")).split("\n") if line.startswith("-"))
+    return str(step.arguments.get("find", ""))
+
+
+def declared_files(request: AgentRequest, redact: Redact) -> str:
+    """The present texts of the files that a task names, without secrets, for models without tools; bounded."""
     named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     files = WorkspaceFiles(request.workspace)
     parts, left = [], MOST_READ
@@ -140,7 +225,7 @@ def declared_files(request: AgentRequest) -> str:
             if paths.has_wildcard(path) or paths.problem(path) or _is_unseen(path):
                 continue
             try:
-                text = files.read(path)[:left].decode("utf-8", "replace")
+                text = _shown(files, path, redact)[:left]
             except FileProblem:
                 continue
             left -= len(text)
@@ -154,11 +239,13 @@ def _is_unseen(path: str) -> bool:
     return paths.matches_any(path.casefold(), _UNSEEN) or ".git" in path.casefold().split("/")
 
 
-def _listed(root: str, glob: str) -> Iterator[str]:
-    """Names below a folder that fit, one more than are shown; links are not followed."""
+def _listed(root: str, glob: str, is_late: Callable[[], bool]) -> Iterator[str]:
+    """Names below a folder that fit, one more than are shown, as far as the time goes; links are not followed."""
     fits = paths.cover([glob])
     count = 0
     for folder, below, names in os.walk(root):
+        if is_late():
+            return
         below[:] = sorted(name for name in below if name not in {".git", "node_modules", "__pycache__"})
         for name in sorted(names):
             path = os.path.relpath(os.path.join(folder, name), root)

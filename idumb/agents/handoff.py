@@ -81,7 +81,7 @@ class HandoffAgent:
             if folder is None:
                 raise self._wrong("has no folder")
             place = _Place(str(folder), _name(request))
-            place.write_request(_document(request, place))
+            place.write_request(_document(request, place, self._redact))
         except (AdapterError, OSError, FileProblem) as problem:
             return AgentResult(outcome.ERRORED, str(problem))
         answer = self._awaited(place, request, began)
@@ -176,7 +176,7 @@ class _Place:
         data = text.encode("utf-8", "surrogateescape")
         try:
             if not os.path.lexists(self.request) or files.read(os.path.basename(self.request)) != data:
-                files.write(os.path.basename(self.request), data)
+                files.write(os.path.basename(self.request), data, 0o600)
         finally:
             files.close()
 
@@ -230,12 +230,12 @@ def _name(request: AgentRequest) -> str:
     return f"{safe}-{request.role}-{canonical.digest(asked)[:12]}"
 
 
-def _document(request: AgentRequest, place: _Place) -> str:
+def _document(request: AgentRequest, place: _Place, redact: Redact) -> str:
     head = (
         f"---\ntype: handoff\nhandoff: {place.name}\nrun: {json.dumps(request.run_id)}\n"
         f"subject: {json.dumps(request.subject)}\nrole: {request.role}\nanswer: {os.path.basename(place.answer)}\n---\n"
     )
-    files = desk.declared_files(request) if request.role == BUILDER else ""
+    files = desk.declared_files(request, redact) if request.role == BUILDER else ""
     shown = f"\n## The files as they are\n\n{files}\n" if files else ""
     return f"{head}\n{request.prompt.rstrip()}\n{shown}\n## How to answer\n\n{_how(request, place)}"
 

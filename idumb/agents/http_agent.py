@@ -16,6 +16,7 @@ from idumb.agents import desk, replies
 from idumb.agents.endpoint import Answer, NoAnswer
 from idumb.agents.http_failures import Ended, refused, unanswered
 from idumb.agents.http_options import JSON_OBJECT, JSON_SCHEMA, Options
+from idumb.agents.presets import reading
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
 from idumb.domain.errors import AdapterError
@@ -23,6 +24,7 @@ from idumb.domain.settings import Binding
 
 _FORMAT = "1"
 _PATH = "/chat/completions"
+_LONGEST_TALK = 32 * 1024 * 1024  # bytes of one request
 _HANDS = """\
 You have no terminal and no hands but the tools you are offered: read what you need, and change files by calls of the \
 tools alone. Only the declared files can be changed. When the work is done, or cannot be done, answer without a call, \
@@ -68,8 +70,9 @@ class HttpAgent:
         except AdapterError as problem:
             failure = agent.NOT_LOGGED_IN if problem.code == "agent.no-key" else agent.MISSING
             return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
-        work = desk.Desk(request, self._redact, self._guard)
-        talk = _Talk(options, request, work, began)
+        until = None if request.deadline is None else began + request.deadline
+        work = desk.Desk(request, self._redact, self._guard, until=until)
+        talk = _Talk(options, request, work, until, self._redact)
         try:
             ended = talk.held()
         except Ended as early:
@@ -103,7 +106,8 @@ class _Talk:
     options: Options
     request: AgentRequest
     work: desk.Desk
-    began: float
+    until: float | None
+    redact: Callable[[str], str]
     messages: list[dict[str, Any]] = field(default_factory=list)
     usage: Usage = Usage()
     model: str | None = None
@@ -115,6 +119,9 @@ class _Talk:
             calls = message.get("tool_calls")
             if not calls:
                 return self._finished(_text(message), why)
+            if len(calls) > desk.MOST_CALLS:
+                words = f"it made {len(calls)} calls of tools in one turn, and {desk.MOST_CALLS} are allowed"
+                raise Ended(outcome.FAILED, words)
             self.messages.append({"role": "assistant", "content": message.get("content"), "tool_calls": calls})
             self.messages += [self._called(call) for call in calls]
         raise Ended(
@@ -125,7 +132,7 @@ class _Talk:
     def _system(self) -> str:
         if self.request.role != BUILDER:
             return _EYES
-        return _HANDS if self.options.tools else _EDITS + desk.declared_files(self.request)
+        return _HANDS if self.options.tools else _EDITS + desk.declared_files(self.request, self.redact)
 
     def _prompt(self) -> str:
         schema = self._schema()
@@ -167,12 +174,14 @@ class _Talk:
             "stream": False,
         }
         data = json.dumps({k: v for k, v in body.items() if v is not None}).encode("ascii")
+        if len(data) > _LONGEST_TALK:
+            words = f"the talk with the model is longer than {_LONGEST_TALK} bytes"
+            raise Ended(outcome.FAILED, words, failure=agent.CONTEXT_EXHAUSTED)
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "idumb"}
         if self.options.key is not None:
             headers["Authorization"] = f"Bearer {self.options.key}"
-        until = None if self.request.deadline is None else self.began + self.request.deadline
         try:
-            return self.options.endpoint.post(_PATH, data, headers, until=until, idle=self.request.idle_timeout)
+            return self.options.endpoint.post(_PATH, data, headers, until=self.until, idle=self.request.idle_timeout)
         except NoAnswer as problem:
             raise unanswered(problem) from None
 
@@ -213,6 +222,10 @@ class _Talk:
             words = f"it used {used} tokens, and {most} are allowed"
             raise Ended(outcome.FAILED, words, failure=agent.OVER_BUDGET)
 
+    def _require_time(self) -> None:
+        if self.work.is_late():
+            raise Ended(outcome.TIMED_OUT, "the time was over before its calls of tools were made", failure=agent.STALL)
+
     def _called(self, call: Any) -> dict[str, Any]:
         """Make one call and tell the model what came of it."""
         asked = call.get("function") if isinstance(call, dict) else None
@@ -222,6 +235,7 @@ class _Talk:
             arguments = json.loads(asked.get("arguments") or "{}")
         except (ValueError, TypeError, RecursionError):
             arguments = None
+        self._require_time()
         done, words = self.work.call(asked["name"], arguments)
         return {"role": "tool", "tool_call_id": call.get("id"), "content": words if done else f"error: {words}"}
 
@@ -249,6 +263,7 @@ class _Talk:
         if said is None or not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits):
             return Ended(outcome.FAILED, "the answer holds no list of edits", reply=text, failure=agent.MALFORMED)
         for number, edit in enumerate(edits, 1):
+            self._require_time()
             name = str(edit.get("tool"))
             made, words = self.work.call(name, {k: v for k, v in edit.items() if k != "tool"})
             if not made:
@@ -278,9 +293,7 @@ def _text(message: Mapping[str, Any]) -> str:
 
 def _sum(old: int | None, new: Any) -> int | None:
     """Unknown stays unknown until something is known."""
-    if not isinstance(new, int) or isinstance(new, bool) or new < 0:
-        return old
-    return new + (old or 0)
+    return reading.total(old, reading.count(new))
 
 
 def _handover(talk: _Talk) -> str:

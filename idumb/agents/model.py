@@ -105,7 +105,8 @@ class ModelAgent:
         except AdapterError as problem:
             failure = agent.NOT_LOGGED_IN if problem.code == "agent.no-key" else agent.MISSING
             return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
-        work = desk.Desk(request, self._redact, self._guard)
+        until = None if request.deadline is None else began + request.deadline
+        work = desk.Desk(request, self._redact, self._guard, until=until)
         talk = _Talk(options, request, work)
         try:
             ended = talk.held()
@@ -135,6 +136,7 @@ class _Talk:
         self._request = request
         self._work = work
         self._counted: Any = None
+        self._calls = (0, 0)  # the turn, and the calls in it
         self.model: str | None = None
 
     @property
@@ -202,10 +204,22 @@ class _Talk:
         from pydantic_ai import Tool
 
         async def call(**arguments: Any) -> str:
-            made, words = self._work.call(name, arguments)
-            return words if made else f"error: {words}"
+            return self._called(name, arguments)
 
         return Tool.from_schema(call, name, desk.description(name), desk.schema(name), sequential=True)
+
+    def _called(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """What a call is answered with; raises Ended where the time is over or one turn makes too many."""
+        # The clock of the loop does not run while one call follows the other.
+        if self._work.is_late():
+            raise Ended(outcome.TIMED_OUT, "the time was over before its calls of tools were made", failure=agent.STALL)
+        turn = self._counted.requests
+        self._calls = (turn, self._calls[1] + 1 if self._calls[0] == turn else 1)
+        if self._calls[1] > desk.MOST_CALLS:
+            words = f"it made more than {desk.MOST_CALLS} calls of tools in one turn"
+            raise Ended(outcome.FAILED, words)
+        made, words = self._work.call(name, arguments)
+        return words if made else f"error: {words}"
 
     def _model(self) -> Any:
         from pydantic_ai.models import infer_model

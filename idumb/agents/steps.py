@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.agents import running
 from idumb.agents.running import Reply
-from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
+from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import AgentRequest, AgentResult, StepRecord
 from idumb.domain.plan import Step
@@ -200,6 +200,8 @@ class ToolCalls:
         found = data.count(find)
         if found != expected:
             raise FileProblem(f"found {found} matches of {_short(find)}, expected {expected}{_line_ends(data, find)}")
+        if len(data) + found * (len(replacement) - len(find)) > LARGEST:
+            raise FileProblem(f"{path} would be larger than {LARGEST} bytes")
         self._files.write(path, data.replace(find, replacement))
         return Reply(outcome.COMPLETED, f"replaced {found}")
 

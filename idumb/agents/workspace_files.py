@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Iterator
 
+LARGEST = 256 * 1024 * 1024  # bytes of a file that is read as a whole
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -30,12 +31,20 @@ class WorkspaceFiles:
         os.close(self._root)
 
     def read(self, path: str) -> bytes:
-        """The bytes of a regular file."""
+        """The bytes of a regular file; one that is larger than `LARGEST` is a problem."""
+        data, size = self.head(path, LARGEST + 1)
+        if max(len(data), size) > LARGEST:
+            raise FileProblem(f"{path} is larger than {LARGEST} bytes")
+        return data
+
+    def head(self, path: str, most: int) -> tuple[bytes, int]:
+        """(the first bytes of a regular file, at most `most`; how many it has)."""
         with _told(path), self._parent(path) as (folder, name):
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             try:
-                _require_regular(os.fstat(handle), path)
-                return _read_all(handle)
+                found = os.fstat(handle)
+                _require_regular(found, path)
+                return _read(handle, most), found.st_size
             finally:
                 os.close(handle)
 
@@ -145,10 +154,12 @@ def _replace(folder: int, name: str, data: bytes, mode: int) -> None:
         raise
 
 
-def _read_all(handle: int) -> bytes:
+def _read(handle: int, most: int) -> bytes:
     parts: list[bytes] = []
-    while part := os.read(handle, 1 << 20):
+    left = most
+    while left > 0 and (part := os.read(handle, min(left, 1 << 20))):
         parts.append(part)
+        left -= len(part)
     return b"".join(parts)
 
 

@@ -11,12 +11,15 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 from idumb.system.token_patterns import LONGEST, PATTERNS
 
+MARK = re.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
+"""What stands where a secret was."""
 SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8
 CONTEXT = 512

@@ -1,0 +1,143 @@
+"""The tools of models without hands: what they see, what they may not write back, and how much they are told."""
+
+from __future__ import annotations
+
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import desk, workspace_files
+from idumb.agents import model as by_library
+from idumb.agents.http_failures import Ended
+from idumb.domain import outcome, plan
+from idumb.domain.agent import BUILDER, AgentRequest
+from idumb.system.redaction import MARK, Redactor
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+SECRET = f'{{"token": "{TOKEN}", "debug": false}}\n'
+NAMES = ("conf.json", "new.txt")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "conf.json").write_text(SECRET, encoding="utf-8")
+    return tmp_path
+
+
+def request(root: Path) -> AgentRequest:
+    task = plan.Task(
+        "T1-01", "Work", files=(plan.FileClaim("modify", "conf.json"), plan.FileClaim("create", "new.txt"))
+    )
+    return AgentRequest(BUILDER, task, "the prompt", str(root), NAMES)
+
+
+def at_work(root: Path, **more: Any) -> desk.Desk:
+    return desk.Desk(request(root), Redactor().text, apply_patch=lambda *_: (True, "applied"), **more)
+
+
+@pytest.fixture
+def work(root: Path) -> Iterator[desk.Desk]:
+    made = at_work(root)
+    yield made
+    made.close()
+
+
+def test_what_a_model_was_shown_in_place_of_a_secret_is_not_written_back(root: Path, work: desk.Desk) -> None:
+    """R-ADAPT-2."""
+    _, seen = work.call("read_file", {"path": "conf.json"})
+    assert TOKEN not in seen
+    mark = MARK.findall(seen)[0]
+    edits: list[tuple[str, dict[str, str]]] = [
+        ("write_file", {"path": "conf.json", "content": seen.replace("false", "true")}),
+        ("write_file", {"path": "new.txt", "content": seen}),
+        ("edit_file", {"path": "conf.json", "find": "false", "replace": f'"{mark}"'}),
+        ("apply_patch", {"patch": f"--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+{mark}\n"}),
+    ]
+    for name, arguments in edits:
+        made, words = work.call(name, arguments)
+        assert (made, "use edit_file" in words) == (False, True), name
+    assert (root / "conf.json").read_text(encoding="utf-8") == SECRET
+    assert not (root / "new.txt").exists()
+    assert work.call("edit_file", {"path": "conf.json", "find": "false", "replace": "true"})[0]
+    assert (root / "conf.json").read_text(encoding="utf-8") == SECRET.replace("false", "true")
+
+
+def test_a_mark_that_a_file_itself_holds_may_stay_there(root: Path, work: desk.Desk) -> None:
+    """R-ADAPT-2."""
+    (root / "conf.json").write_text("[redacted:github:0123abcd]\n", encoding="utf-8")
+    assert work.call("write_file", {"path": "conf.json", "content": "more\n[redacted:github:0123abcd]\n"})[0]
+    patch = "-[redacted:github:0123abcd]\n+[redacted:github:0123abcd] it was\n"
+    assert work.call("apply_patch", {"patch": patch}) == (True, "applied")
+
+
+def test_declared_files_are_shown_without_secrets(root: Path) -> None:
+    """R-ADAPT-2."""
+    shown = desk.declared_files(request(root), Redactor().text)
+    assert "[redacted:github:" in shown
+    assert TOKEN not in shown
+
+
+@pytest.mark.parametrize("before", [-20, 0, 20_000])
+def test_no_part_of_a_secret_is_seen_where_a_text_is_cut(root: Path, work: desk.Desk, before: int) -> None:
+    """R-ADAPT-2."""
+    for at in (desk.MOST_READ, desk.MOST_READ + 32 * 1024):
+        text = "x " * ((at + before - 20) // 2) + f" {TOKEN} " + "y" * 100_000
+        (root / "conf.json").write_text(text, encoding="utf-8")
+        assert "ghp_" not in work.call("read_file", {"path": "conf.json"})[1]
+
+
+def test_only_the_beginning_of_a_large_file_is_read(
+    root: Path, work: desk.Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ADAPT-2."""
+    with (root / "conf.json").open("wb") as file:
+        file.truncate(1 << 40)
+    _, seen = work.call("read_file", {"path": "conf.json"})
+    assert len(seen) < 300_000
+    assert seen.endswith(f"[only the beginning of {1 << 40} bytes is shown]")
+    monkeypatch.setattr(workspace_files, "LARGEST", 1000)
+    made, words = work.call("edit_file", {"path": "conf.json", "find": "a", "replace": "b"})
+    assert (made, "larger than 1000 bytes" in words) == (False, True)
+
+
+def test_what_is_told_and_edited_for_one_request_is_bounded(
+    root: Path, work: desk.Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ADAPT-2."""
+    monkeypatch.setattr(desk, "MOST_TOLD", 100)
+    monkeypatch.setattr(desk, "MOST_EDITS", 2)
+    reads = [work.call("read_file", {"path": "conf.json"})[0] for _ in range(5)]
+    assert reads[0]
+    assert not reads[-1]
+    edits = [work.call("write_file", {"path": "new.txt", "content": "x"})[0] for _ in range(3)]
+    assert edits == [True, True, False]
+    assert (root / "new.txt").read_text(encoding="utf-8") == "x"
+
+
+def test_no_call_is_made_after_the_time_is_over(root: Path) -> None:
+    """R-ADAPT-2."""
+    work = at_work(root, until=time.monotonic())
+    assert work.call("write_file", {"path": "new.txt", "content": "x"}) == (False, "the time for this task is over")
+    work.close()
+    assert not (root / "new.txt").exists()
+
+
+def test_the_library_s_calls_of_one_turn_are_bounded_in_number_and_time(root: Path) -> None:
+    """R-ADAPT-2."""
+    options: Any = None
+    talk = by_library._Talk(options, request(root), at_work(root))
+    talk._counted = types.SimpleNamespace(requests=1)
+    for turn in (1, 2):
+        talk._counted.requests = turn
+        for _ in range(desk.MOST_CALLS):
+            talk._called("list_files", {})
+    with pytest.raises(Ended, match="in one turn"):
+        talk._called("list_files", {})
+    late = by_library._Talk(options, request(root), at_work(root, until=time.monotonic()))
+    with pytest.raises(Ended) as caught:
+        late._called("list_files", {})
+    assert caught.value.outcome == outcome.TIMED_OUT
