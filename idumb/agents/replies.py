@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import agent, outcome
 
+VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 VERDICT: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "verdict": {"type": "string", "enum": [outcome.PASS, outcome.PARTIAL, outcome.FAIL]},
+        "verdict": {"type": "string", "enum": list(VERDICTS)},
         "findings": {
             "type": "array",
             "items": {
@@ -32,7 +33,7 @@ VERDICT: Mapping[str, Any] = {
 }
 """The JSON Schema of a verdict."""
 
-_FENCE = re.compile(r"^(`{3,}|~{3,})([^\n]*)\n(.*?)^\1", re.MULTILINE | re.DOTALL)
+_MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024
 
 
@@ -48,9 +49,30 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 def fences(text: str) -> Iterator[tuple[str, str]]:
-    """(word behind the fence, body) of every fenced block, in order."""
-    for match in _FENCE.finditer(text):
-        yield match[2].strip().lower(), match[3]
+    """(word behind the fence, body) of every fenced block that is closed, in order, in time that grows with the text.
+
+    Marks stand at the start of a line: one that is indented may be a line of a patch.
+    """
+    mark, word, body = "", "", io.StringIO()
+    for line in io.StringIO(text):
+        if not mark:
+            mark, word = _opened(line)
+            body = io.StringIO()
+        elif line.startswith(mark) and not line.rstrip().strip(mark[0]):
+            yield word, body.getvalue()
+            mark = ""
+        else:
+            body.write(line)
+
+
+def _opened(line: str) -> tuple[str, str]:
+    """(mark, word behind it) of a line that begins a block; ("", "") where it begins none."""
+    if not line.startswith(_MARKS):
+        return "", ""
+    word = line.lstrip(line[0])
+    if line[0] == "`" and "`" in word:  # code in a sentence
+        return "", ""
+    return line[: len(line) - len(word)], word.strip().lower()
 
 
 def _loaded(text: str) -> dict[str, Any] | None:
@@ -72,13 +94,13 @@ def judged(text: str) -> tuple[str, str, str | None]:
     """(outcome, message, failure) of a validator that can only speak. No clear verdict is none."""
     said = object_in(text)
     verdict = said.get("verdict") if said else None
-    if said is None or verdict not in {outcome.PASS, outcome.PARTIAL, outcome.FAIL}:
+    if said is None or not isinstance(verdict, str) or verdict not in VERDICTS:
         return outcome.ERRORED, "the answer holds no verdict", agent.MALFORMED
     found = said.get("findings") or []
     reasons = "; ".join(finding(f) for f in (found if isinstance(found, list) else [found]))
     if verdict == outcome.PASS:
         return outcome.COMPLETED, reasons, None
-    return outcome.FAILED, f"{verdict}: {reasons}" if reasons else str(verdict), None
+    return outcome.FAILED, f"{verdict}: {reasons}" if reasons else verdict, None
 
 
 def finding(value: Any) -> str:

@@ -1,0 +1,47 @@
+"""What a reply means, however hostile it is (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from idumb.agents import replies
+from idumb.domain import agent, outcome
+
+PASS = '{"verdict": "PASS", "findings": []}'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("```json\n{}\n```\n", [("json", "{}\n")]),
+        ("~~~ JSON \r\n{}\r\n~~~\r\n", [("json", "{}\r\n")]),
+        ("````\n```\na\n```\n````", [("", "```\na\n```\n")]),
+        ("```\na\n`````\nb\n```\n```", [("", "a\n"), ("", "")]),
+        ("```diff\n ```\n+```\n-~~~\n```\n", [("diff", " ```\n+```\n-~~~\n")]),
+        ("```a\n~~~\n```\n", [("a", "~~~\n")]),
+        ("```ls``` lists\n```\nb\n```\n", [("", "b\n")]),
+        ("```\na\u2028b\x0bc\n```\n", [("", "a\u2028b\x0bc\n")]),
+        ("```json\n{}\n", []),
+        ("", []),
+    ],
+)
+def test_blocks_are_found_between_their_marks(text: str, found: list[tuple[str, str]]) -> None:
+    """R-ADAPT-2."""
+    assert list(replies.fences(text)) == found
+
+
+@pytest.mark.timeout(20)
+def test_a_reply_is_read_in_time_that_grows_with_it() -> None:
+    """R-ADAPT-2: marks without an end are looked at once, not once from each of their characters."""
+    text = "`" * 20_000 + "\n" + ("y" * 50 + "\n") * 20_000
+    assert replies.judged(text)[0] == outcome.ERRORED
+    assert replies.judged(f"{text}{PASS}")[0] == outcome.COMPLETED
+
+
+@pytest.mark.parametrize("verdict", [["PASS"], {}, {"PASS": 1}, None, 1, True, "pass"])
+def test_a_verdict_of_another_shape_is_none(verdict: Any) -> None:
+    """R-ADAPT-2."""
+    assert replies.judged(json.dumps({"verdict": verdict}))[2] == agent.MALFORMED
