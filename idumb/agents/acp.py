@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from idumb import __version__
 from idumb.agents import executable, replies, running
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
+from idumb.agents.presets import reading
 from idumb.agents.transcript import Stream, Transcript
 from idumb.domain import agent, outcome, paths
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
@@ -66,8 +67,11 @@ class AcpAgent:
         if self._resolved is None:
             argv, options = self._binding.argv, self._binding.options
             unknown = [name for name in options if name not in _OPTIONS]
-            if not argv or unknown or options.get("commands", _REJECT) not in {_REJECT, _ALLOW}:
-                words = f"has no option {unknown[0]}" if unknown else "needs `argv`, and `commands` is reject or allow"
+            mode, commands = options.get("mode"), options.get("commands", _REJECT)
+            # A tuple, because what a list or a mapping was given for has no hash.
+            if not argv or unknown or commands not in (_REJECT, _ALLOW) or not isinstance(mode, str | None):
+                words = "needs `argv`; `commands` is reject or allow, and `mode` a name"
+                words = f"has no option {unknown[0]}" if unknown else words
                 raise AdapterError(
                     "agent.bad-option",
                     f"The binding {self._binding.name} (acp) {words}.",
@@ -141,7 +145,7 @@ class AcpAgent:
             message=self._redact(message),
             claimed_files=tuple(p for c in client.calls.values() if c.kind in _WRITES for p in c.paths),
             session=client.session,
-            usage=_usage(client.used),
+            usage=usage_of(client.used),
             transcript=transcript,
             exit_code=finished.exit_code,
             output=replies.shortened(reply or errors),
@@ -184,16 +188,23 @@ def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
     root = os.path.realpath(request.workspace)
     for path in wished:
         whole = os.path.join(root, path)
-        real = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
-        inside = os.path.relpath(real, root)
-        if inside.startswith("../") or inside == ".." or paths.problem(inside) is not None:
-            return f"{path} is outside the work tree"
-        if not paths.matches_any(inside, request.allowed_paths):
-            return f"{inside} is no file of this task"
-        rule = paths.protecting_rule(inside, request.protected, frozenset(request.allowed_paths))
-        if rule is not None:
-            return f"{inside} is protected by {rule}"
+        named = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
+        # What is written to a link arrives where it leads, so that both must be declared.
+        for real in dict.fromkeys((named, os.path.realpath(whole))):
+            why = _wrong(request, path, os.path.relpath(real, root))
+            if why:
+                return why
     return ""
+
+
+def _wrong(request: AgentRequest, path: str, inside: str) -> str:
+    """Why `inside`, which `path` means, may not be written; "" where it may."""
+    if inside.startswith("../") or inside == ".." or paths.problem(inside) is not None:
+        return f"{path} is outside the work tree"
+    if not paths.matches_any(inside, request.allowed_paths):
+        return f"{inside} is no file of this task"
+    rule = paths.protecting_rule(inside, request.protected, frozenset(request.allowed_paths))
+    return f"{inside} is protected by {rule}" if rule is not None else ""
 
 
 def _ending(client: Client, finished: processes.Finished, last: str) -> tuple[str, str, str | None]:
@@ -214,12 +225,12 @@ def _ending(client: Client, finished: processes.Finished, last: str) -> tuple[st
     return outcome.ERRORED, said, agent.MALFORMED
 
 
-def _usage(used: Mapping[str, object]) -> Usage:
+def usage_of(used: Mapping[str, object]) -> Usage:
+    """What an agent says it used; what cannot be is unknown."""
+
     def number(*names: str) -> int | None:
-        found = next((used[name] for name in names if name in used), None)
-        return found if isinstance(found, int) and not isinstance(found, bool) else None
+        return reading.count(next((used[name] for name in names if name in used), None))
 
     cost = used.get("cost")
     amount = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
-    dollars = float(amount) if isinstance(amount, int | float) and not isinstance(amount, bool) else None
-    return Usage(number("inputTokens", "input_tokens"), number("outputTokens", "output_tokens"), dollars)
+    return Usage(number("inputTokens", "input_tokens"), number("outputTokens", "output_tokens"), reading.amount(amount))

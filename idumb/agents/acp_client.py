@@ -194,6 +194,7 @@ class Client:
         elif kind in {"tool_call", "tool_call_update"}:
             self._note(update)
             self._reply.clear()
+            self._said = 0
         elif kind == "usage_update":
             self._count(update)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from idumb.agents import registry
+from idumb.agents import acp, registry
 from idumb.agents.acp_client import LONGEST_LINE, Client, Wish
 from idumb.domain import agent, outcome, plan
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
@@ -48,6 +49,21 @@ def test_what_the_task_declares_is_written_and_what_it_does_not_is_vetoed(tmp_pa
     assert (result.reply, result.session) == ("Done.", "s-1")
     assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (12, 3, None)
     assert "vetoed" in result.message
+
+
+def test_a_link_is_written_to_only_where_it_leads_to_a_declared_file(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    work = tmp_path / "work"
+    (work / "src").mkdir(parents=True)
+    (work / "a.txt").symlink_to(tmp_path / "outside.txt")
+    (work / "src/b.txt").symlink_to("../other.txt")
+    (work / "src/c.txt").symlink_to("d.txt")
+    result = ask(work, "write", "a.txt", "write", "src/b.txt", "write", "src/c.txt")
+    assert [s.ok for s in result.steps] == [False, False, True]
+    assert "outside the work tree" in result.steps[0].response
+    assert "other.txt is no file of this task" in result.steps[1].response
+    assert not (tmp_path / "outside.txt").exists()
+    assert (work / "src/d.txt").exists()
 
 
 def test_commands_run_only_where_the_binding_allows_them(tmp_path: Path) -> None:
@@ -115,9 +131,18 @@ def test_a_validator_speaks_by_its_verdict(tmp_path: Path) -> None:
     assert ask(tmp_path, "say", "fine", role=VALIDATOR).outcome == outcome.ERRORED
 
 
-@pytest.mark.parametrize("argv", [(), ("no-such-agent-here",)])
-def test_an_agent_that_is_not_there_is_missing(tmp_path: Path, argv: tuple[str, ...]) -> None:
-    binding = Binding("editor", "acp", argv)
+@pytest.mark.parametrize(
+    ("argv", "options"),
+    [
+        ((), {}),
+        (("no-such-agent-here",), {}),
+        (("sh",), {"commands": {"a": "b"}}),
+        (("sh",), {"commands": ["allow"]}),
+        (("sh",), {"mode": ["plan"]}),
+    ],
+)
+def test_an_agent_that_is_not_there_is_missing(tmp_path: Path, argv: tuple[str, ...], options: dict[str, Any]) -> None:
+    binding = Binding("editor", "acp", argv, options=options)
     agents = registry.build(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
     with pytest.raises(AdapterError):
         agents.get("editor").describe()  # type: ignore[attr-defined,unused-ignore]
@@ -158,3 +183,32 @@ def test_messages_may_come_in_any_pieces() -> None:
     answers = b"".join(client.heard(said[i : i + 1]) for i in range(len(said)))
     assert answers.count(b"\n") == 2
     assert b'"session/prompt"' in answers
+
+
+def told(client: Client, **update: Any) -> None:
+    message = {"method": "session/update", "params": {"update": update}}
+    client.heard(json.dumps(message).encode() + b"\n")
+
+
+def test_the_last_words_are_heard_however_much_was_said_before() -> None:
+    """R-ADAPT-2."""
+    client = a_client()
+    for _ in range(3):
+        told(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "x" * 1_000_000})
+    told(client, sessionUpdate="tool_call", toolCallId="1", kind="read", title="look")
+    told(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "Done."})
+    assert client.reply == "Done."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"inputTokens": -5, "outputTokens": -5, "cost": {"currency": "USD", "amount": -100}},
+        {"inputTokens": 10**400, "outputTokens": True, "cost": {"currency": "USD", "amount": 10**400}},
+        {"inputTokens": 1.5, "outputTokens": "3", "cost": {"currency": "USD", "amount": float("nan")}},
+        {"inputTokens": None, "outputTokens": [], "cost": {"currency": "USD", "amount": float("inf")}},
+    ],
+)
+def test_usage_that_cannot_be_is_unknown(said: dict[str, Any]) -> None:
+    """R-ADAPT-3: no agent lifts a ceiling by what it says."""
+    assert acp.usage_of(said) == agent.Usage()
