@@ -24,6 +24,7 @@ from idumb.domain.settings import Binding
 _FORMAT = "1"
 LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024
+_LONGEST_WAIT = 365 * 24 * 3600
 _TICK = 0.5  # seconds between looks, where it is waited
 _OPTIONS = ("folder", "wait")
 _DONE, _FAILED = "done", "failed"
@@ -57,10 +58,10 @@ class HandoffAgent:
         given = self._binding.options
         unknown = [name for name in given if name not in _OPTIONS]
         folder, wait = given.get("folder"), given.get("wait", 0)
-        if unknown or isinstance(wait, bool) or not isinstance(wait, int | float) or wait < 0:
-            words = f"has no option {unknown[0]}" if unknown else "takes `wait` as a number of seconds"
+        if unknown or isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _LONGEST_WAIT:
+            words = f"has no option {unknown[0]}" if unknown else "takes `wait` as a number of seconds, a year at most"
             raise self._wrong(words)
-        if folder is not None and (not isinstance(folder, str) or not folder.startswith("/")):
+        if folder is not None and (not isinstance(folder, str) or not folder.startswith("/") or "\0" in folder):
             raise self._wrong("takes `folder` as an absolute path")
         if folder is not None and _is_below(os.path.realpath(folder), os.path.realpath(self._repository)):
             raise self._wrong("takes a `folder` outside the repository, where no task can write")
@@ -220,10 +221,13 @@ def _pair(line: str) -> tuple[str, str]:
 
 
 def _name(request: AgentRequest) -> str:
-    """A name for a file: the same for the same question. Waiting makes attempts of its own, so they do not count."""
+    """A name for a file: the same for the same question until it was answered, so that no answer is taken twice.
+
+    Waiting makes attempts of its own, so they do not count.
+    """
     asked: list[object] = [request.run_id, request.role, request.subject]
     if request.task is not None:
-        asked += [contract.task_digest(request.task), request.feedback]
+        asked += [contract.task_digest(request.task), request.feedback, request.settled, request.candidate]
     else:
         asked = [request.role, request.subject, request.prompt]
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in request.subject)

@@ -54,6 +54,8 @@ def request(
         idle_timeout=_idle_timeout(bench, attempt, role),
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
+        settled=bench.journal.state.tasks[task.id].settled,
+        candidate=(attempt.candidate or "") if role == agent.VALIDATOR else "",
     )
 
 

@@ -76,6 +76,8 @@ class AgentRequest:
     already. `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
     `feedback` is what the validator said of the attempt before, "" on the first. `idle_timeout` is how long (seconds)
     nothing may be printed and nothing done, `limits` are ceilings by name (`idumb.domain.settings.Limits`).
+    `settled` is the number of the last attempt that ended otherwise than by waiting, 0 where none did; `candidate` is
+    the tree that a validator judges, "" for other roles.
     """
 
     role: str
@@ -98,6 +100,8 @@ class AgentRequest:
     about: str = ""
     model: str | None = None
     schema: Mapping[str, Any] | None = None
+    settled: int = 0
+    candidate: str = ""
 
     @property
     def subject(self) -> str:

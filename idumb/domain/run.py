@@ -62,7 +62,7 @@ class TaskState:
     what else `attempt.opened` says. `adapter` drove the last attempt, `failure` is why its agent could not work, None
     where it could. `exhausted` counts agents whose context was full, `handover` is what the last of them left.
     `spent` is what the attempts used. `last` is (reason, tree left) of the last one, `repeated` counts those after it
-    that were the same.
+    that were the same. `settled` is the number of the last attempt that ended otherwise than by waiting.
     """
 
     id: str
@@ -97,6 +97,7 @@ class TaskState:
     spent: Spent = Spent()
     repeated: int = 0
     last: tuple[str, str] = ("", "")
+    settled: int = 0
 
 
 @dataclass(slots=True)
@@ -377,6 +378,7 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         spent=known.spent + _used(state, known, p),
         repeated=known.repeated + 1 if last == known.last else 0,
         last=last,
+        settled=known.settled if p["outcome"] == outcome.WAITING else event.attempt or known.attempt,
         accepted_paths=tuple(p.get("accepted_paths", ())),
         effect=p.get("effect") or known.effect,
         symbols=tuple(p.get("symbols", ())),
@@ -541,7 +543,7 @@ def _rollback(state: RunState, event: Event) -> None:
     }
     for task, known in trimmed.items():
         effect = EFFECT if known.effect == EFFECT else ""
-        state.tasks[task] = TaskState(task, known.digest, attempt=known.attempt, effect=effect)
+        state.tasks[task] = TaskState(task, known.digest, attempt=known.attempt, effect=effect, settled=known.attempt)
         state.attempted.pop(task, None)
     state.verification = None
     state.failures_in_a_row = 0

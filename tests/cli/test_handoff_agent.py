@@ -100,6 +100,21 @@ def test_a_task_waits_for_its_answer_across_restarts_and_bytes_are_judged(projec
     assert set(project.statuses().values()) == {"completed"}
 
 
+def test_an_old_answer_is_not_taken_again_where_the_same_is_wrong_again(project: Project) -> None:
+    """R-ADAPT-2: each attempt asks anew, also after `--retry-failed`; none is spent on what failed already."""
+    assert execute(project).code == 5
+    folder = next((project.folder / ".git").rglob("handoffs"))
+    names: set[str] = set()
+    for _ in range(3):
+        names |= set(answered(folder, "I did nothing."))
+        project.quick("resume", "1", "--json")
+    assert project.statuses()["T1-01"] == "failed"
+    assert len(names) == 3
+    assert project.quick("resume", "1", "--retry-failed", "--json").code == 5
+    assert project.statuses()["T1-01"] == "waiting"
+    assert len(answered(folder, "I did nothing.")) == 1
+
+
 def test_a_folder_in_the_repository_is_refused(project: Project) -> None:
     """R-ADAPT-2: tasks could write their own answers there."""
     inside = project.folder / "answers"

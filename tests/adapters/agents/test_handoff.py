@@ -117,6 +117,28 @@ def test_the_same_question_is_one_handoff_and_new_feedback_another(tmp_path: Pat
     assert len(list((tmp_path / "handoffs").glob("*.md"))) == 4
 
 
+def test_an_answer_is_to_one_attempt_and_a_verdict_to_one_candidate(tmp_path: Path) -> None:
+    """R-ADAPT-2: what failed before is not taken again, however alike the questions are."""
+    who, first = away(tmp_path), a_request(tmp_path, feedback="AC-1 failed", settled=1)
+    who.run(first)
+    answer(asked(tmp_path), EDITS % "a.txt")
+    assert who.run(first).outcome == outcome.COMPLETED
+    assert who.run(dataclasses.replace(first, attempt=3, settled=2)).outcome == outcome.WAITING
+
+    judge = a_request(tmp_path, VALIDATOR, candidate="1" * 40)
+    who.run(judge)
+    answer(asked(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
+    assert who.run(judge).outcome == outcome.COMPLETED
+    assert who.run(dataclasses.replace(judge, candidate="2" * 40)).outcome == outcome.WAITING
+
+
+@pytest.mark.parametrize("options", [{"folder": "/a\0b"}, {"wait": float("nan")}, {"wait": 10**400}])
+def test_options_that_no_system_takes_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    """R-ADAPT-2."""
+    result = away(tmp_path, **options).run(a_request(tmp_path))
+    assert (result.outcome, result.message.partition(" (handoff)")[0]) == (outcome.ERRORED, "The binding away")
+
+
 def test_it_is_waited_as_long_as_the_binding_says_and_the_deadline_allows(tmp_path: Path) -> None:
     request = a_request(tmp_path)
     assert away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=0.05)).outcome == outcome.WAITING

@@ -124,6 +124,18 @@ def test_rollback_trims_tasks_and_undo_and_undo_of_undo_bring_the_exact_state_ba
     assert tape.state().attempted == rolled.attempted
 
 
+def test_the_last_attempt_that_came_to_an_end_is_known_through_waiting_retries_and_rollback() -> None:
+    """R-ADAPT-2: an answer to an attempt that ended is no answer to the next."""
+    tape = Tape("A", "B").attempt("A", 1, outcome.WAITING)
+    assert tape.state().tasks["A"].settled == 0
+    tape.attempt("A", 2, outcome.FAILED)
+    assert tape.state().tasks["A"].settled == 2
+    tape.add("task.failed", "A", 2).add("task.reset", "A", reason="retry").attempt("A", 3, outcome.WAITING)
+    assert tape.state().tasks["A"].settled == 2
+    tape.complete("B").add("rollback.completed", operation="op2", to="start", tasks=["A", "B"], paths=["f"])
+    assert (tape.state().tasks["A"].settled, tape.state().tasks["B"].settled) == (3, 1)
+
+
 def test_a_retried_task_forgets_what_people_said_of_the_failed_try() -> None:
     tape = Tape("A").add("decision.asked", "A", 1, id="A.work", task="A", choices=[])
     tape.add("decision.answered", "A", 1, decision="A.work", choice="no", by="x").add("task.failed", "A", 1)
