@@ -9,8 +9,10 @@ from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.plan import Plan, Task
+from idumb.domain.settings import Binding
 
 _BUILT_IN = ("steps", "human", EDITOR)
+HANDOFF = "handoff"
 
 
 def builders(case: Case) -> Iterator[Finding]:
@@ -61,6 +63,24 @@ def validators(case: Case) -> Iterator[Finding]:
                 message=f"{task.id} names the validator {name}, which .idumb/config.yaml does not define.",
                 mend=f"Did you mean {near}?" if near else "Define it under `bindings`.",
             )
+        elif name in case.settings.bindings and _asks_and_leaves(case.settings.bindings[name]):
+            yield case.at(
+                "task.validator-elsewhere",
+                plan,
+                task,
+                "validator",
+                found=f"{name}, a handoff without `wait`",
+                accepted="a handoff with `options: {wait: SECONDS}`, `human`, or another adapter",
+                message=f"{name}, the validator of {task.id}, hands the work off and does not wait for the verdict,"
+                " so every attempt would fail.",
+                mend=f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`,"
+                " or let `human` validate.",
+            )
+
+
+def _asks_and_leaves(found: Binding) -> bool:
+    """Whether a handoff is asked without time for an answer: no work waits for a verdict across commands."""
+    return found.adapter == HANDOFF and not found.options.get("wait")
 
 
 _TASK = (
@@ -93,5 +113,17 @@ RULES = (
         validators,
         "The validator of a task is not defined under `bindings`.",
         Example(_TASK.format(field="- **Validator:** reviewer\n"), config=_CONFIG),
+    ),
+    Rule(
+        "task.validator-elsewhere",
+        ERROR,
+        ERROR,
+        validators,
+        "The validator of a task is a handoff that is not waited for, so nobody could give a verdict in time.",
+        Example(
+            _TASK.format(field="- **Validator:** away\n"),
+            config="builder: agent\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
+            "  away: {adapter: handoff}\n",
+        ),
     ),
 )

@@ -166,6 +166,11 @@ QUESTIONS = (
     Question("non-goals", "Is it said what the plan must not do?", ("plan.no-non-goals",), _non_goals),
     Question("invariants", "Do invariants protect the public interfaces?", ("plan.no-invariants",), _invariants),
     Question("change-classes", "Does every change of behaviour have its class?", ("task.no-change-class",), _changes),
-    Question("agents", "Do all agents fit together?", ("task.unknown-builder", "task.unknown-validator"), _agents),
+    Question(
+        "agents",
+        "Do all agents fit together?",
+        ("task.unknown-builder", "task.unknown-validator", "task.validator-elsewhere"),
+        _agents,
+    ),
     Question("design", "Is the quality of the design acceptable?", (), _never),
 )
