@@ -16,6 +16,7 @@ ATTEMPTS = "attempts"
 TIME = "seconds"
 TOKENS = "tokens"
 MONEY = "cost_usd"
+_MOST = 10**12  # more than any call can use
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,19 @@ def of_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
     if not reports:
         return Spent()
     known = usage or {}
-    tokens = [known.get("tokens_in"), known.get("tokens_out")]
-    told = [count for count in tokens if count is not None]
-    money = known.get("cost_usd")
+    told: list[int] = [known[name] for name in ("tokens_in", "tokens_out") if _is_amount(known.get(name))]
+    money = known.get("cost_usd") if _is_amount(known.get("cost_usd")) else None
     return Spent(
         tokens=sum(told),
         cost_usd=money or 0.0,
         unknown_tokens=int(not told),
         unknown_cost=int(money is None),
     )
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether somebody said how much: less than nothing, or no number, would lift a ceiling that is over it."""
+    return type(value) in {int, float} and 0 <= value <= _MOST
 
 
 def total(parts: Iterable[Spent]) -> Spent:

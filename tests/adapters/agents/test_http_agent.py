@@ -72,6 +72,14 @@ def test_edits_are_made_by_declared_calls_and_recorded(server: ChatServer, tmp_p
     assert server.asked[1].body["messages"][-1]["content"] == "one two\n"
 
 
+@pytest.mark.parametrize("tokens", [-5, 10**400, 10**13, True, "3"])
+def test_usage_that_cannot_be_is_unknown(server: ChatServer, tmp_path: Path, tokens: Any) -> None:
+    """R-ADAPT-3: no server lifts a ceiling, or breaks the log, by what it says was used."""
+    usage = {"prompt_tokens": tokens, "completion_tokens": 4}
+    result = ask(server, tmp_path, PLANNER, chat_server.text("Done.", usage))
+    assert (result.outcome, result.usage.tokens_in, result.usage.tokens_out) == (outcome.COMPLETED, None, 4)
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "word"),
     [

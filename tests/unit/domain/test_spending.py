@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from idumb.domain import spending
@@ -18,6 +20,14 @@ def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:
     assert spending.of_call(None, reports=False) == Spent()
     one, other = Spent(1, 2.5, 10, 0.1, 1, 0), Spent(1, 1.5, 5, 0.2, 0, 1)
     assert spending.total([one, other]) == Spent(2, 4.0, 15, 0.3, 1, 1)
+
+
+@pytest.mark.parametrize("said", [-1, -0.5, float("nan"), float("inf"), 10**400, True, "5", [5]])
+def test_what_nobody_can_use_is_counted_as_unknown(said: Any) -> None:
+    """R-ADAPT-3: no agent lifts a ceiling by what it says."""
+    usage = {"tokens_in": said, "tokens_out": said, "cost_usd": said}
+    assert spending.of_call(usage) == Spent(unknown_tokens=1, unknown_cost=1)
+    assert spending.of_call({**usage, "tokens_in": 7}) == Spent(tokens=7, unknown_cost=1)
 
 
 def test_two_calls_are_unknown_only_where_both_are() -> None:
