@@ -40,3 +40,11 @@ def test_a_step_may_be_longer_than_a_line_of_a_plan(kind: str) -> None:
 def test_a_long_line_elsewhere_is_named() -> None:
     found = plan_parser.parse(f"{HEAD}{TASK}{'x' * 70_000}\n".encode(), "p")
     assert [finding.code for finding in found.findings] == ["plan.line-too-long"]
+
+
+def test_that_something_changed_is_a_proof_of_tasks_alone() -> None:
+    """R-RUN-3: a phase has no files that could have changed."""
+    goal = "  - text: it is done\n    changed: true\n"
+    text = f"---\ntype: plan\nphase: 1\nplan: 01\ntitle: t\ngoal: g\nsuccess_criteria:\n{goal}---\n\n## Tasks\n"
+    found = plan_parser.parse(text.encode(), "01-PLAN.md").findings
+    assert "criterion.bad-proof" in {f.code for f in found}
