@@ -51,7 +51,9 @@ def validators(case: Case) -> Iterator[Finding]:
     known = {"human", *case.settings.bindings}
     for plan, task in case.pairs:
         name = validator_of(plan, task, case.settings)
-        if name is not None and name not in known:
+        if name is None:
+            continue
+        if name not in known:
             near = nearest(name, known)
             yield case.at(
                 "task.unknown-validator",
