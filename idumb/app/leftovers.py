@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from idumb.app import ports, publish
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import Services, attempt_ref
+from idumb.domain import contract as contracts
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
@@ -20,19 +21,22 @@ UNFINISHED = "task.unfinished-path"
 def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> None:
     """A declared path with uncommitted changes that are not this task's to build on is refused before it starts.
 
-    `ahead` looks at a task before its turn: what another one left may be mended until then.
+    `ahead` looks at a task before its turn: what another one left may be mended until then. In an editor a failed
+    attempt may be mended before the next is begun, which goes on with the declared files as they are.
     """
     if bench.workspace.kind != "here" or task.is_human:
         return
     dirty = _dirty(bench, task)
     unfinished = {p: t for p in dirty if (t := _unfinished_writer(bench, p)) is not None}
-    theirs = [p for p in dirty if p not in unfinished and not _made_by_run(bench, p)]
-    covered = [p for p in _ignored(bench, task) if not _made_by_run(bench, p)]
+    mended = _is_mended_in_editor(bench, task)
+    theirs = [] if mended else [p for p in dirty if p not in unfinished and not _made_by_run(bench, p)]
+    covered = [] if mended else [p for p in _ignored(bench, task) if not _made_by_run(bench, p)]
+    again = f"idumb start {task.id}" if _in_editor(bench, task) else f"idumb execute-phase {bench.contract.phase}"
     if covered:
         raise Refusal(
             "task.dirty-path",
-            f"{task.id} is to create files that are there already, ignored by git: {', '.join(covered[:5])}",
-            hint=f"Move them away, or let the task modify them; then idumb execute-phase {bench.contract.phase}",
+            f"{task.id} is to create files that are there already, untracked or ignored: {', '.join(covered[:5])}",
+            hint=f"Move them away, or let the task modify them; then {again}",
             details={"task": task.id, "paths": covered},
         )
     if theirs:
@@ -40,7 +44,7 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {', '.join(theirs[:5])}",
             # A clone refuses to deliver into just these files, so it is no way out.
-            hint=f"Commit them (git commit) or move them away, then idumb execute-phase {bench.contract.phase}",
+            hint=f"Commit them (git commit) or move them away, then {again}",
             details={"task": task.id, "paths": theirs},
         )
     if unfinished and not ahead:
@@ -53,6 +57,17 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
             f" --retry-failed tries {other} again",
             details={"task": task.id, "paths": list(unfinished)},
         )
+
+
+def _in_editor(bench: Bench, task: Task) -> bool:
+    return contracts.in_editor(bench.plans[task.id], task, bench.services.settings)
+
+
+def _is_mended_in_editor(bench: Bench, task: Task) -> bool:
+    """The next attempt starts from the base of the one before, at which the declared files had no such changes."""
+    known = bench.journal.state.tasks[task.id]
+    failed = known.outcome == outcome.FAILED and known.base is not None and known.left is not None
+    return failed and _in_editor(bench, task)
 
 
 def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
@@ -192,6 +207,9 @@ def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
         declared = ledger.written_paths(attempt.task.files)
         changes = bench.work.changes(attempt.base, present)
         attributed |= {c.path for c in changes if paths.matches_any(c.path, declared)}
+    elif _is_mended_in_editor(bench, attempt.task):
+        dirty = (*_dirty(bench, attempt.task), *_ignored(bench, attempt.task))
+        attributed |= {path for path in dirty if not _made_by_run(bench, path)}
     return bench.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
 
 

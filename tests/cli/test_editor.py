@@ -271,6 +271,32 @@ def test_work_that_holds_and_whose_commit_git_refuses_is_submitted_once_more(pro
     assert project.json("submit", "T1-01").data["accepted"]
 
 
+def test_declared_files_that_are_mended_before_the_next_start_go_into_its_attempt(sandbox: GitSandbox) -> None:
+    """R-ADAPT-7: a start goes on with the work as it is; before the first attempt nobody's changes are taken."""
+    made = projects.create(sandbox)
+    put(made, "old.txt", "old\n")
+    sandbox.commit("old")
+    both = "create `a.txt`, create `b.txt`, modify `old.txt`"
+    made.plan([task("T1-01", files=both, check="test -s a.txt && test -s b.txt && grep -q new old.txt")], head=MINE)
+    put(made, "a.txt", "mine\n")
+    refused = made.json("start", "T1-01", "--approve", made.approval())
+    assert refused.error["code"] == "task.dirty-path"
+    assert refused.error["hint"].endswith("then idumb start T1-01")
+    assert "untracked" in refused.error["message"]
+    os.unlink(made.folder / "a.txt")
+    assert made.json("start", "T1-01").code == 0
+    put(made, "a.txt", "a\n")
+    assert made.json("submit", "T1-01").data["accepted"] is False
+    put(made, "b.txt", "b\n")
+    put(made, "old.txt", "new\n")
+    assert made.json("resume", "1").error["code"] == "run.in-editor"
+    again = made.json("start", "T1-01")
+    assert again.code == 0, again.out
+    accepted = made.json("submit", "T1-01")
+    assert accepted.data["accepted"], accepted.out
+    assert made.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt", "b.txt", "old.txt"]
+
+
 @pytest.mark.parametrize("text", ["right\n", "wrong\n"])
 def test_after_a_pause_submit_names_resume(open_one: Project, text: str) -> None:
     """R-ADAPT-7: whatever became of the work, `start` is refused until the run goes on."""
