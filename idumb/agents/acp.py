@@ -10,7 +10,7 @@ from idumb import __version__
 from idumb.agents import executable, replies, running
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
 from idumb.agents.presets import reading
-from idumb.agents.transcript import Stream, Transcript
+from idumb.agents.transcript import Stream, spooled
 from idumb.domain import agent, outcome, paths
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.errors import AdapterError
@@ -90,7 +90,7 @@ class AcpAgent:
         client = Client(
             request.workspace, _prompt(request), self._permits(request), __version__, self._binding.options.get("mode")
         )
-        transcript = self._transcript(request)
+        transcript = spooled(request, self._transcripts, self._stream)
         try:
             finished = processes.run(
                 argv,
@@ -109,12 +109,6 @@ class AcpAgent:
             return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING)
         kept = transcript.close() if transcript else None
         return self._result(request, client, finished, kept)
-
-    def _transcript(self, request: AgentRequest) -> Transcript | None:
-        if self._transcripts is None or self._stream is None:
-            return None
-        name = f"{request.subject}-{request.attempt}-{request.role}.log"
-        return Transcript(self._transcripts, name, request.budget.output_bytes, self._stream)
 
     def _permits(self, request: AgentRequest) -> Callable[[Wish], str]:
         """Why a wish is refused, "" where it is not."""
