@@ -244,7 +244,7 @@ def damaged(text: str | None) -> str:
         return "it has conflict markers of git"
     try:
         return "" if isinstance(json.loads(text), dict) else "it holds no JSON object"
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         return f"it is no JSON: {problem}"
 
 

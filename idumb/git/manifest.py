@@ -71,7 +71,7 @@ class Manifest:
                         continue
                     self._known[commit] = noted
                 yield self._known[commit]
-            except (pygit2.GitError, KeyError, ValueError):
+            except (pygit2.GitError, KeyError, ValueError, RecursionError):
                 continue  # a damaged snapshot is for `doctor`; here it only knows nothing
 
 

@@ -31,6 +31,9 @@ class Label:
     bold: bool
 
 
+_LABEL = 200  # characters in which a label, of 60 at most, must have come to its end
+
+
 @dataclass(slots=True)
 class Body:
     """A task's text taken apart. `taken` are the line ranges that are not description."""
@@ -49,7 +52,7 @@ def label_of(text: str) -> Label | None:
     m = _PLAIN.match(text)
     if m:
         return Label(m[1], labels.known(m[1]), colon=True, end=m.end(), bold=False)
-    head = re.split(r"[\uff1a]|\s[—–]\s", text, maxsplit=1)[0].strip()
+    head = re.split(r"[\uff1a]|\s[—–]\s", text[:_LABEL], maxsplit=1)[0].strip()
     name = labels.known(head) if len(head) <= 60 and (head == text or "\uff1a" in text) else None
     return Label(head, name, colon=False, end=len(text), bold=False) if name else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from idumb.domain.finding import ERROR, WARNING, Finding
@@ -9,6 +10,8 @@ from idumb.markdown.source import Source
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _LINES = 10
+_MOST = 100  # findings of one code; a reader of a hundred has seen what is wrong
+_WORDS = 600  # characters of a message, which may quote any text of the plan
 
 
 class Problems:
@@ -32,7 +35,18 @@ class Problems:
         line, column = self.source.place(at)
         field, found, accepted, mend = rest
         self.findings.append(
-            Finding(code, severity, self.source.path, line, column, field, _short(found), accepted, message, mend)
+            Finding(
+                code,
+                severity,
+                self.source.path,
+                line,
+                column,
+                field,
+                _short(found),
+                accepted,
+                _short(message, _WORDS),
+                mend,
+            )
         )
 
     @property
@@ -40,14 +54,21 @@ class Problems:
         return any(f.severity == ERROR for f in self.findings)
 
     def sorted(self) -> tuple[Finding, ...]:
-        """In the order of the places. A habit of the author is told once, at its first place, with the other lines."""
+        """In the order of the places. A habit of the author is told once, at its first place, with the other lines.
+
+        Of any other code the first hundred are told, and how many more there are.
+        """
         habits: dict[str, list[Finding]] = {}
         told: list[Finding] = []
+        known: Counter[str] = Counter(f.code for f in self.findings)
+        left = dict.fromkeys(known, _MOST)
         for finding in sorted(self.findings, key=lambda f: (f.line, f.column, f.code)):
             if finding.code in _HABITS:
                 habits.setdefault(finding.code, []).append(finding)
-            else:
-                told.append(finding)
+            elif left[finding.code]:
+                left[finding.code] -= 1
+                more = 0 if left[finding.code] else known[finding.code] - _MOST
+                told.append(_and_more(finding, more) if more else finding)
         told += (_once(found) for found in habits.values())
         return tuple(sorted(told, key=lambda f: (f.line, f.column, f.code)))
 
@@ -61,5 +82,9 @@ def _once(found: list[Finding]) -> Finding:
     return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines}{more})")
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else text[:117] + "..."
+def _and_more(last: Finding, more: int) -> Finding:
+    return replace(last, message=f"{last.message} (and {more:,} more of {last.code} below)")
+
+
+def _short(text: str, most: int = 120) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -50,7 +50,7 @@ def read(path: str) -> Anchor | None:
         return Anchor(**known)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Anchor()
 
 

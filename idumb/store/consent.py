@@ -194,7 +194,7 @@ def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as stream:
             known = json.loads(stream.read())
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}
 

@@ -67,7 +67,7 @@ def _read(path: str, question: str) -> Remembered | None:
     try:
         with open(path, "rb") as stream:
             known = json.loads(stream.read())
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     names = {f.name for f in dataclasses.fields(Remembered)}
     if not isinstance(known, dict) or set(known) != names or not all(isinstance(v, str) for v in known.values()):

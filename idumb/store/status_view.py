@@ -44,7 +44,7 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
             return None
         view: dict[str, Any] = known["view"]
         return view
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

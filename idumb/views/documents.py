@@ -118,6 +118,6 @@ def _object(text: str | None) -> dict[str, Any] | None:
     """The JSON object in `text`; None where it holds none, so that a damaged file is written anew."""
     try:
         value = json.loads(text or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

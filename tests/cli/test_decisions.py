@@ -241,6 +241,15 @@ def test_a_remembered_answer_that_others_could_have_written_does_not_count(proje
     assert project.quick("resume", "1", "--json").code == 5
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 4000], ids=["empty", "cut", "list", "deep"])
+def test_a_damaged_remembered_answer_does_not_count(project: Project, home: Path, text: str) -> None:
+    asking(project)
+    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
+    (place,) = home.rglob("remembered/*/*.json")
+    place.write_text(text)
+    assert remembered(project) == []
+
+
 def test_refusals_and_deviations_carry_choices_with_consequences(project: Project) -> None:
     """R-ASK-1."""
     project.plan([making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])])

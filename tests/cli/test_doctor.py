@@ -557,7 +557,7 @@ CONFLICT = "<<<<<<< ours\n{}\n=======\n{ }\n>>>>>>> theirs\n"
 
 
 @pytest.mark.parametrize("path", [PROGRESS, CHECKPOINT, STATE])
-@pytest.mark.parametrize("damage", [None, "", "{", CONFLICT, "\udcff"])
+@pytest.mark.parametrize("damage", [None, "", "{", CONFLICT, "\udcff", "[" * 4000])
 def test_a_projection_that_is_lost_or_damaged_is_made_anew(project: Project, path: str, damage: str | None) -> None:
     """F44: from the log; what was there is set aside."""
     before = project.read(path)

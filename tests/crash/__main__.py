@@ -1,7 +1,8 @@
-"""Run programmes by hand: python -m tests.crash [ID ...] [--size N] [--seed S] [--write].
+"""Run programmes by hand: python -m tests.crash [ID ...] [--size N] [--seed S] [--jobs N] [--write].
 
 Without ids all of them. `--size` counts cases, `--sample` takes the size that `make test` has, otherwise it is the
-release size. `--write` records each result in docs/reliability.json and makes docs/reliability.md anew.
+release size. `--jobs` divides one programme among processes, where it can be divided. `--write` records each result
+in docs/reliability.json and makes docs/reliability.md anew.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--size", type=int)
     parser.add_argument("--sample", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(argv)
     _own_home()
@@ -51,7 +53,7 @@ def main(argv: list[str]) -> int:
     for name in chosen.ids or registry.MODULES:
         programme = registry.load(name)
         size = chosen.size or (programme.sample if chosen.sample else programme.release)
-        result = programmes.carry_out(programme, size=size, seed=chosen.seed)
+        result = programmes.carry_out(programme, size=size, seed=chosen.seed, jobs=chosen.jobs)
         _say(programmes.report(result))
         if chosen.write:
             record.write(result)

@@ -155,11 +155,11 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     with Stage(folder, preload=str(faults.library), environment=faults.environment) as stage:
         known = scenes.all_of(stage)
         counts = {name: count(stage, faults, scene) for name, scene in known.items()}
-        for point in all_points(counts) if size is None else sample(counts, size, seed):
+        for point in tally.share(all_points(counts) if size is None else sample(counts, size, seed)):
             play(stage, faults, known[point.scene], point, tally)
 
 
-PROGRAMME = Programme("T4", "each system call failing at its nth use", 50, None, run)
+PROGRAMME = Programme("T4", "each system call failing at its nth use", 50, None, run, divides=True)
 
 
 # Faults of idumb's own, planted to see them caught: each is a hook, run in the process of a case.

@@ -229,12 +229,12 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chance = random.Random(seed)
     with Warm(folder / "out") as warm:
         scene = Scene(warm, folder)
-        tally.note("points", len(scene.names))
+        tally.note("points", len(scene.names) if tally.part == 0 else 0)
         every = [(point, way) for way in WAYS for point in range(len(scene.names))]
-        for point, way in every if size is None else chance.sample(every, size):
+        for point, way in tally.share(every if size is None else chance.sample(every, size)):
             with tally.case(f"stopped {scene.names[point]} (point {point}), taken over {way}", OTHER):
                 case(scene, point, way)
             tally.note(f"taken over {way}")
 
 
-PROGRAMME = Programme("T7", "an owner stopped, taken over, and continued", 10, None, run)
+PROGRAMME = Programme("T7", "an owner stopped, taken over, and continued", 10, None, run, divides=True)

@@ -252,18 +252,21 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         folder.chmod(0o755)
         known = scenes.all_of(stage)
         needs = {name: need(stage, disk, known[name]) for name in WRITING}
-        for chosen in all_sizes(needs) if size is None else sample(needs, size, seed):
+        for chosen in tally.share(all_sizes(needs) if size is None else sample(needs, size, seed)):
             play(stage, disk, known[chosen.scene], chosen, tally)
-        for state in STATES:
-            for scene in known.values():
-                # What `init` writes is in the work tree alone.
-                if scene.name == "init" and state.make is _foreign_git:
-                    continue
-                if size is None or scene.name in ("execute-phase", "rollback", "status", "init"):
-                    refuse(stage, disk, scene, state, tally)
+        met = [(scene, state) for state in STATES for scene in known.values() if _meets(scene, state, size)]
+        for scene, state in tally.share(met):
+            refuse(stage, disk, scene, state, tally)
 
 
-PROGRAMME = Programme("T5", "a disk without room, or that may not be written", 16, None, run)
+def _meets(scene: Scene, state: State, size: int | None) -> bool:
+    # What `init` writes is in the work tree alone.
+    if scene.name == "init" and state.make is _foreign_git:
+        return False
+    return size is None or scene.name in ("execute-phase", "rollback", "status", "init")
+
+
+PROGRAMME = Programme("T5", "a disk without room, or that may not be written", 16, None, run, divides=True)
 
 
 def leave_temporary_files(_: object) -> None:

@@ -9,10 +9,14 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 LOST_CHECKPOINT = "lost checkpoints"
 REPEATED_TASK = "completed tasks run again"
@@ -23,6 +27,9 @@ SLOW = "answers over a second"
 FOREIGN = "foreign code run"
 OTHER = "other failures"
 KINDS = (LOST_CHECKPOINT, REPEATED_TASK, LOST_BYTES, TRACEBACK, LEFT_PROCESS, SLOW, FOREIGN, OTHER)
+
+
+Point = TypeVar("Point")
 
 
 class CannotRun(Exception):
@@ -40,8 +47,13 @@ class Failure:
 
 @dataclass(slots=True)
 class Tally:
-    """What the cases of a programme came to. `notes` counts whatever a reader wants to know, by name."""
+    """What the cases of a programme came to. `notes` counts whatever a reader wants to know, by name.
 
+    `part` of `parts` says which cases are this tally's, where several processes divide them.
+    """
+
+    part: int = 0
+    parts: int = 1
     cases: int = 0
     failures: list[Failure] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
@@ -49,6 +61,10 @@ class Tally:
     def fail(self, kind: str, case: str, words: str) -> None:
         assert kind in KINDS, kind
         self.failures.append(Failure(kind, case, words))
+
+    def share(self, points: Sequence[Point]) -> Sequence[Point]:
+        """The points of this part; the parts together have each point once."""
+        return points[self.part :: self.parts]
 
     def note(self, name: str, count: int = 1) -> None:
         self.notes[name] += count
@@ -75,6 +91,7 @@ class Programme:
     """`run(size, seed, folder, tally)` makes about `size` cases in an empty folder; it may raise CannotRun.
 
     `sample` is the size in `make test`, `release` the size of the whole; None means every point there is.
+    `divides` says that `run` takes only its tally's share of the points, so that parts can run side by side.
     """
 
     id: str
@@ -82,6 +99,7 @@ class Programme:
     sample: int
     release: int | None
     run: Callable[[int | None, int, Path, Tally], None]
+    divides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +119,20 @@ class Result:
         return sum(1 for failure in self.failures if failure.kind == kind)
 
 
-def carry_out(programme: Programme, *, size: int | None, seed: int, folder: Path | None = None) -> Result:
-    """Run a programme in a folder of its own, which goes afterwards unless a case failed."""
+def carry_out(
+    programme: Programme, *, size: int | None, seed: int, folder: Path | None = None, jobs: int = 1
+) -> Result:
+    """Run a programme in a folder of its own, which goes afterwards unless a case failed.
+
+    With `jobs` above one, a programme that divides runs in so many processes, and their tallies are added up.
+    """
     tally, skipped, begun = Tally(), "", time.monotonic()
     place = folder or Path(tempfile.mkdtemp(prefix=f"idumb-{programme.id}-"))
     try:
-        programme.run(size, seed, place, tally)
+        if jobs > 1 and programme.divides:
+            tally = _in_parts(programme, size, seed, place, jobs)
+        else:
+            programme.run(size, seed, place, tally)
     except CannotRun as reason:
         skipped = str(reason)
     if folder is None and not tally.failures:
@@ -121,6 +147,23 @@ def carry_out(programme: Programme, *, size: int | None, seed: int, folder: Path
         tuple(tally.failures),
         dict(tally.notes),
     )
+
+
+def _in_parts(programme: Programme, size: int | None, seed: int, place: Path, jobs: int) -> Tally:
+    whole = Tally()
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for part in pool.map(partial(_one_part, programme, size, seed, place, jobs), range(jobs)):
+            whole.cases += part.cases
+            whole.failures += part.failures
+            whole.notes += part.notes
+    return whole
+
+
+def _one_part(programme: Programme, size: int | None, seed: int, place: Path, parts: int, part: int) -> Tally:
+    tally, folder = Tally(part, parts), place / str(part)
+    folder.mkdir(parents=True)
+    programme.run(size, seed, folder, tally)
+    return tally
 
 
 def report(result: Result) -> str:

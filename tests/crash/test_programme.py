@@ -47,6 +47,22 @@ def test_a_case_that_fails_is_counted_and_the_next_one_is_made(tmp_path: Path) -
     assert "case 1 of seed 5: one byte is gone" in programmes.report(result)
 
 
+def divided(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    for number in tally.share(range(size or 0)):
+        with tally.case(f"case {number}"):
+            tally.note(f"number {number}")
+            assert number != 3
+    tally.note("parts")
+
+
+def test_parts_of_a_programme_together_make_each_case_once(tmp_path: Path) -> None:
+    programme = Programme("T0", "nothing", 7, None, divided, divides=True)
+    result = programmes.carry_out(programme, size=7, seed=1, folder=tmp_path, jobs=3)
+    assert result.cases == 7
+    assert result.notes == {**{f"number {number}": 1 for number in range(7)}, "parts": 3}
+    assert [failure.case for failure in result.failures] == ["case 3"]
+
+
 def test_a_programme_that_cannot_run_here_says_why(tmp_path: Path) -> None:
     def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         raise CannotRun("no loop devices")

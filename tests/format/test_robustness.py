@@ -178,3 +178,18 @@ def test_ten_thousand_tasks_are_read_and_one_more_is_refused() -> None:
     assert plan
     assert len(plan.tasks) == 10_000
     assert plan_with(10_001) is None
+
+
+def test_of_one_code_a_hundred_findings_are_told_and_how_many_more_there_are() -> None:
+    plan = HEAD + "### T1-01: A\n\n- **Estimate:** 30m\n" + "- unheard of: x\n" * 350
+    told = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]
+    assert len(told) == 100
+    assert "and 250 more of task.unknown-label below" in told[-1].message
+    assert "more of" not in told[-2].message
+
+
+def test_a_message_quotes_no_more_of_a_plan_than_can_be_read() -> None:
+    plan = HEAD + "### T1-01: A\n\n- **" + "unheard of " * 5000 + ":** x\n"
+    found = plan_parser.parse(plan.encode(), "p").findings
+    assert found
+    assert all(len(f.message) <= 700 for f in found)

@@ -99,6 +99,14 @@ def test_a_damaged_cache_is_forgotten(sandbox: GitSandbox, trees: GitTrees) -> N
     assert GitTrees(discover.find(str(sandbox.root))).scan() == tree
 
 
+def test_a_cache_that_cannot_be_put_in_its_place_leaves_nothing_beside_it(sandbox: GitSandbox, trees: GitTrees) -> None:
+    (sandbox.git_dir / "idumb/worktrees/main/scan.cache/taken").mkdir(parents=True)
+    sandbox.write("a", "1")
+    trees.scan()
+    trees.close()
+    assert not list(sandbox.git_dir.rglob("scan.cache.*"))
+
+
 def test_a_cache_whose_objects_were_collected_is_not_believed(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "only here")
     tree = trees.scan()

@@ -94,7 +94,7 @@ def test_a_record_moved_to_another_name_or_repository_is_no_consent(
     assert not consent.given(HASH)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 4000])
 def test_a_damaged_record_is_no_consent(consent: FileConsentStore, text: str) -> None:
     give(consent).write_text(text)
     assert not consent.given(HASH)

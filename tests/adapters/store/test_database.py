@@ -216,10 +216,11 @@ def test_another_history_of_the_same_length_is_noticed_by_the_anchor(tmp_path: P
     assert code_of(first.log.head) == "store.diverged"
 
 
-def test_a_damaged_anchor_is_no_obstacle(opened: OpenedLog) -> None:
+@pytest.mark.parametrize("text", ["{", "[" * 4000], ids=["cut", "deep"])
+def test_a_damaged_anchor_is_no_obstacle(opened: OpenedLog, text: str) -> None:
     fence = opened.fill(1)
     opened.close()
-    opened.anchor.write_text("{", encoding="utf-8")
+    opened.anchor.write_text(text, encoding="utf-8")
     opened.append(fence)
     assert opened.log.head()[0] == 2
 
