@@ -15,7 +15,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, dies_at, edit, halted, run, run_id, versions
-from tests.support.project import Project, making, shell
+from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
@@ -252,6 +252,26 @@ def test_killed_while_it_added_words_to_a_verified_phase_it_is_verified_still(sa
     assert run(project).code == 0
     dies_at(project, "_record", "amend", "1", "--decision", "x", "--yes")
     refused(project.quick("execute-phase", "1", "--json"), "phase.verified")
+
+
+@pytest.mark.parametrize("place", ["_write", "_record"])
+def test_forced_after_a_killed_amendment_an_unfinished_run_goes_on_and_a_verified_one_is_run_anew(
+    project: Project, tmp_path: Path, place: str
+) -> None:
+    """R-LOCK-8: `--force` hides no work of a run that is not at its end, and trips over no half amendment."""
+    before = run_id(project)
+    dies_at(project, place, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    forced = project.quick("execute-phase", "1", "--force", "--json")
+    assert forced.data["run"] == before, forced
+    done = projects.create(GitSandbox.create(tmp_path / "done"), files={"a.txt": "one\n"})
+    done.plan([task("T1-01", files="modify `a.txt`", check="test -s a.txt", steps=[shell("echo x >> a.txt")])])
+    assert run(done).code == 0
+    first = run_id(done)
+    dies_at(done, place, "amend", "1", "--decision", "x", "--yes")
+    again = done.quick("execute-phase", "1", "--force", "--approve", done.approval(), "--json")
+    assert (again.code, again.data["run"] == first) == (0, False), again
+    told = [one for check in done.quick("doctor", "--json").data["checks"] for one in check["symptoms"]]
+    assert [one for one in told if one["state"] == "problem"] == []
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
