@@ -132,7 +132,7 @@ class PresetAgent:
         return AgentResult(
             outcome=ended,
             message=redact(message),
-            session=said.session,
+            session=redact(said.session) if said.session is not None else None,
             usage=said.usage,
             transcript=kept.close(),
             exit_code=finished.exit_code,
@@ -144,7 +144,7 @@ class PresetAgent:
             failure=failure,
             reply=redact(said.reply),
             handover=redact(said.reply) if failure == agent.CONTEXT_EXHAUSTED else "",
-            model=said.model,
+            model=redact(said.model) if said.model is not None else None,
         )
 
     def _ending(self, finished: processes.Finished, said: Said, errors: bytes) -> tuple[str, str, str | None]:

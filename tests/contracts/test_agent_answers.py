@@ -1,4 +1,4 @@
-"""What adapters promise that are answered and not just run: by a server, a protocol, a file or a recording (R-ADAPT-2).
+"""What adapters promise of what is said to them: by a server, a protocol, a report, a file or a recording (R-ADAPT-2).
 
 `test_agents.py` has the promises about processes.
 """
@@ -21,7 +21,7 @@ from idumb.domain import agent, contract, outcome, plan
 from idumb.domain.agent import BUILDER, PLANNER, ROLES, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.recorded import Recorded
 from idumb.domain.settings import Binding, Settings
-from tests.support import acp_agent, chat_server
+from tests.support import acp_agent, chat_server, preset_stand_in
 from tests.support.chat_server import ChatServer, Said
 
 TASK = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
@@ -89,10 +89,57 @@ class Replay:
         pass
 
 
+@dataclasses.dataclass
+class Reporting:
+    """A command-line agent whose stand-in reports as the real one was recorded; None is one that never ends.
+
+    One that `leaks` has a secret where the id of its conversation stands; one that does not end is killed before the
+    end of its report. `scene` is what was recorded.
+    """
+
+    name: str
+    scene: str = "success"
+    leaks: bool = False
+    ends: bool = True
+
+    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
+        work = "exec sleep 1000" if says is None else ":"
+        program = preset_stand_in.made(root / "programs", self.name, work, says=says or "", scene=self.scene)
+        report = program.with_suffix(".out")
+        if self.leaks:
+            known = preset_stand_in.session(self.name).encode()
+            report.write_bytes(report.read_bytes().replace(known, SECRET.encode()))
+        if not self.ends:
+            report.write_bytes(b"".join(report.read_bytes().splitlines(keepends=True)[:-1]))
+            program.write_text(f"{program.read_text(encoding='utf-8')}kill -9 $$\n", encoding="utf-8")
+        return Binding("one", self.name, (str(program),))
+
+    def answer(self, root: Path, says: str | None) -> None:
+        pass
+
+
+EXCEPT = {
+    ("replay", "roles"): "builders and validators are recorded, the other roles are not",
+    ("replay", "verdict"): "it says what was recorded",
+    ("copilot", "session"): "it tells the id of its conversation at its end alone",
+}
+"""Promises that an adapter cannot keep, with the reason; each is shown not to hold."""
+
+USED = {
+    "acp": agent.Usage(12, 3),
+    "claude": agent.Usage(9584, 50, 0.029502),
+    "codex": agent.Usage(6347, 42),
+    "gemini": agent.Usage(7604, 43),
+    "opencode": agent.Usage(3601, 49),
+    "qwen": agent.Usage(11033, 50),
+}
+"""What an answer here says it used, of those adapters whose other side tells; all else is unknown."""
+
 KINDS: tuple[Kind, ...] = (
     Served("http", "m-1"),
     Served("model", "openai-chat:m-1"),
     Acp(),
+    *(Reporting(name) for name in registry.PRESETS),
     Handoff(),
     Replay(),
 )
@@ -137,6 +184,7 @@ def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> ports.Ag
         lambda text: text.replace(SECRET, "[secret]"),
         recordings=OneRecording(),
         handoffs=str(root / "handoffs"),
+        homes=str(root / "homes" / "r"),
     )
     return agents.get("one")
 
@@ -164,7 +212,7 @@ def test_every_role_gets_an_outcome_and_a_kind_and_never_an_error(
     result = ask(kind, tmp_path, VERDICT, stack, a_request(role))
     assert result.outcome in outcome.OUTCOMES
     assert result.failure in {None, *agent.FAILURES}
-    if kind.name != "replay" or role in {BUILDER, VALIDATOR}:
+    if (kind.name, "roles") not in EXCEPT or role in {BUILDER, VALIDATOR}:
         assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
     else:
         assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
@@ -172,20 +220,17 @@ def test_every_role_gets_an_outcome_and_a_kind_and_never_an_error(
 
 
 def test_a_verdict_that_is_no_pass_never_completes(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
-    if kind.name == "replay":
-        pytest.skip("it says what was recorded")
     for says in ('{"verdict": "PARTIAL", "findings": []}', "It looks good to me."):
         found = tmp_path / str(len(says))
         found.mkdir()
-        assert ask(kind, found, says, stack, a_request(VALIDATOR)).outcome in {outcome.FAILED, outcome.ERRORED}
+        result = ask(kind, found, says, stack, a_request(VALIDATOR))
+        assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
 
 
 def test_secrets_are_taken_out_and_unknown_usage_stays_unknown(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     result = ask(kind, tmp_path, f"The key is {SECRET}.", stack, a_request(PLANNER))
     assert SECRET not in repr(result)
-    if kind.name not in {"acp", "replay"}:  # the scripted agent counts
-        assert result.usage == agent.Usage()
-    assert result.usage.cost_usd is None
+    assert result.usage == USED.get(kind.name, agent.Usage())
 
 
 def test_the_deadline_is_kept_whatever_the_other_side_does(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
@@ -202,3 +247,24 @@ def test_an_adapter_names_itself_as_the_registry_does(kind: Kind, tmp_path: Path
     assert who.version
     described = who.describe()
     assert all(isinstance(part, str) for part in described)
+
+
+@pytest.mark.parametrize("name", registry.PRESETS)
+def test_secrets_are_taken_out_of_every_part_of_a_report(name: str, tmp_path: Path, stack: ExitStack) -> None:
+    leaking = Reporting(name, leaks=True)
+    result = ask(leaking, tmp_path, "done", stack, a_request(BUILDER))
+    assert result.session == "[secret]"
+    assert SECRET not in repr(result)
+
+
+@pytest.mark.parametrize("name", registry.PRESETS)
+def test_an_agent_that_is_killed_has_told_its_conversation(name: str, tmp_path: Path, stack: ExitStack) -> None:
+    result = ask(Reporting(name, ends=False), tmp_path, "done", stack, a_request(BUILDER))
+    assert result.outcome == outcome.FAILED
+    assert (result.session == preset_stand_in.session(name)) == ((name, "session") not in EXCEPT)
+
+
+@pytest.mark.parametrize("name", registry.PRESETS)
+def test_a_report_of_an_error_is_none_of_success_whatever_the_exit(name: str, tmp_path: Path, stack: ExitStack) -> None:
+    result = ask(Reporting(name, scene="unauthorized"), tmp_path, "done", stack, a_request(BUILDER))
+    assert (result.outcome, result.failure, result.exit_code) == (outcome.ERRORED, agent.NOT_LOGGED_IN, 0)

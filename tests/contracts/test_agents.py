@@ -1,13 +1,18 @@
-"""What every agent adapter promises, run on `steps`, on `command` and on the fake (R-ADAPT-2, R-RUN-8)."""
+"""What every adapter that runs a program promises, by real processes (R-ADAPT-2, R-RUN-8).
+
+The command-line agents are stand-ins that report as the real ones were recorded; the fake is held to the same.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Protocol
 
 import pytest
@@ -18,13 +23,17 @@ from idumb.domain import outcome, plan
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.settings import Binding, Settings
 from idumb.system import process_tree, processes
+from tests.support import preset_stand_in
 from tests.support.scripted_agent import ScriptedAgent
 
 ALLOWED = ("PATH", "HOME", "LANG")
+SECRET = "sk-very-secret"
 
 
 class Setting(Protocol):
-    """How the suite makes each adapter run one shell script as its work."""
+    """How the suite makes each adapter run one shell script as its work; `adds` are variables that it sets itself."""
+
+    adds: frozenset[str]
 
     def agent(self, script: str, root: Path) -> ports.Agent: ...
 
@@ -42,11 +51,19 @@ def no_patch(_: str, __: Callable[[str], str | None]) -> tuple[bool, str]:
     return False, "no patch expected"
 
 
+def redact(text: str) -> str:
+    return text.replace(SECRET, "[secret]")
+
+
 def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
-    return registry.build(dataclasses.replace(settings, environment=ALLOWED), str(root), no_patch, lambda text: text)
+    beside = str(root.with_name(f"{root.name}-homes") / "run-7")
+    known = dataclasses.replace(settings, environment=ALLOWED)
+    return registry.build(known, str(root), no_patch, redact, homes=beside)
 
 
 class Steps:
+    adds = frozenset[str]()
+
     def agent(self, script: str, root: Path) -> ports.Agent:
         return adapters(Settings(), root).get("steps")
 
@@ -55,6 +72,8 @@ class Steps:
 
 
 class Command:
+    adds = frozenset({"IDUMB_STATE_FILE", "IDUMB_FEEDBACK_FILE"})
+
     def agent(self, script: str, root: Path) -> ports.Agent:
         binding = Binding("shell", "command", ("sh", "-c", script))
         return adapters(Settings(bindings={"shell": binding}), root).get("shell")
@@ -66,6 +85,8 @@ class Command:
 class Scripted:
     """The fake reaches the same promises through `system/processes`, so the engine's tests may rely on it."""
 
+    adds = frozenset[str]()
+
     def agent(self, script: str, root: Path) -> ports.Agent:
         def work(request: AgentRequest) -> AgentResult:
             finished = processes.run(
@@ -74,13 +95,14 @@ class Scripted:
                 environment=processes.environment(ALLOWED, {"IDUMB_RUN": request.run_id}),
                 stdin=request.prompt.encode(),
                 timeout=request.deadline,
+                idle_timeout=request.idle_timeout,
                 grace=0.2,
             )
             ended = outcome.COMPLETED if finished.exit_code == 0 else outcome.FAILED
             return AgentResult(
                 outcome.TIMED_OUT if finished.timed_out else ended,
                 f"exit {finished.exit_code}",
-                output=finished.output.text(),
+                output=finished.output.text(redact),
             )
 
         return ScriptedAgent(work)
@@ -89,7 +111,43 @@ class Scripted:
         return a_request(root)
 
 
-SETTINGS: dict[str, Setting] = {"steps": Steps(), "command": Command(), "scripted": Scripted()}
+OWN_HOME = frozenset({f"XDG_{kind}_HOME" for kind in ("CONFIG", "CACHE", "DATA", "STATE")} | {"TMPDIR"})
+QUIET = {
+    "claude": {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "DISABLE_AUTOUPDATER"},
+    "codex": {"CODEX_HOME"},
+    "gemini": {"GEMINI_CLI_TRUST_WORKSPACE"},
+    "opencode": {"OPENCODE_CONFIG", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD"},
+}
+
+
+class Preset:
+    """A command-line agent by its stand-in, in a home of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.adds = Command.adds | OWN_HOME | QUIET.get(name, set())
+
+    def agent(self, script: str, root: Path) -> ports.Agent:
+        program = preset_stand_in.made(root.with_name(f"{root.name}-programs"), self._name, script)
+        binding = Binding("it", self._name, (str(program),))
+        return adapters(Settings(bindings={"it": binding}), root).get("it")
+
+    def request(self, script: str, root: Path) -> AgentRequest:
+        return a_request(root)
+
+
+EXCEPT = {
+    ("steps", "prompt"): "its work stands in the plan, and standard input is empty",
+    ("scripted", "named"): "the fake tells a program its run alone",
+}
+"""Promises that an adapter cannot keep, with the reason; each is shown not to hold."""
+
+SETTINGS: dict[str, Setting] = {
+    "steps": Steps(),
+    "command": Command(),
+    **{name: Preset(name) for name in registry.PRESETS},
+    "scripted": Scripted(),
+}
 
 
 @pytest.fixture(params=list(SETTINGS))
@@ -97,14 +155,21 @@ def setting(request: pytest.FixtureRequest) -> Setting:
     return SETTINGS[request.param]
 
 
-def run(setting: Setting, script: str, root: Path, *, deadline: float | None = None) -> AgentResult:
-    request = dataclasses.replace(setting.request(script, root), deadline=deadline)
+def holds(setting: Setting, promise: str) -> bool:
+    name = next(name for name, known in SETTINGS.items() if known is setting)
+    return (name, promise) not in EXCEPT
+
+
+def run(
+    setting: Setting, script: str, root: Path, *, deadline: float | None = None, idle: float | None = None
+) -> AgentResult:
+    request = dataclasses.replace(setting.request(script, root), deadline=deadline, idle_timeout=idle)
     return setting.agent(script, root).run(request)
 
 
 def printed(result: AgentResult) -> str:
-    """What the work printed; `steps` keeps it in the record of the step."""
-    return result.steps[0].response if result.steps else result.output
+    """What the work printed; `steps` keeps it in the record of the step, and agents report after it."""
+    return result.steps[0].response if result.steps else preset_stand_in.work(result.output)
 
 
 def test_work_that_succeeds_is_a_claim_of_completion(setting: Setting, tmp_path: Path) -> None:
@@ -140,6 +205,7 @@ def test_no_daemon_outlives_the_work(setting: Setting, tmp_path: Path) -> None:
 
 def test_output_is_bounded_whatever_is_printed(setting: Setting, tmp_path: Path) -> None:
     result = run(setting, "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end", tmp_path)
+    assert result.outcome == outcome.COMPLETED
     assert len(printed(result)) < 100_000
     assert printed(result).endswith("end\n")
     assert "bytes left out" in printed(result)
@@ -158,17 +224,53 @@ def test_the_environment_is_the_allow_list_and_what_names_the_work(
     monkeypatch.setenv("LANG", "C.UTF-8")
     program = "import json, os; print(json.dumps(dict(os.environ)))"
     seen = json.loads(printed(run(setting, f"exec {sys.executable} -I -c '{program}'", tmp_path)))
-    ours = {name: seen.pop(name) for name in list(seen) if name.startswith("IDUMB_")}
-    assert set(seen) - {"PWD", "OLDPWD", "SHLVL", "_"} == set(ALLOWED)
+    ours = {name: seen[name] for name in seen if name.startswith("IDUMB_")}
+    common = {*ALLOWED, *ours} - Command.adds
+    assert set(seen) - {"PWD", "OLDPWD", "SHLVL", "_"} == common | setting.adds
+    assert "leaked" not in seen.values()
     assert ours["IDUMB_RUN"] == "run-7"
-    if setting is not SETTINGS["scripted"]:
-        assert (ours["IDUMB_TASK"], ours["IDUMB_ATTEMPT"], ours["IDUMB_ROLE"]) == ("T1-01", "2", BUILDER)
+    named = {"IDUMB_TASK": "T1-01", "IDUMB_ATTEMPT": "2", "IDUMB_ROLE": BUILDER}
+    assert (named.items() <= ours.items()) == holds(setting, "named")
 
 
-@pytest.mark.parametrize("name", ["command", "scripted"])
-def test_the_prompt_arrives_on_standard_input(name: str, tmp_path: Path) -> None:
-    result = run(SETTINGS[name], "cat; exit 0", tmp_path)
-    assert printed(result) == "the prompt"
+def test_the_prompt_arrives_on_standard_input(setting: Setting, tmp_path: Path) -> None:
+    assert (printed(run(setting, "cat", tmp_path)) == "the prompt") == holds(setting, "prompt")
+
+
+def test_work_that_falls_silent_is_stopped(setting: Setting, tmp_path: Path) -> None:
+    assert run(setting, "exec sleep 1000", tmp_path, idle=0.3).outcome == outcome.TIMED_OUT
+
+
+def test_known_secrets_are_taken_out_of_all_that_is_passed_on(setting: Setting, tmp_path: Path) -> None:
+    result = run(setting, f"echo 'the key is {SECRET}'; exit 3", tmp_path)
+    assert SECRET not in repr(result)
+    assert printed(result).strip() == "the key is [secret]"
+
+
+class Cancelled(Exception):
+    """Raised in the middle of the work, as Ctrl-C is."""
+
+
+@pytest.fixture
+def cancelling() -> Iterator[str]:
+    """A command that cancels the work out of itself."""
+
+    def cancel(number: int, frame: FrameType | None) -> None:
+        raise Cancelled
+
+    before = signal.signal(signal.SIGUSR1, cancel)
+    yield f"kill -USR1 {os.getpid()}"
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_cancelled_work_leaves_nothing_running(setting: Setting, tmp_path: Path, cancelling: str) -> None:
+    script = (
+        f"(setsid sh -c 'echo $$ > pid; exec sleep 1000' &); while [ ! -s pid ]; do :; done; {cancelling}; sleep 1000"
+    )
+    with pytest.raises(Cancelled):
+        run(setting, script, tmp_path)
+    if sys.platform == "linux":
+        assert not process_tree.is_alive(int((tmp_path / "pid").read_text(encoding="ascii")))
 
 
 def test_the_fake_remembers_what_it_was_asked(tmp_path: Path) -> None:

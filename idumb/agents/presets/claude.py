@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from idumb.agents.presets import reading
@@ -37,9 +38,10 @@ def _variables(_: Wanted) -> dict[str, str]:
 def read(output: bytes, errors: bytes) -> Said:
     """The last `result`; `is_error` counts, for `subtype` is `success` also where nothing worked."""
     result: dict[str, Any] = {}
-    said, model = "", None
+    said, model, session = "", None, None
     for found in reading.objects(output):
         kind = found.get("type")
+        session = text(found.get("session_id")) or session
         if kind == "result":
             result = found
         elif kind == "system" and found.get("subtype") == "init":
@@ -49,7 +51,7 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "assistant":
             parts = inside(found, "message", "content")
             said = _spoken(parts) or said
-    return of_result(result, said, model, errors)
+    return dataclasses.replace(of_result(result, said, model, errors), session=session)
 
 
 def of_result(result: dict[str, Any], said: str, model: str | None, errors: bytes) -> Said:
@@ -61,7 +63,6 @@ def of_result(result: dict[str, Any], said: str, model: str | None, errors: byte
     error = _error(result, words, errors) if wrong else ""
     return Said(
         reply=_reply(structured, words),
-        session=text(result.get("session_id")) or None,
         usage=_usage(result),
         model=_model(result) or model,
         ended=bool(result),

@@ -1,0 +1,58 @@
+"""Stand-ins for command-line agents: each does what a shell script says, then reports as the real one was recorded.
+
+A script that exits, dies or never ends makes no report, as an agent that does so makes none.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+PLACE = Path(__file__).parents[1] / "adapters" / "agents" / "recorded"
+REPLY = "The greeting is written."
+"""What every recorded agent said last."""
+REPORT = "=== what follows is the report\n"
+"""Printed between the work and the report, so that a test can tell them apart."""
+
+
+def recorded(name: str, scene: str = "success", says: str = REPLY) -> bytes:
+    """What the newest recorded version printed on standard output, with other last words."""
+    text = (_newest(name) / f"{scene}.out").read_text(encoding="utf-8")
+    return text.replace(json.dumps(REPLY), json.dumps(says)).encode()
+
+
+def _newest(name: str) -> Path:
+    return max((PLACE / name).iterdir(), key=lambda place: [int(part) for part in place.name.split(".")])
+
+
+def made(folder: Path, name: str, script: str, *, says: str = REPLY, scene: str = "success") -> Path:
+    """An executable called `name` in a folder: the script, then the report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    report = folder / f"{name}.out"
+    report.write_bytes(recorded(name, scene, says))
+    errors = _newest(name) / f"{scene}.err"
+    says_so = f"printf '\\n%s' {shlex.quote(REPORT)}"
+    tells = f"cat {shlex.quote(str(report))}; cat {shlex.quote(str(errors))} >&2"
+    program = folder / name
+    program.write_text(f"#!/bin/sh\n{script}\n{says_so}\n{tells}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+def work(output: str) -> str:
+    """What was printed before the report."""
+    before, _, _ = output.partition(f"\n{REPORT}")
+    return before
+
+
+def session(name: str) -> str:
+    """The id that the recorded agent gave its conversation."""
+    keys: Sequence[str] = ("session_id", "sessionId", "sessionID", "thread_id")
+    for line in recorded(name).splitlines():
+        found = json.loads(line)
+        known = [found[key] for key in keys if isinstance(found.get(key), str)]
+        if known:
+            return str(known[0])
+    raise AssertionError(name)
