@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import executable, replies, running
+from idumb.agents import executable, own_home, replies, running
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
-from idumb.agents.presets import reading
-from idumb.agents.transcript import Stream, spooled
+from idumb.agents.papers import Papers
+from idumb.agents.presets import installed, reading
+from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.domain import agent, outcome, paths
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.errors import AdapterError
@@ -19,7 +20,8 @@ from idumb.system import processes
 
 _FORMAT = "1"
 _REJECT, _ALLOW = "reject", "allow"
-_OPTIONS = ("mode", "commands")
+_OPTIONS = ("mode", "commands", own_home.OPTION)
+_LOGIN = "name its key in the binding's `environment`, or log in with the agent itself and say `home: user`"
 _WRITES = frozenset({"edit", "delete", "move"})
 _HARMLESS = frozenset({"read", "search", "think"})
 _STOPS: Mapping[str, tuple[str, str, str | None]] = {
@@ -42,7 +44,6 @@ class AcpAgent:
     """Starts `binding.argv` for each request and speaks with it; the arguments are those of `CommandAgent`."""
 
     name = "acp"
-    version = _FORMAT
     continues = True
 
     def __init__(
@@ -53,6 +54,8 @@ class AcpAgent:
         redact: Callable[[str], str],
         transcripts: str | None = None,
         stream: Callable[[], Stream] | None = None,
+        homes: str | None = None,
+        papers: str | None = None,
     ) -> None:
         self._binding = binding
         self._repository = repository
@@ -60,7 +63,17 @@ class AcpAgent:
         self._redact = redact
         self._transcripts = transcripts
         self._stream = stream
+        self._homes = homes
+        self._papers = papers
         self._resolved: tuple[str, ...] | None = None
+        self.version = self._version()
+
+    def _version(self) -> str:
+        """Of this adapter and of the program that is installed; only the former where there is none."""
+        try:
+            return f"{_FORMAT} {installed.version(self.describe()[0])}".strip()
+        except AdapterError:
+            return _FORMAT
 
     def describe(self) -> Sequence[str]:
         """The argument list with the program as an absolute path; raises AdapterError where it cannot be used."""
@@ -69,8 +82,10 @@ class AcpAgent:
             unknown = [name for name in options if name not in _OPTIONS]
             mode, commands = options.get("mode"), options.get("commands", _REJECT)
             # A tuple, because what a list or a mapping was given for has no hash.
-            if not argv or unknown or commands not in (_REJECT, _ALLOW) or not isinstance(mode, str | None):
-                words = "needs `argv`; `commands` is reject or allow, and `mode` a name"
+            home = options.get(own_home.OPTION, own_home.OWN)
+            wrong = commands not in (_REJECT, _ALLOW) or home not in own_home.CHOICES
+            if not argv or unknown or wrong or not isinstance(mode, str | None):
+                words = "needs `argv`; `commands` is reject or allow, `home` own or user, and `mode` a name"
                 words = f"has no option {unknown[0]}" if unknown else words
                 raise AdapterError(
                     "agent.bad-option",
@@ -92,10 +107,26 @@ class AcpAgent:
         )
         transcript = spooled(request, self._transcripts, self._stream)
         try:
-            finished = processes.run(
+            finished = self._talk(argv, request, client, transcript)
+        except OSError as problem:
+            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING)
+        kept = transcript.close() if transcript else None
+        return self._result(request, client, finished, kept)
+
+    def _talk(
+        self, argv: Sequence[str], request: AgentRequest, client: Client, transcript: Transcript | None
+    ) -> processes.Finished:
+        """Raises OSError where the program or its home cannot be made to run."""
+        with Papers(request, self._papers, as_file=False) as papers:
+            environment = running.with_request(self._environment, request)
+            if self._binding.options.get(own_home.OPTION, own_home.OWN) == own_home.OWN:
+                home = own_home.place(self._homes or papers.folder, self._binding.name)
+                own_home.make(home)
+                environment |= own_home.variables(home)
+            return processes.run(
                 argv,
                 cwd=request.workspace,
-                environment=running.with_request(self._environment, request),
+                environment=environment,
                 timeout=request.deadline,
                 idle_timeout=request.idle_timeout,
                 limits=request.limits,
@@ -105,10 +136,6 @@ class AcpAgent:
                 sink=transcript,
                 talk=client,
             )
-        except OSError as problem:
-            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING)
-        kept = transcript.close() if transcript else None
-        return self._result(request, client, finished, kept)
 
     def _permits(self, request: AgentRequest) -> Callable[[Wish], str]:
         """Why a wish is refused, "" where it is not."""
@@ -208,7 +235,7 @@ def _ending(client: Client, finished: processes.Finished, last: str) -> tuple[st
     if client.error is not None:
         said = client.error
         if client.code == AUTH_REQUIRED:
-            return outcome.ERRORED, said, agent.NOT_LOGGED_IN
+            return outcome.ERRORED, f"{said}; {_LOGIN}", agent.NOT_LOGGED_IN
         kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), agent.MALFORMED)
         ended = outcome.FAILED if kind in {agent.MALFORMED, agent.CONTEXT_EXHAUSTED} else outcome.ERRORED
         return ended, said, kind
@@ -227,4 +254,6 @@ def usage_of(used: Mapping[str, object]) -> Usage:
 
     cost = used.get("cost")
     amount = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
-    return Usage(number("inputTokens", "input_tokens"), number("outputTokens", "output_tokens"), reading.amount(amount))
+    # What was read from a cache and written to it is told beside the rest of the input.
+    parts = (number("inputTokens", "input_tokens"), number("cachedReadTokens"), number("cachedWriteTokens"))
+    return Usage(reading.total(*parts), number("outputTokens", "output_tokens"), reading.amount(amount))

@@ -131,6 +131,8 @@ def _acp(binding: Binding, equipment: Equipment) -> ports.Agent:
         equipment.redact,
         equipment.transcripts,
         equipment.stream,
+        equipment.homes,
+        equipment.papers,
     )
 
 

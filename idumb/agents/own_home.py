@@ -1,0 +1,31 @@
+"""Homes of agents' own, in place of the user's: neither settings nor login of the user reach a run unseen."""
+
+from __future__ import annotations
+
+import os
+
+OPTION, OWN, USER = "home", "own", "user"
+CHOICES = (OWN, USER)
+_FOLDERS = {
+    "XDG_CONFIG_HOME": "config",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_DATA_HOME": "data",
+    "XDG_STATE_HOME": "state",
+    "TMPDIR": "tmp",
+}
+
+
+def place(homes: str, binding: str) -> str:
+    """The home of a binding; it stays for the run, so that a session can be gone on with."""
+    return os.path.join(homes, f"home-{binding.replace('/', '-')}")
+
+
+def variables(home: str) -> dict[str, str]:
+    """What an environment says of this home."""
+    return {"HOME": home, **{name: os.path.join(home, folder) for name, folder in _FOLDERS.items()}}
+
+
+def make(home: str, *more: str) -> None:
+    """Make the home with its folders, and `more` of them; what the agent kept in it stays. Raises OSError."""
+    for folder in (home, *(os.path.join(home, name) for name in (*_FOLDERS.values(), *more))):
+        os.makedirs(folder, 0o700, exist_ok=True)
