@@ -136,6 +136,7 @@ class _Talk:
         self._request = request
         self._work = work
         self._counted: Any = None
+        self._clients: list[Any] = []
         self._calls = (0, 0)  # the turn, and the calls in it
         self.model: str | None = None
 
@@ -149,7 +150,7 @@ class _Talk:
 
     def held(self) -> Ended:
         try:
-            said = asyncio.run(asyncio.wait_for(self._asked(), self._request.deadline))
+            said = asyncio.run(asyncio.wait_for(self._closing(), self._request.deadline))
         except TimeoutError:
             return Ended(outcome.TIMED_OUT, "the model did not answer in time", failure=agent.STALL)
         except AdapterError as problem:
@@ -164,6 +165,14 @@ class _Talk:
         if not said.strip():
             return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
         return Ended(outcome.COMPLETED, reply=said)
+
+    async def _closing(self) -> Any:
+        """The answer; connections are closed, for a run asks many times."""
+        try:
+            return await self._asked()
+        finally:
+            for client in self._clients:
+                await client.close()
 
     async def _asked(self) -> Any:
         from pydantic_ai import Agent, exceptions
@@ -244,12 +253,14 @@ class _Talk:
 
             http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False)
             made = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
+            self._clients.append(made)
             return infer_provider_class(name)(openai_client=made)
         if name == "anthropic":
             import anthropic
 
             own = anthropic.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False)
             client = anthropic.AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=own)
+            self._clients.append(client)
             return infer_provider_class(name)(anthropic_client=client)
         more = {"base_url": address} if address else {}
         return infer_provider_class(name)(api_key=key, **more)
