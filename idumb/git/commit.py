@@ -18,6 +18,7 @@ from idumb.app.ports import CommitAttempt
 from idumb.domain.ledger import Entry
 from idumb.git import comparing, durable, opened, program, refs, tree_objects
 from idumb.git.discover import Repository
+from idumb.system import file_systems
 
 _EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # what an intent to add has for bytes
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
@@ -64,7 +65,9 @@ def make(
         raise
     if result.status != 0 and not (_was_made(repository, message, before) and _settle(place, repository, chosen)):
         _take_back(place, index)
-        return CommitAttempt(None, result.words or _wordless(result.status, hooks=hooks))
+        words = result.words or _wordless(result.status, hooks=hooks)
+        # Git does not always say that the disk is full when it is.
+        return CommitAttempt(None, words + file_systems.nearly_full(place.common_dir))
     _sync(place, branch)
     return CommitAttempt(str(repository.head.target), result.words)
 

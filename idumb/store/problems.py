@@ -60,6 +60,8 @@ def _code(error: sqlite3.Error) -> int:
 def _raise(path: str, error: sqlite3.Error) -> NoReturn:
     code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", MEND))
     left = file_systems.described(path) if code == "store.full" else ""
+    if code == "store.file" and (left := file_systems.nearly_full(path)):
+        code, _, hint = _ANSWERS[sqlite3.SQLITE_FULL]
     raise StoreError(code, f"{message}: {path}: {error}{left}", hint=hint, details={"path": path}) from error
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+# What failed gives back what it had taken, so some is left again when somebody looks.
+_FEW_BYTES = 1 << 20
+_FEW_FILES = 64
+
 
 class Room(NamedTuple):
     """What a user without privileges can still write. `files` is None where the file system has no such limit."""
@@ -43,6 +47,16 @@ def described(path: str) -> str:
         return ""
     files = "" if found.files is None else f" and {found.files} files"
     return f" ({found.mount} has room for {found.bytes} bytes{files})"
+
+
+def nearly_full(path: str) -> str:
+    """The same where so little is left that it explains why something could not be written; else empty."""
+    try:
+        found = room(path)
+    except OSError:
+        return ""
+    few = found.files is not None and found.files < _FEW_FILES
+    return described(path) if few or found.bytes < _FEW_BYTES else ""
 
 
 def kind_of(path: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 from idumb.app.ports import CommitAttempt
 from idumb.git import commit as commit_module
 from idumb.git.history import GitHistory
+from tests.adapters.git.test_room import leave
 from tests.support.gitrepo import GitSandbox
 
 
@@ -176,6 +177,20 @@ def _refuse(sandbox: GitSandbox, refuser: str) -> None:
         sandbox.git("config", "gpg.program", "false")
     else:
         sandbox.write(f".git/hooks/{refuser}", "#!/bin/sh\necho 'the linter says no' >&2\nexit 1\n", mode=0o755)
+
+
+def test_a_refusal_on_a_full_disk_tells_the_room_that_is_left(
+    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F34: git itself may only say that it could not write."""
+    sandbox.write("a", "1\n")
+    sandbox.commit()
+    sandbox.write("a", "2\n")
+    (sandbox.git_dir / "index.lock").touch()
+    leave(monkeypatch, pages=5)
+    assert commit(history, ["a"]).words.endswith(" has room for 20480 bytes and 1000 files)")
+    leave(monkeypatch, pages=100_000)
+    assert "has room for" not in commit(history, ["a"]).words
 
 
 def test_a_refusal_in_a_repository_without_index_leaves_none(sandbox: GitSandbox, history: GitHistory) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.event import NewEvent
-from idumb.store import connection, migrations, rebuild
+from idumb.store import connection, migrations, problems, rebuild
 from idumb.store.standing import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.meta import source
@@ -31,6 +31,19 @@ def code_of(action: object, *arguments: object) -> str:
     with pytest.raises(StoreError) as caught:
         action(*arguments)  # type: ignore[operator]
     return caught.value.code
+
+
+@pytest.mark.parametrize(("files", "code"), [(3, "store.full"), (100_000, "store.file")])
+def test_a_log_that_cannot_be_opened_for_want_of_files_is_said_to_have_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, code: str
+) -> None:
+    """F34: SQLite says of both that it is unable to open the file."""
+    answer = os.statvfs_result((4096, 4096, 9_000, 9_000, 9_000, files, files, files, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: answer)
+    with pytest.raises(StoreError) as caught, problems.translated(str(tmp_path / "store.db")):
+        sqlite3.connect(tmp_path / "absent" / "store.db")
+    assert caught.value.code == code
+    assert ("and 3 files)" in caught.value.message) == (files == 3)
 
 
 def pragma(opened: OpenedLog, text: str) -> object:
