@@ -1,8 +1,8 @@
-"""Run programmes by hand: python -m tests.crash [ID ...] [--size N] [--seed S] [--jobs N] [--write].
+"""Run programmes by hand: python -m tests.crash [ID ...] [--size N] [--seed S] [--jobs N] [--part K/N] [--write].
 
 Without ids all of them. `--size` counts cases, `--sample` takes the size that `make test` has, otherwise it is the
-release size. `--jobs` divides one programme among processes, where it can be divided. `--write` records each result
-in docs/reliability.json and makes docs/reliability.md anew.
+release size. `--jobs` divides one programme among processes, where it can be divided, and `--part` makes one part of
+it. `--write` records each result in docs/reliability.json and makes docs/reliability.md anew.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
+def _part(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not 1 <= int(number) <= int(parts):
+        raise ValueError(text)
+    return int(number) - 1, int(parts)
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash")
     parser.add_argument("ids", nargs="*", choices=[[], *registry.MODULES], default=[])
@@ -46,14 +53,17 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sample", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--part", type=_part, default=(0, 1), help="one part of a programme that divides, as 3/12")
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(argv)
+    if chosen.write and chosen.part != (0, 1):
+        parser.error("one part is no result to be written")
     _own_home()
     failed = []
     for name in chosen.ids or registry.MODULES:
         programme = registry.load(name)
         size = chosen.size or (programme.sample if chosen.sample else programme.release)
-        result = programmes.carry_out(programme, size=size, seed=chosen.seed, jobs=chosen.jobs)
+        result = programmes.carry_out(programme, size=size, seed=chosen.seed, jobs=chosen.jobs, part=chosen.part)
         _say(programmes.report(result))
         if chosen.write:
             record.write(result)

@@ -120,13 +120,20 @@ class Result:
 
 
 def carry_out(
-    programme: Programme, *, size: int | None, seed: int, folder: Path | None = None, jobs: int = 1
+    programme: Programme,
+    *,
+    size: int | None,
+    seed: int,
+    folder: Path | None = None,
+    jobs: int = 1,
+    part: tuple[int, int] = (0, 1),
 ) -> Result:
     """Run a programme in a folder of its own, which goes afterwards unless a case failed.
 
     With `jobs` above one, a programme that divides runs in so many processes, and their tallies are added up.
+    `part` is one part, from 0, of so many: the others are run at other times.
     """
-    tally, skipped, begun = Tally(), "", time.monotonic()
+    tally, skipped, begun = Tally(*part), "", time.monotonic()
     place = folder or Path(tempfile.mkdtemp(prefix=f"idumb-{programme.id}-"))
     try:
         if jobs > 1 and programme.divides:
