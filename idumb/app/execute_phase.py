@@ -72,9 +72,12 @@ class Request:
     again: str | None = None
 
 
-def execute(services: Services, request: Request) -> Result:
-    """Start the phase's run, or go on with the unfinished run of the same contract."""
-    contract = prepare(services, request)
+def execute(services: Services, request: Request, prepared: Contract | None = None) -> Result:
+    """Start the phase's run, or go on with the unfinished run of the same contract.
+
+    `prepared` is a contract that the caller has from `prepare`, or made and asked consent for in the same way.
+    """
+    contract = prepared or prepare(services, request)
     with session.owned(services, request.command) as owned:
         journal = taken_up(services, owned, contract, request)
         return conclude(services, journal, contract, request, at_work(services, journal, contract, request, _run_all))

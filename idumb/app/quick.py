@@ -43,7 +43,8 @@ def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> 
         raise
     services.reports.write(path, text)
     try:
-        done = execute_phase.execute(services, dataclasses.replace(request, phase=phase, approve=None))
+        services.plans.phase_folder(phase)  # refuses where another command took the same number meanwhile
+        done = execute_phase.execute(services, dataclasses.replace(request, phase=phase), contract)
     except IdumbError:
         if services.runs.latest(phase) is None:  # nothing of it began, so nothing of it stays
             with suppress(OSError):
@@ -65,7 +66,7 @@ def _plan(services: Services, wanted: Wanted) -> tuple[str, str, str]:
 def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:
     loaded = loading.of_sources(services, phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
     try:
-        return loading.runnable(loaded, services.settings)
+        return loading.runnable(loading.with_links(services, loaded), services.settings)
     except InputError as problem:
         problem.hint = "Say it otherwise; nothing was written: idumb quick --help"
         raise

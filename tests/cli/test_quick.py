@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
-from idumb.app import execute_phase
+from idumb.app import execute_phase, loading, place, quick
 from idumb.cli import options
 from idumb.domain.decision import Answer as Said
 from idumb.domain.decision import Decision
@@ -133,6 +135,73 @@ def test_what_can_be_no_plan_is_refused_and_nothing_is_written(project: Project)
     assert project.quick("quick", "Fix it", "--files", "README.md", "--builder", "nobody", "--json").code == 3
     assert project.quick("quick", " ", "--files", "README.md", "--json").code == 2
     assert not project.exists(".planning/quick")
+
+
+def test_a_file_that_a_link_leads_out_of_the_repository_is_refused_before_anybody_is_asked(project: Project) -> None:
+    """R-LOCK-5: links are followed before a path is judged."""
+    (project.folder / "away").symlink_to(project.folder.parent)
+    answer = project.quick("quick", "Fix it", "--files", "away/new.txt", "--json")
+    assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
+    assert not project.exists(".planning/quick")
+
+
+def test_a_quick_task_is_prepared_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-RUN-3: what it is held to was looked at before consent, and costs its time once."""
+    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    counted: list[str] = []
+    for module, name in ((loading, "runnable"), (place, "require_repository")):
+        monkeypatch.setattr(module, name, _counted(getattr(module, name), counted))
+    approve = ("--approve", asked.error["details"]["contract_hash"])
+    assert project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json").code == 0
+    assert sorted(counted) == ["require_repository", "runnable"]
+
+
+def _counted(function: Callable[..., Any], counted: list[str]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        counted.append(function.__name__)
+        return function(*arguments)
+
+    return call
+
+
+def test_a_quick_plan_that_changes_before_its_run_begins_is_not_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-RUN-3: consent was given to other bytes."""
+    begin = execute_phase.taken_up
+
+    def meddled(*arguments: Any) -> Any:
+        plan = project.folder / FOLDER / "01-PLAN.md"
+        plan.write_text(plan.read_text(encoding="utf-8").replace("README.md", "other.txt"), encoding="utf-8")
+        return begin(*arguments)
+
+    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    monkeypatch.setattr(execute_phase, "taken_up", meddled)
+    approve = ("--approve", asked.error["details"]["contract_hash"])
+    answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
+    assert answer.error["code"] == "lock.plan-changed"
+    assert project.read("README.md") == "# Teh project\n"
+
+
+def test_a_number_that_another_command_took_meanwhile_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-RUN-3: two plans of one number would be one phase."""
+    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    other = project.folder / ".planning/quick/001-another"
+    plan = quick._plan
+
+    def overtaken(*arguments: Any) -> Any:
+        planned = plan(*arguments)
+        other.mkdir(parents=True)
+        (other / "01-PLAN.md").write_text("theirs\n", encoding="utf-8")
+        return planned
+
+    monkeypatch.setattr(quick, "_plan", overtaken)
+    approve = ("--approve", asked.error["details"]["contract_hash"])
+    answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
+    assert (answer.code, answer.error["code"]) == (3, "phase.ambiguous"), answer.out
+    assert not project.exists(f"{FOLDER}/01-PLAN.md")
 
 
 def test_words_that_look_like_a_plan_stay_words(project: Project) -> None:
