@@ -1,34 +1,78 @@
 """Runs one `idumb` command beside a scripted model: `python -m tests.agents.inside FOLDER AGENT RULES COMMAND...`.
 
-RULES is a file of JSON, a list of rules in YAML. Prints one object: exit code, both outputs, and what the model was
-asked. It is started in a network of its own, so that nothing that it starts can reach another host.
+RULES is a file of JSON, a list of rules in YAML; or a script in Markdown, which `idumb fake-model` then serves at PORT.
+Prints one object: exit code, both outputs, what the model was asked, and how often something looked for another host.
+It is started in a network of its own, so that nothing that it starts can reach one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.adapters.agents.recorder import variables
 from tests.support.fake_model import serving
 
 CLOSED = "closed-port"
 NOWHERE = "http://127.0.0.1:9"
+PORT = 8901
+_IDUMB = (sys.executable, "-m", "idumb")
 
 
 def run(folder: str, agent: str, rules: str, command: list[str]) -> dict[str, object]:
-    given = json.loads(Path(rules).read_text(encoding="utf-8"))
-    with serving(*(given or ["answers: [{say: nobody asks}]"])) as served:
-        address = served.address if given else NOWHERE
-        program = [sys.executable, "-m", "idumb", *command]
+    with _served(Path(rules)) as (address, notes):
         environment = {**os.environ, **variables(agent, address)}
         done = subprocess.run(
-            program, cwd=folder, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+            [*_IDUMB, *command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
-        return {"code": done.returncode, "out": done.stdout, "err": done.stderr, "asked": list(served.notes)}
+    return {"code": done.returncode, "out": done.stdout, "err": done.stderr, "asked": notes, "unrouted": _unrouted()}
+
+
+@contextlib.contextmanager
+def _served(rules: Path) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """The address of the model, and what it was asked, complete when it has ended."""
+    if rules.suffix == ".md":
+        with _program(rules) as served:
+            yield served
+        return
+    given = json.loads(rules.read_text(encoding="utf-8"))
+    with serving(*(given or ["answers: [{say: nobody asks}]"])) as served:
+        yield served.address if given else NOWHERE, served.notes
+
+
+@contextlib.contextmanager
+def _program(script: Path) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    notes: list[Mapping[str, Any]] = []
+    with tempfile.TemporaryDirectory() as place:
+        log = Path(place, "asked.jsonl")
+        command = [*_IDUMB, "fake-model", "--script", str(script), "--port", str(PORT), "--log", str(log), "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            try:
+                yield json.loads(server.stdout.readline())["data"]["address"], notes
+            finally:
+                server.terminate()
+        notes += [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def _unrouted() -> int:
+    """How many packets, names to be looked up among them, had no way out of this network."""
+    lines = Path("/proc/net/snmp").read_text(encoding="utf-8").splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Ip:"))
+    return int(values[names.index("OutNoRoutes")])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ ROOT = Path(__file__).parents[2]
 KEPT = Path(os.environ.get("IDUMB_TEST_AGENTS", ROOT / ".venv" / "agents"))
 PACKAGES = {"claude": "@anthropic-ai/claude-code@2.1.197", "codex": "@openai/codex@0.169.0"}
 """The newest that run on Node 20."""
+ACP = "claude-agent-acp"
+ACP_PACKAGE = "@zed-industries/claude-agent-acp@0.23.1"
+"""Claude Code over the Agent Client Protocol: the newest that runs on Node 20."""
 KEYS = {"claude": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"), "codex": ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
 MODELS = {"claude": "claude-sonnet-4-5", "codex": "fake-model"}
 _LOOPBACK_ONLY = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
@@ -27,12 +30,13 @@ _LOOPBACK_ONLY = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"',
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`asked` are the notes of the scripted model, one a request."""
+    """`asked` are the notes of the scripted model, one a request; `unrouted` counts packets to other hosts."""
 
     code: int
     out: str
     err: str
     asked: list[dict[str, Any]]
+    unrouted: int
 
     @property
     def answer(self) -> dict[str, Any]:
@@ -48,10 +52,11 @@ def program(name: str) -> str:
         if shutil.which("npm") is None:
             pytest.skip("npm is not installed")
         folder.mkdir(parents=True, exist_ok=True)
-        install = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGES[name]]
+        package = ACP_PACKAGE if name == ACP else PACKAGES[name]
+        install = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), package]
         done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=600)
         if done.returncode:
-            pytest.skip(f"npm could not install {PACKAGES[name]}: {done.stderr[-300:]}")
+            pytest.skip(f"npm could not install {package}: {done.stderr[-300:]}")
     return str(place)
 
 
@@ -62,10 +67,14 @@ def configure(project: Project, name: str, more: dict[str, Any] | None = None, *
     project.configure(json.dumps(settings))
 
 
-def alone(project: Project, name: str, rules: Sequence[str], *command: str) -> Ended:
-    """Run an idumb command beside a scripted model, in a network that knows no other host."""
-    file = project.folder.parent / "rules.json"
-    file.write_text(json.dumps(list(rules)), encoding="utf-8")
+def alone(project: Project, name: str, rules: Sequence[str] | Path, *command: str) -> Ended:
+    """Run an idumb command beside a scripted model, in a network that knows no other host.
+
+    `rules` may be a script in Markdown, which `idumb fake-model` serves at 127.0.0.1:8901.
+    """
+    file = rules if isinstance(rules, Path) else project.folder.parent / "rules.json"
+    if not isinstance(rules, Path):
+        file.write_text(json.dumps(list(rules)), encoding="utf-8")
     inside = [sys.executable, "-m", "tests.agents.inside", str(project.folder), name, str(file), *command]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

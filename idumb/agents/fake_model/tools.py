@@ -21,8 +21,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "path": ("file_path", "filePath", "absolute_path", "path"),
     "content": ("content", "file_text", "contents", "text"),
-    "old": ("old_string", "oldString", "old_str"),
-    "new": ("new_string", "newString", "new_str"),
+    "old": ("old_string", "oldString", "old_str", "find"),
+    "new": ("new_string", "newString", "new_str", "replace"),
     "command": ("command", "cmd"),
 }
 """What their arguments are called."""

@@ -1,0 +1,146 @@
+"""A phase planned, built, judged and verified by a real agent, and the same plan by every other kind of builder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.agents import installed, rehearsal
+from tests.agents.inside import PORT
+from tests.agents.installed import Ended
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
+
+ROLES = ("planner", "plan-checker", "verifier")
+ACP_VARIABLES = [*installed.KEYS["claude"], "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
+
+
+def beside(project: Project, *command: str) -> Ended:
+    """Run a command beside the scripted model; nothing may look for another host."""
+    ended = installed.alone(project, "claude", rehearsal.SCRIPT, *command, "--json")
+    assert ended.unrouted == 0
+    return ended
+
+
+def consented(project: Project, *command: str) -> Ended:
+    """The same, under consent to the agents that the refusal names."""
+    refused = beside(project, *command)
+    assert (refused.code, refused.answer["error"]["code"], refused.asked) == (4, "consent.missing", [])
+    return beside(project, *command, "--approve", refused.answer["error"]["details"]["consent_hash"])
+
+
+def approved(project: Project) -> None:
+    assert project.json("approve", "1", "--hash", project.approval()).code == 0
+
+
+def outside(home: Path) -> set[str]:
+    """What is in the home of the user beside idumb's own state."""
+    found = {p.relative_to(home).as_posix() for p in home.rglob("*") if p.is_file()}
+    return {name for name in found if not name.startswith("state/idumb/")}
+
+
+def test_a_phase_is_planned_built_and_verified_by_claude_and_others_build_the_same_tree(
+    sandbox: GitSandbox, home: Path, tmp_path: Path
+) -> None:
+    """R-ADAPT-2, R-ADAPT-4, R-ADAPT-5, R-ADAPT-7."""
+    before = outside(home)
+    project = rehearsal.project(sandbox)
+    roles = {role: {"binding": "real"} for role in ROLES}
+    installed.configure(project, "claude", {"validator": "real", "roles": roles})
+    plan_it(project)
+    planned = project.repo.head()
+    build_it(project)
+    verify_it(project)
+    expected = rehearsal.tree(project.repo)
+    found = {}
+    for how, build in {"acp": by_acp, "http": by_http, "steps": by_steps, "editor": in_the_editor}.items():
+        other = rehearsal.clone(project, planned, tmp_path / how)
+        build(other)
+        assert set(other.statuses().values()) == {"completed"}, how
+        assert project.repo.status() == []
+        found[how] = rehearsal.tree(other.repo)
+    assert found == dict.fromkeys(found, expected)
+    assert outside(home) == before
+
+
+def plan_it(project: Project) -> None:
+    ended = consented(project, "plan-phase", "1")
+    assert ended.code == 0, ended.out + ended.err
+    assert project.read(rehearsal.PLAN) == rehearsal.plan()
+    checked = project.json("check-plan", "1")
+    assert (checked.code, list(project.statuses())) == (0, list(rehearsal.TASKS))
+    asked = project.events("--kind", "role.asked")
+    assert [e["payload"]["role"] for e in asked] == ["planner", "plan-checker"]
+    assert rehearsal.used(asked)[0] == rehearsal.tokens("The planner reads before it plans")
+    project.commit_own()
+
+
+def build_it(project: Project) -> None:
+    approved(project)
+    ended = beside(project, "execute-phase", "1")
+    assert ended.code == 0, ended.out + ended.err
+    assert project.trailers("Idumb-Task") == list(rehearsal.TASKS)
+    assert project.repo.status() == []
+    begun = project.events("1", "--kind", "attempt.started")
+    version = installed.PACKAGES["claude"].rpartition("@")[2]
+    ran = [(e["payload"]["envelope"]["adapter"], e["payload"]["envelope"]["adapter_version"]) for e in begun]
+    assert ran == [("claude", f"1 {version}")] * 3
+    finished = project.events("1", "--kind", "attempt.finished")
+    assert rehearsal.used(finished, "builder") == [rehearsal.tokens(task) for task in rehearsal.TASKS]
+    assert {e["payload"]["verdict"] for e in finished} == {"PASS"}
+    assert len(project.events("1", "--kind", "checkpoint.recorded")) == 3
+    for task in rehearsal.TASKS:
+        assert project.exists(f".idumb/brain/execution/1/checkpoint-{task}.md")
+    assert project.json("audit", "verify").code == 0
+
+
+def verify_it(project: Project) -> None:
+    ended = consented(project, "verify-work", "1")
+    assert (ended.code, ended.answer["data"]["status"]) == (0, "passed"), ended.out + ended.err
+    [opinion] = ended.answer["data"]["judged_by"]
+    assert (opinion["role"], opinion["verdict"]) == ("verifier", "PASS")
+    assert [c["resolves"] for j in opinion["judgements"] for c in j["citations"]] == [True]
+    report = project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert "\nstatus: passed\n" in report
+    assert "[`tests/test_main.py:17`]" in report
+
+
+def by_acp(project: Project) -> None:
+    binding = {"adapter": "acp", "argv": [installed.program(installed.ACP)], "environment": ACP_VARIABLES}
+    project.configure(json.dumps({"builder": "one", "bindings": {"one": binding}}))
+    approved(project)
+    # This version looks for statistics of plugins on another host, whatever it is told; there is none.
+    ended = installed.alone(project, "claude", rehearsal.SCRIPT, "execute-phase", "1", "--json")
+    assert ended.code == 0, ended.out + ended.err
+
+
+def by_http(project: Project) -> None:
+    options = {"base_url": f"http://127.0.0.1:{PORT}/v1"}
+    binding = {"adapter": "http", "model": "fake", "options": options}
+    project.configure(json.dumps({"builder": "one", "bindings": {"one": binding}}))
+    approved(project)
+    ended = beside(project, "execute-phase", "1")
+    assert ended.code == 0, ended.out + ended.err
+
+
+def by_steps(project: Project) -> None:
+    (project.folder / rehearsal.PLAN).write_text(rehearsal.with_steps(rehearsal.plan()), encoding="utf-8")
+    project.configure("")
+    approved(project)
+    assert project.json("execute-phase", "1").code == 0
+
+
+def in_the_editor(project: Project) -> None:
+    project.configure("builder: editor\n")
+    approved(project)
+    for task in rehearsal.TASKS:
+        assert project.json("next", "1").data["task"]["id"] == task
+        assert project.json("start", task).code == 0
+        rehearsal.make_by_hand(project.folder, task)
+        submitted = project.json("submit", task)
+        assert (submitted.code, submitted.data["accepted"]) == (0, True), submitted.out
+    assert submitted.data["ended"]["outcome"] == "complete"
