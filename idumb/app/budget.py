@@ -51,6 +51,29 @@ def left(settings: Settings, state: RunState, task: str) -> Ceiling:
     return spending.smallest(spending.left(ceiling, spent) for _, ceiling, spent in _spans(settings, state, task))
 
 
+def left_for_role(settings: Settings, state: RunState) -> Ceiling:
+    """What a role that is asked for a run may use of what the run may; it is no attempt, so those do not hold it."""
+    found = _of_run(settings, state)
+    return Ceiling() if found is None else dataclasses.replace(spending.left(*found), attempts=None)
+
+
+def reached_for_role(settings: Settings, state: RunState) -> Reached | None:
+    """The run's ceiling that asking a role would pass; None where there is room."""
+    found = _of_run(settings, state)
+    if found is None:
+        return None
+    ceiling, spent = found
+    return spending.reached(RUN, dataclasses.replace(ceiling, attempts=None), spent)
+
+
+def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None:
+    """(the run's ceiling with what a person added to it, what the run used); None where none is configured."""
+    ceiling = settings.ceilings.get(RUN)
+    if ceiling is None:
+        return None
+    return spending.raised(ceiling, _raises(state, "", RUN)), spending.total(state.spent.values())
+
+
 def told(settings: Settings, state: RunState, task: str) -> dict[str, Any]:
     """What `attempt.started` says of ceilings, before anything is used; empty where there are none."""
     rows = {

@@ -18,6 +18,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.evidence import Evidence
 from idumb.domain.judgement import Citation, Judgement, Opinion
+from idumb.domain.run import RunState
 
 ROLES = (agent.VERIFIER, agent.SKEPTIC)
 _OUTPUT = 1500
@@ -37,14 +38,14 @@ def ask(
     for role in bound(services):
         values = {**_values(services, contract, journal, found), "said": _said(given)}
         asked = Ask(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
-        given.append(_opinion(services, asked, owner, tree))
+        given.append(_opinion(services, asked, owner, journal.state, tree))
     return tuple(given)
 
 
-def _opinion(services: Services, asked: Ask, owner: Owned, tree: str) -> Opinion:
+def _opinion(services: Services, asked: Ask, owner: Owned, run: RunState, tree: str) -> Opinion:
     empty = Opinion(asked.role, roles.bound(services, asked.role) or "")
     try:
-        result = roles.ask(services, asked, owner)
+        result = roles.ask(services, asked, owner, run=run)
     except IdumbError as problem:
         if problem.code == "lock.lost":
             raise

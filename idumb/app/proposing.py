@@ -27,7 +27,7 @@ _CITED = re.compile(r"(?<![\w/])([\w.@+-]+(?:/[\w.@+-]+)*):(\d{1,7})\b")
 def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str, Any]) -> dict[str, Any]:
     """`diagnosis` and `amendment` of the answer; the latter None where none is offered."""
     asked = Ask(agent.DEBUGGER, f"phase-{state.phase}", _values(loaded, bundle))
-    result = roles.ask(services, asked)
+    result = roles.ask(services, asked, run=state)
     said: dict[str, Any] = {
         "binding": roles.bound(services, agent.DEBUGGER),
         "text": "",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import binding_words, calling, going_on, session
+from idumb.app import binding_words, budget, calling, going_on, session
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
@@ -49,17 +49,18 @@ def prompt(services: Services, asked: Ask) -> str:
     return services.documents.filled(filled.template, filled.prompt, asked.values)
 
 
-def ask(services: Services, asked: Ask, owner: Owned | None = None) -> AgentResult:
+def ask(services: Services, asked: Ask, owner: Owned | None = None, *, run: RunState | None = None) -> AgentResult:
     """Ask a role, and answer with what its agent said; what it changed in its copy is dropped.
 
-    `owner` is the right to write where the caller has it already. Refusal `role.unbound`, `consent.missing`, or why
-    the agent cannot be started.
+    `owner` is the right to write where the caller has it already; `run` the run for which the role is asked, whose
+    ceilings hold and which takes note of what was used. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, or
+    why the agent cannot be started.
     """
     filled = _filling(services, asked.role)
     _require_consent(services, [filled])
-    _require_room(services, asked, filled)
-    with _journal(services, asked, owner) as journal:
-        return _asked(services, journal, asked, filled)
+    with _journal(services, asked, owner, run) as journal:
+        left = _room(services, asked, filled, journal.state)
+        return _asked(services, journal, asked, filled, left)
 
 
 def told(services: Services, role: str, result: AgentResult, go_on: str) -> Told | None:
@@ -71,10 +72,23 @@ def told(services: Services, role: str, result: AgentResult, go_on: str) -> Told
     return failures.told(result.failure, filled.binding or role, found.argv if found else (), result.message, go_on)
 
 
-def _require_room(services: Services, asked: Ask, filled: Filling) -> None:
-    """Refusal `role.ceiling` where what the role was asked about this already used its ceiling up."""
+def _room(services: Services, asked: Ask, filled: Filling, run: RunState) -> Ceiling:
+    """What the role may use at most; Refusal `role.ceiling` where its own ceiling, or that of the run, is used up."""
+    reached = budget.reached_for_role(services.settings, run)
+    if reached is not None:
+        raise Refusal(
+            "role.ceiling",
+            f"The ceiling of run {run.number} of phase {run.phase} leaves nothing to the {asked.role}: {reached.words}",
+            hint="Raise ceilings.run in .idumb/config.yaml",
+            details={"role": asked.role, "about": asked.about, "used": reached.words},
+        )
+    return spending.smallest((_own_room(services, asked, filled), budget.left_for_role(services.settings, run)))
+
+
+def _own_room(services: Services, asked: Ask, filled: Filling) -> Ceiling:
+    """What is left of the role's own ceiling over all it was ever asked about this; Refusal where nothing is."""
     if filled.ceiling == Ceiling():
-        return
+        return filled.ceiling
     known = [e.payload for e in services.log.events(kind="role.asked")]
     mine = [p for p in known if p["role"] == asked.role and p["about"] == asked.about]
     spent = spending.total(spending.of_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in mine)
@@ -86,9 +100,10 @@ def _require_room(services: Services, asked: Ask, filled: Filling) -> None:
             hint=f"Raise roles.{asked.role}.ceiling in .idumb/config.yaml to ask it again",
             details={"role": asked.role, "about": asked.about, "used": reached.words},
         )
+    return spending.left(filled.ceiling, spent)
 
 
-def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling) -> AgentResult:
+def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, left: Ceiling) -> AgentResult:
     place = services.open_workspace("here", "")
     who = services.open_agents(place, journal.operation).get(filled.binding or "")
     known = prompt(services, asked)
@@ -100,8 +115,8 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling) ->
             workspace=folder,
             allowed_paths=(),
             attempt=asked.attempt,
-            deadline=float(filled.timeout or roles.SECONDS),
-            budget=Budget(output_bytes=services.settings.run.output_limit),
+            deadline=_deadline(filled, left),
+            budget=Budget(left.tokens, left.cost_usd, services.settings.run.output_limit),
             run_id=journal.operation,
             idle_timeout=_idle_timeout(services, filled),
             limits=_limits(services, filled),
@@ -134,6 +149,11 @@ def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: st
     )
 
 
+def _deadline(filled: Filling, left: Ceiling) -> float:
+    own = filled.timeout or roles.SECONDS
+    return float(own if left.seconds is None else min(own, left.seconds))
+
+
 def _idle_timeout(services: Services, filled: Filling) -> float:
     found = services.settings.bindings.get(filled.binding or "")
     own = found.idle_timeout if found is not None else None
@@ -147,13 +167,14 @@ def _limits(services: Services, filled: Filling) -> Mapping[str, int]:
 
 
 @contextmanager
-def _journal(services: Services, asked: Ask, owner: Owned | None) -> Iterator[Journal]:
-    """A journal of no run, under the caller's operation or one of its own."""
+def _journal(services: Services, asked: Ask, owner: Owned | None, run: RunState | None) -> Iterator[Journal]:
+    """A journal of the run, or of none, under the caller's operation or one of its own."""
     if owner is not None:
-        yield Journal(services.log, services.reporter, operation=owner.operation, fence=owner.fence, state=RunState())
+        state = run or RunState()
+        yield Journal(services.log, services.reporter, operation=owner.operation, fence=owner.fence, state=state)
         return
     with session.owned(services, f"{asked.role} {asked.about}") as made:
-        yield made.journal(RunState())
+        yield made.journal(session.run_of(services, run.id) if run is not None else RunState())
 
 
 def _filling(services: Services, role: str) -> Filling:

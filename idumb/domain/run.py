@@ -408,6 +408,13 @@ def _checkpoint_intended(state: RunState, event: Event) -> None:
     state.update(_task(event), intended=dict(event.payload))
 
 
+def _role_asked(state: RunState, event: Event) -> None:
+    """A role that was asked for the run, such as its verifier. It uses up what the run may; an attempt it is not."""
+    p = event.payload
+    used = spending.of_call(p["usage"], reports=p["adapter"] not in spending.FREE)
+    _spend(state, p["role"], used + Spent(seconds=p["seconds"]))
+
+
 def _checkpoint_recorded(state: RunState, event: Event) -> None:
     p = event.payload
     checkpoint = Checkpoint(
@@ -614,6 +621,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "rollback.intended": _intended,
     "rollback.abandoned": _abandoned,
     "rollback.compensated": _compensated,
+    "role.asked": _role_asked,
     "rollback.completed": _rollback,
     "undo.completed": _undo,
 }

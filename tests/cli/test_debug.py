@@ -107,6 +107,20 @@ def answering(project: Project, reply: str) -> str:
     return str(refused.error["details"]["consent_hash"])
 
 
+def test_what_the_debugger_uses_counts_against_the_ceiling_of_the_run(project: Project) -> None:
+    """R-ADAPT-3."""
+    used = "import json, os; json.dump({'usage': {'tokens_in': 9}}, open(os.environ['IDUMB_STATE_FILE'], 'w'))\n"
+    (project.folder / "agent.py").write_text(used + AGENT, encoding="utf-8")
+    project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 9}}\n")
+    assert run(project, "--max-attempts", "1").code == 1
+    assert debug(project, "--approve", answering(project, "Look at b.txt:1.")).code == 0
+    asked = project.events("--kind", "role.asked")[-1]
+    assert asked["run"] == project.quick("status", "--json").data["phases"][0]["run"]
+    again = project.quick("debug", "1", "--json")
+    assert (again.code, again.error["code"]) == (4, "role.ceiling")
+    assert "9 tokens of 9 are used" in again.error["message"]
+
+
 def test_a_plan_that_the_debugger_offers_is_ready_to_be_taken_where_the_run_can_go_on_under_it(
     project: Project,
 ) -> None:

@@ -110,6 +110,28 @@ def test_agents_are_asked_under_consent_and_a_refutation_at_a_line_that_is_there
     assert [e["payload"]["role"] for e in project.events("--kind", "role.asked")] == ["verifier", "skeptic"] * 2
 
 
+DEAR = """\
+import json, os, sys
+sys.stdin.read()
+with open(os.environ["IDUMB_STATE_FILE"], "w") as file:
+    json.dump({"usage": {"tokens_in": 8, "tokens_out": 4}}, file)
+print(open(os.environ["IDUMB_ROLE"] + ".json").read())
+"""
+
+
+def test_what_verifier_and_skeptic_use_counts_against_the_ceiling_of_the_run(project: Project) -> None:
+    """R-ADAPT-3: a role that the run has nothing left for is not asked, and that is said."""
+    (project.folder / "agent.py").write_text(DEAR, encoding="utf-8")
+    project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 12, attempts: 1}}\n")
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert run(project).code == 0
+    answer = verify(project, "--approve", consented(project))
+    assert (answer.code, answer.data["judged_by"][0]["verdict"]) == (0, "PASS")
+    assert "12 tokens of 12 are used" in answer.data["judged_by"][1]["failure"]
+    told = project.events("--kind", "role.asked")
+    assert [(e["payload"]["role"], e["run"]) for e in told] == [("verifier", answer.data["run"])]
+
+
 def test_a_citation_of_what_is_not_there_is_marked_and_refutes_nothing(project: Project) -> None:
     """R-ADAPT-5."""
     places = (("AC-1", False, "a.txt", 2), ("AC-1", False, "../a.txt", 1), ("AC-1", False, "b.txt", 1))
