@@ -67,6 +67,13 @@ def configure(project: Project, name: str, more: dict[str, Any] | None = None, *
     project.configure(json.dumps(settings))
 
 
+def configure_acp(project: Project) -> None:
+    """Claude Code over the Agent Client Protocol builds everything."""
+    names = [*KEYS["claude"], "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
+    binding = {"adapter": "acp", "argv": [program(ACP)], "environment": names}
+    project.configure(json.dumps({"builder": "real", "bindings": {"real": binding}}))
+
+
 def alone(project: Project, name: str, rules: Sequence[str] | Path, *command: str) -> Ended:
     """Run an idumb command beside a scripted model, in a network that knows no other host.
 

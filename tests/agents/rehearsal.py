@@ -28,7 +28,8 @@ FILES = {
     ),
     "notes/store.py": (
         '"""Notes in a file, one a line."""\n\nfrom pathlib import Path\n\n\n'
-        "def read(place: str) -> list[str]:\n    lines = Path(place).read_text().splitlines()\n    return [line for line in lines if line]\n"
+        "def read(place: str) -> list[str]:\n    lines = Path(place).read_text().splitlines()\n"
+        "    return [line for line in lines if line]\n"
     ),
     "tests/__init__.py": "",
     "tests/test_store.py": (

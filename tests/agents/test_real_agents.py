@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.agents import faults, installed
@@ -46,6 +48,45 @@ def test_a_phase_of_two_tasks_is_built_by_a_real_agent(name: str, project: Proje
     used = [e["payload"]["builder"]["usage"] for e in project.events("1", "--kind", "attempt.finished")]
     assert [entry["tokens_out"] is not None for entry in used] == [True, True]
     assert {note["path"].rpartition("/")[2] for note in ended.asked} <= {"", "messages", "responses", "models"}
+
+
+OVER_THE_PROTOCOL = [
+    """when: "T1-01"
+tools: true
+answers:
+  - write: {path: ../outside.txt, content: "x\\n"}
+  - write: {path: other.txt, content: "x\\n"}
+  - run: touch sneaky.txt
+  - write: {path: words.txt, content: "one\\ntwo\\n"}
+    tokens: {in: 900, out: 40}
+  - {say: "words.txt is there.", tokens: {in: 1000, out: 20}}""",
+    RULES[1],
+]
+
+
+def test_a_phase_of_two_tasks_is_built_by_a_real_agent_over_its_protocol(project: Project, home: Path) -> None:
+    """R-ADAPT-2: what it asks to write outside of its task is vetoed as it asks, and it goes on."""
+    installed.configure_acp(project)
+    consent = project.approval()
+    before = set(home.iterdir())
+    ended = installed.alone(project, "claude", OVER_THE_PROTOCOL, "execute-phase", "1", "--approve", consent, "--json")
+    assert ended.code == 0, ended.out + ended.err
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
+    assert (project.read("words.txt"), project.read("count.txt")) == ("one\ntwo\n", "2\n")
+    assert project.repo.git("status", "--porcelain") == ""
+    assert [project.exists(name) for name in ("../outside.txt", "other.txt", "sneaky.txt")] == [False] * 3
+    steps = [e["payload"] for e in project.events("1", "--task", "T1-01", "--kind", "step.finished")]
+    assert [(s["tool"], s["ok"], s["response"].partition(":")[0]) for s in steps] == [
+        ("acp:edit", False, "vetoed"),
+        ("acp:edit", False, "vetoed"),
+        ("acp:execute", False, "vetoed"),
+        ("acp:edit", True, "allowed"),
+    ]
+    [begun, _] = project.events("1", "--kind", "attempt.started")
+    version = installed.ACP_PACKAGE.rpartition("@")[2]
+    envelope = begun["payload"]["envelope"]
+    assert (envelope["adapter"], envelope["adapter_version"]) == ("acp", f"1 {version}")
+    assert set(home.iterdir()) == before
 
 
 @pytest.mark.parametrize("fault", faults.FAULTS)

@@ -16,7 +16,6 @@ from tests.support.project import Project
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
 ROLES = ("planner", "plan-checker", "verifier")
-ACP_VARIABLES = [*installed.KEYS["claude"], "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
 
 
 def beside(project: Project, *command: str) -> Ended:
@@ -47,6 +46,8 @@ def test_a_phase_is_planned_built_and_verified_by_claude_and_others_build_the_sa
     sandbox: GitSandbox, home: Path, tmp_path: Path
 ) -> None:
     """R-ADAPT-2, R-ADAPT-4, R-ADAPT-5, R-ADAPT-7."""
+    for name in ("claude", installed.ACP):
+        installed.program(name)
     before = outside(home)
     project = rehearsal.project(sandbox)
     roles = {role: {"binding": "real"} for role in ROLES}
@@ -110,8 +111,7 @@ def verify_it(project: Project) -> None:
 
 
 def by_acp(project: Project) -> None:
-    binding = {"adapter": "acp", "argv": [installed.program(installed.ACP)], "environment": ACP_VARIABLES}
-    project.configure(json.dumps({"builder": "one", "bindings": {"one": binding}}))
+    installed.configure_acp(project)
     approved(project)
     # This version looks for statistics of plugins on another host, whatever it is told; there is none.
     ended = installed.alone(project, "claude", rehearsal.SCRIPT, "execute-phase", "1", "--json")

@@ -20,13 +20,16 @@ from idumb.system import process_tree
 from tests.support import acp_agent
 
 
-def ask(root: Path, *script: str, role: str = BUILDER, options: Any = (), **more: Any) -> AgentResult:
+def ask(
+    root: Path, *script: str, role: str = BUILDER, options: Any = (), homes: Path | None = None, **more: Any
+) -> AgentResult:
     (root / "src").mkdir(exist_ok=True)
     argv = (sys.executable, acp_agent.__file__, *script)
     binding = Binding("editor", "acp", argv, options=dict(options))
-    settings = Settings(bindings={"editor": binding}, environment=("PATH",))
+    settings = Settings(bindings={"editor": binding}, environment=("PATH", "HOME"))
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    agents = registry.build(settings, str(root), lambda *_: (False, ""), redact)
+    place = str(homes) if homes is not None else None
+    agents = registry.build(settings, str(root), lambda *_: (False, ""), redact, homes=place)
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/**"), deadline=20.0, run_id="r")
     return agents.get("editor").run(dataclasses.replace(request, **more))
@@ -71,6 +74,42 @@ def test_commands_run_only_where_the_binding_allows_them(tmp_path: Path) -> None
     assert (tmp_path / "a.txt").exists()
 
 
+def seen(place: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in place.read_text(encoding="utf-8").splitlines())
+
+
+def test_the_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path, home: Path) -> None:
+    """R-ADAPT-2."""
+    script = ("run", "env > a.txt; touch $HOME/kept $TMPDIR/here")
+    ask(tmp_path, *script, options={"commands": "allow"}, homes=tmp_path / "homes")
+    own = tmp_path / "homes/home-editor"
+    found = seen(tmp_path / "a.txt")
+    assert found["HOME"] == str(own)
+    assert {found[name].startswith(f"{own}/") for name in found if name.startswith("XDG_")} == {True}
+    assert ((own / "kept").exists(), (own / "tmp/here").exists(), (home / "kept").exists()) == (True, True, False)
+    ask(tmp_path, *script, options={"commands": "allow"})
+    assert not Path(seen(tmp_path / "a.txt")["HOME"]).exists()
+
+
+def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path, home: Path) -> None:
+    """R-ADAPT-2."""
+    options = {"commands": "allow", "home": "user"}
+    ask(tmp_path, "run", "env > a.txt", options=options, homes=tmp_path / "homes")
+    assert seen(tmp_path / "a.txt")["HOME"] == str(home)
+    assert not (tmp_path / "homes").exists()
+
+
+def test_the_version_of_the_agent_is_that_of_its_package(tmp_path: Path) -> None:
+    """R-ENV-3: read, and not asked for: nothing is started."""
+    (tmp_path / "node_modules/agent").mkdir(parents=True)
+    (tmp_path / "node_modules/agent/package.json").write_text('{"version": "1.2.3"}', encoding="utf-8")
+    program = tmp_path / "node_modules/agent/run"
+    program.write_text("#!/bin/sh\ntouch started\n", encoding="utf-8")
+    program.chmod(0o755)
+    assert acp.AcpAgent(Binding("a", "acp", (str(program),)), "/nowhere", {}, str).version == "1 1.2.3"
+    assert acp.AcpAgent(Binding("a", "acp", ("no-such-program",)), "/nowhere", {}, str).version == "1"
+
+
 def test_other_roles_write_nothing(tmp_path: Path) -> None:
     result = ask(tmp_path, "write", "a.txt", "say", "A plan.", role=PLANNER, task=None, about="phase-1")
     assert (result.outcome, result.reply, (tmp_path / "a.txt").exists()) == (outcome.COMPLETED, "A plan.", False)
@@ -92,7 +131,7 @@ def test_the_prompt_arrives_whole_however_long_it_is(tmp_path: Path) -> None:
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
         (("error", "-32603", "connect ECONNREFUSED"), outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         (("error", "-32000", "who are you"), outcome.ERRORED, agent.NOT_LOGGED_IN, "who are you"),
-        (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "session/new"),
+        (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "say `home: user`"),
         (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
         (("die",), outcome.ERRORED, agent.MALFORMED, "out of luck"),
         (("junk", "say", "fine"), outcome.COMPLETED, None, ""),
@@ -212,3 +251,9 @@ def test_the_last_words_are_heard_however_much_was_said_before() -> None:
 def test_usage_that_cannot_be_is_unknown(said: dict[str, Any]) -> None:
     """R-ADAPT-3: no agent lifts a ceiling by what it says."""
     assert acp.usage_of(said) == agent.Usage()
+
+
+def test_input_that_came_from_a_cache_is_counted_too() -> None:
+    """R-ADAPT-3."""
+    said = {"inputTokens": 5, "cachedReadTokens": 700, "cachedWriteTokens": 30, "outputTokens": 2, "totalTokens": 737}
+    assert acp.usage_of(said) == agent.Usage(735, 2)

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from idumb.agents import desk
 from idumb.agents.fake_model import tools
 from idumb.agents.fake_model.conversation import FREEFORM, Conversation, Tool
+from idumb.domain.agent import BUILDER
 from idumb.domain.model_script import Call
 
 WRITE = Call("write", {"path": "src/a.txt", "content": "it's\n"})
@@ -35,6 +37,16 @@ def asked(*offered: Tool, system: str = "") -> Conversation:
 )
 def test_each_client_is_called_by_its_own_names(offered: Tool, given: dict[str, Any]) -> None:
     assert tools.calls([WRITE], asked(offered)) == [(offered.name, given)]
+
+
+def test_idumb_s_own_tools_are_called_as_they_want_it() -> None:
+    """R-ADAPT-2."""
+    offered = [Tool(name, desk.schema(name)) for name in desk.offered(BUILDER)]
+    [(name, given)] = tools.calls([EDIT], asked(*offered))
+    intent = {"intent": "as the script says"}
+    assert (name, given) == ("edit_file", {"path": "a.txt", "find": "one", "replace": "two", **intent})
+    [(name, given)] = tools.calls([WRITE], asked(*offered))
+    assert (name, given) == ("write_file", {"path": "src/a.txt", "content": "it's\n", **intent})
 
 
 def test_a_required_argument_that_the_script_does_not_know_is_filled_in() -> None:
