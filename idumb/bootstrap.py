@@ -255,6 +255,14 @@ class Wired:
 
         return Here(self.trees)
 
+    def open_commits(self, workspace: ports.Workspace) -> ports.CommittingClone:
+        from idumb.git.builder_clone import BuilderClone
+        from idumb.git.clone import Clone
+
+        if not isinstance(workspace, Clone):
+            raise TypeError("builders commit in a clone")
+        return BuilderClone(self.place, self.trees, workspace, self.redactor.text)
+
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
         from idumb.git import rehearsal
@@ -262,7 +270,7 @@ class Wired:
         with rehearsal.made(self.place, self.history.head()) as copy:
             yield copy.root
 
-    def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents:
+    def open_agents(self, workspace: ports.Workspace, run: str, *, aside: bool = False) -> ports.Agents:
         from idumb.agents import registry
         from idumb.app.recordings import Recordings
 
@@ -279,6 +287,7 @@ class Wired:
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(self.place.state_dir, "handoffs"),
             homes=os.path.join(self.place.state_dir, "homes", run or "none"),
+            aside=aside,
         )
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:

@@ -22,7 +22,9 @@ _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 def render(request: PromptRequest) -> str:
     """The prompt of a role, from the user's template or the one that idumb ships."""
-    return of_name(request.template, request.name or request.role, values(request))
+    text = of_name(request.template, request.name or request.role, values(request))
+    told = not request.commits or _COMMITS in text
+    return text if told else f"{text.rstrip()}\n\n## Commits\n\n{_COMMITS}\n"
 
 
 def of_name(own: str | None, name: str, known: Mapping[str, str]) -> str:
@@ -89,7 +91,16 @@ def values(request: PromptRequest) -> dict[str, str]:
         "references": "\n\n".join(text for text in (task.references, task.notes) if text),
         "evidence": _bullets(f"{e.subject}: {e.result} ({e.text})" for e in request.evidence),
         "diff": _fenced(request.diff),
+        "commits": _COMMITS if request.commits else _NO_COMMITS,
     }
+
+
+_NO_COMMITS = "Do not commit, do not switch branches, do not rewrite history: idumb commits what is accepted."
+_COMMITS = (
+    "Commit your work on the current branch before you end, in one commit or several: only what is committed is taken,"
+    " and what is left uncommitted fails the task. Every commit changes the files declared above and no others. Do"
+    " not amend, rebase or merge what was there before you, do not switch branches, do not push."
+)
 
 
 def _bullets(lines: Iterable[str]) -> str:

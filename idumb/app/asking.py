@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.app import budget, ports
+from idumb.app import budget, committing, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.domain import agent, contract, failures, ledger, levels, roles
 from idumb.domain.errors import Refusal
@@ -35,6 +35,7 @@ def request(
         template=filled.template,
         name=filled.prompt,
         handover=attempt.handover,
+        commits=role == agent.BUILDER and committing.by_builder(bench, task),
         diff=_change(bench, attempt) if role == agent.VALIDATOR else "",
     )
     room = budget.left(services.settings, bench.journal.state, task.id)

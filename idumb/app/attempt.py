@@ -15,6 +15,7 @@ from idumb.app import (
     asking,
     budget,
     calling,
+    committing,
     determinism,
     deviating,
     enveloping,
@@ -378,8 +379,10 @@ BEFORE: tuple[Stage, ...] = (check_lock, take_snapshot, check_preconditions)
 AFTER: tuple[Stage, ...] = (
     end_processes,
     check_standing,  # before git is asked anything by a configuration that may have been tampered with
+    committing.take,
     freeze_candidate,
     compare_ledger,
+    committing.judge,
     determinism.compare,
     run_checks,
     scan_residue,
@@ -391,5 +394,13 @@ AFTER: tuple[Stage, ...] = (
 
 STAGES: tuple[Stage, ...] = (*BEFORE, build, *AFTER)
 ALWAYS: frozenset[Stage] = frozenset(
-    {end_processes, freeze_candidate, compare_ledger, check_standing, recording.record_checkpoint}
+    {
+        end_processes,
+        committing.take,
+        freeze_candidate,
+        compare_ledger,
+        committing.judge,
+        check_standing,
+        recording.record_checkpoint,
+    }
 )

@@ -36,7 +36,7 @@ class Pace:
 class Bench:
     """Where the attempts of one run are made: the ports, the journal, the workspace and what is locked in.
 
-    `watched` is what `enveloping` remembers between attempts.
+    `watched` is what `enveloping` remembers between attempts. `commits` is there where builders commit themselves.
     """
 
     services: Services
@@ -52,6 +52,7 @@ class Bench:
     begun: set[str] = field(default_factory=set)
     deterministic: bool = False
     watched: dict[str, Any] = field(default_factory=dict)
+    commits: ports.CommittingClone | None = None
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
@@ -81,6 +82,7 @@ class Attempt:
     `told` is what `attempt.started` says of its envelope; `unlike` an attempt that deterministic mode refuses.
     `judged` is what the validator said. `failure` is set where an agent could not work, rather than worked wrongly.
     `handover` is what the attempt before left for this one, because the context of its agent was exhausted.
+    `offered` is what the builder committed, where that is its own task.
     """
 
     task: Task
@@ -110,6 +112,7 @@ class Attempt:
     unlike: bool = False
     failure: Told | None = None
     handover: str = ""
+    offered: ports.Offered | None = None
     commit_refused: str | None = None
 
     @property

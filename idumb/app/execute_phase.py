@@ -13,6 +13,7 @@ from idumb.app import (
     branches,
     carrying,
     closing,
+    committing,
     consent,
     enveloping,
     failure,
@@ -45,6 +46,7 @@ from idumb.domain.run import COMPLETED, RunState, run_id
 from idumb.domain.settings import COMMIT_NONE
 
 T = TypeVar("T")
+_IN_EDITOR = frozenset({"start", "submit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ def taken_up(services: Services, owned: session.Owned, contract: Contract, reque
 def prepare(services: Services, request: Request) -> Contract:
     """Everything that can refuse before anything is touched."""
     place.require_initialised(services)
+    if request.command not in _IN_EDITOR:
+        committing.require_clone(services.settings, request.workspace)
     contract = loading.runnable(loading.of(services, request.phase), services.settings)
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
@@ -249,7 +253,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         base_snapshot=base.commit,
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
-        workspace=request.workspace or services.settings.run.workspace,
+        workspace=request.workspace or _workspace(services, request),
         put_back=[{"task": p.task, "paths": list(p.paths)} for p in put_back],
         guarded=dict(services.history.standing().guarded),
     )
@@ -264,6 +268,11 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     elif before is not None:
         events += [_for_run(e, run) for e in carrying.events(journal, contract, before)]
     journal.write(*events)
+
+
+def _workspace(services: Services, request: Request) -> str:
+    usual = services.settings.run.workspace
+    return usual if request.rehearsal else committing.workspace_of(services.settings.git.commit, usual)
 
 
 def _for_run(event: NewEvent, run: str) -> NewEvent:
@@ -308,6 +317,8 @@ def at_work(
         raise
     finally:
         publish.waiting_checkpoints(bench)
+        if schedule.settled(schedule.statuses(contract, journal.state)):
+            bench.agents.forget()
         bench.workspace.close()
 
 

@@ -11,6 +11,7 @@ from idumb.app.ports import CommitAttempt, Standing
 from idumb.app.services import Services
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.run import RunState
+from idumb.domain.settings import COMMITTED
 
 INDEX_LOCKED = "git.index-locked"
 
@@ -43,7 +44,7 @@ def require_repository(services: Services) -> None:
     if obstacle is not None:
         code, message = obstacle
         raise Refusal(code, message, hint=_HINTS.get(code, "git status tells how to finish or abort it"))
-    problem = services.history.identity_problem() if services.settings.git.commit == "task" else None
+    problem = services.history.identity_problem() if services.settings.git.commit in COMMITTED else None
     if problem is not None:
         raise Refusal(
             "git.no-identity",

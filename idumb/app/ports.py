@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.amendment import Amendment
 from idumb.domain.approval import Kept
+from idumb.domain.commits import Commit
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.event import ChainCheck, Event, NewEvent
@@ -70,6 +71,24 @@ class CommitAttempt:
 
     commit: str | None
     words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a builder committed in its clone, made at `base`: the branch's tip, and the commits, oldest first.
+
+    `problem` says why nothing can be taken; `tip` is None then, and where there is no commit at all.
+    """
+
+    base: str | None
+    tip: str | None
+    commits: tuple[Commit, ...] = ()
+    problem: str = ""
+
+    @property
+    def made(self) -> bool:
+        """Whether there is something to take."""
+        return self.tip is not None and self.tip != self.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +249,13 @@ class History(Protocol):
     def settle(self, made: str, paths: Sequence[str]) -> None:
         """Let the index follow a commit of ours after which git was ended; entries that somebody changed stay."""
 
+    def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:
+        """Move the branch, or a detached HEAD, forward to a commit that is there, and the index entries that differ.
+
+        Refused when HEAD is neither `expected_head` nor `tip`; of a branch at `tip` the index alone is looked at.
+        Entries that somebody changed stay, and so do the files. `message` is for the reflog.
+        """
+
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """(commit, its Idumb-* trailers) from HEAD back to `base`, newest first; only commits that have any."""
 
@@ -263,6 +289,41 @@ class Workspace(Protocol):
 
     def close(self) -> None: ...
 
+
+class CommittingClone(Protocol):
+    """The clone of a run whose builders commit: what they commit there is looked at, and brought home as objects.
+
+    Nothing of the builder's git folder is used but its branch and its objects, and no hook of it runs. Refusal
+    `git.clone-gone` where the clone's folder itself was replaced.
+    """
+
+    @property
+    def base(self) -> str | None:
+        """The commit that it was made at; None for a history without commits."""
+
+    def begin(self, commit: str | None) -> None:
+        """Make the clone anew: files, index and branch as this commit is."""
+
+    def take(self) -> Offered:
+        """Put a git folder of idumb's own in place of the builder's, and read what was committed.
+
+        To be called when the builder's processes have ended, before anything else is asked of the clone.
+        """
+
+    def uncommitted(self, offered: Offered, base: str, candidate: str) -> tuple[str, ...]:
+        """Paths in which the last commit and the candidate differ, git's filters applied.
+
+        What neither the commits nor the attempt changed since the task base is passed over.
+        """
+
+    def keep(self, offered: Offered, ref: str) -> str:
+        """Bring the commits home, durable and named by `ref`; the clone stands at the last one.
+
+        Why they cannot be, or nothing.
+        """
+
+    def drop(self) -> None:
+        """Let go of what was committed: the clone stands at its base, with the files as they are."""
 
 class EventLog(Protocol):
     def append(
@@ -363,7 +424,10 @@ class Ownership(Protocol):
 
 
 class Agent(Protocol):
-    """An agent adapter. `continues`: a retry after failed validation may go on from the attempt's own work."""
+    """An agent adapter. `continues`: a retry after failed validation may go on from the attempt's own work.
+
+    An attribute `resumes` may say that a request's `session`, which it named before, is gone on with.
+    """
 
     name: str
     version: str
@@ -378,6 +442,9 @@ class Agent(Protocol):
 class Agents(Protocol):
     def get(self, binding: str) -> Agent:
         """The adapter of a binding of the configuration, or of `steps` and `human`."""
+
+    def forget(self) -> None:
+        """Remove what was kept so that agents could go on where they were; nobody is asked again."""
 
 
 class Checks(Protocol):
@@ -782,7 +849,7 @@ class PromptRequest:
     """What a prompt is made of; `evidence` is of the attempt before, for the validator of this one.
 
     `template` is the text of a template of the user's; else the one that is shipped under `name`, or for the role.
-    `handover` is the summary of an agent whose context was exhausted.
+    `handover` is the summary of an agent whose context was exhausted. `commits`: the builder commits its work itself.
     """
 
     role: str
@@ -796,6 +863,7 @@ class PromptRequest:
     template: str | None = None
     name: str = ""
     handover: str = ""
+    commits: bool = False
 
 
 class Symbols(Protocol):

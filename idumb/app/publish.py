@@ -16,6 +16,7 @@ from idumb.domain import outcome, quick
 from idumb.domain.contract import Contract
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
+from idumb.domain.settings import COMMITTED
 
 BRAIN = ".idumb/brain"
 STATE_FILE = f"{BRAIN}/state.json"
@@ -207,7 +208,7 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
     Ignored files stay out of it; a document that is gone is committed as gone.
     """
     state = journal.state
-    if not services.settings.git.commit_reports or state.policy != "task":
+    if not services.settings.git.commit_reports or state.policy not in COMMITTED:
         return ()
     ours = (path for path, _ in state.plans if path.startswith(f"{quick.FOLDER}/"))
     changed = services.history.uncommitted([*reports, *ours, *relock.committable(services, state)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app import context, effect, handing, ports, proofs, step_results
+from idumb.app import committing, context, effect, handing, ports, proofs, step_results
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import agent, ledger, levels, outcome, settings
@@ -26,7 +26,9 @@ def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
         _keep_candidate(bench, attempt, attempt.candidate)
         bench.journal.write(*_finished_events(bench, attempt), *_question_events(bench, attempt))
         return attempt
-    if attempt.outcome == outcome.COMPLETED and bench.policy == settings.COMMIT_TASK and not attempt.task.is_human:
+    if attempt.outcome == outcome.COMPLETED and attempt.offered is not None and attempt.offered.made:
+        return _advance_and_record(bench, attempt, attempt.offered)
+    if attempt.outcome == outcome.COMPLETED and _commits(bench, attempt):
         return commit_and_record(bench, attempt)
     if attempt.outcome == outcome.COMPLETED and bench.workspace.kind != "here" and attempt.ledger.changed:
         return _deliver_and_record(bench, attempt)
@@ -40,6 +42,11 @@ def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt
 
 
+def _commits(bench: Bench, attempt: Attempt) -> bool:
+    """Whether idumb commits the work: people commit theirs, and so do builders whose own task that is."""
+    return bench.policy in settings.COMMITTED and not attempt.task.is_human and attempt.offered is None
+
+
 def _deliver_and_record(bench: Bench, attempt: Attempt) -> Attempt:
     """The way of a completed task of a clone that nobody commits: its files are announced before they are written."""
     _intend(bench, attempt, "", bench.services.history.head().commit)
@@ -50,8 +57,42 @@ def _deliver_and_record(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt
 
 
-def _intend(bench: Bench, attempt: Attempt, message: str, head: str | None) -> None:
-    """Name what is about to be delivered and, where there is a message, committed."""
+def _advance_and_record(bench: Bench, attempt: Attempt, offered: ports.Offered) -> Attempt:
+    """The way of a completed task whose builder committed it: the log names the tip before the branch moves."""
+    _intend(bench, attempt, "", offered.base, tip=offered.tip)
+    head = bench.services.history.head().commit
+    if head != offered.base:
+        return dataclasses.replace(attempt, commit_refused=_moved(attempt, offered, head))
+    tree, conflicts = _deliver(bench, attempt)
+    if conflicts:
+        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+    return finish_commits(bench, attempt, _keep_candidate(bench, attempt, tree), offered)
+
+
+def _moved(attempt: Attempt, offered: ports.Offered, head: str | None) -> str:
+    return (
+        f"the commits of {attempt.task.id} stand on {offered.base or 'the empty history'}, and HEAD is"
+        f" {head or 'without a commit'} by now, so they are made again there"
+    )
+
+
+def finish_commits(bench: Bench, attempt: Attempt, kept: ports.Snapshot, offered: ports.Offered) -> Attempt:
+    """Move the branch to the builder's tip and record the checkpoint; used by recovery too."""
+    services = bench.services
+    if offered.tip is None:
+        raise AssertionError("a builder that committed nothing has no tip")
+    with services.interrupts.armed():  # a hook of the user's may take long
+        made = services.history.advance(
+            offered.tip, f"idumb: {attempt.task.id}", expected_head=offered.base, hooks=services.settings.git.hooks
+        )
+    if made.commit is None:
+        return dataclasses.replace(attempt, commit_refused=made.words)
+    bench.journal.write(*completion_events(bench, attempt, kept, made.commit))
+    return attempt
+
+
+def _intend(bench: Bench, attempt: Attempt, message: str, head: str | None, *, tip: str | None = None) -> None:
+    """Name what is about to be delivered and, where there is a message, committed; `tip` is a builder's commit."""
     bench.journal.write(
         *_finished_events(bench, attempt),
         *_question_events(bench, attempt),
@@ -64,6 +105,7 @@ def _intend(bench: Bench, attempt: Attempt, message: str, head: str | None) -> N
             head=head,
             tree=attempt.candidate,
             base=attempt.base,
+            **({"tip": tip} if tip is not None else {}),
         ),
     )
 
@@ -217,6 +259,8 @@ def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if attempt.judged is not None:
         found["validator"] = _result_payload(attempt.judged)
+    if attempt.offered is not None:
+        found["committed"] = committing.payload(attempt.offered)
     if attempt.failure is not None:
         found |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
     if handover := context.handover(bench, attempt):

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
-from idumb.app import budget, deviating, effect, failing, leftovers, place, ports, proofs, recording, schedule
+from idumb.app import (
+    budget,
+    committing,
+    deviating,
+    effect,
+    failing,
+    leftovers,
+    place,
+    ports,
+    proofs,
+    recording,
+    schedule,
+)
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref, run_ref
 from idumb.domain import contract as contracts
@@ -134,7 +148,9 @@ def _after_failure(bench: Bench, task: Task, choice: str) -> None:
 
 
 def _recover(bench: Bench, task: Task, known: TaskState) -> None:
-    if known.intended is not None:
+    if known.intended is not None and known.intended.get("tip") is not None:
+        _recover_commits(bench, task, known, known.intended)
+    elif known.intended is not None:
         commit = _commit_of(bench, task.id, known)
         if commit is not None:
             bench.services.history.settle(commit, tuple(known.intended["paths"]))
@@ -150,6 +166,27 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
     # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.
 
 
+def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mapping[str, Any]) -> None:
+    """A builder's own commits: the log names the tip, so neither trailers nor a guess is needed."""
+    history = bench.services.history
+    head, offered = history.head().commit, ports.Offered(intended["head"], intended["tip"])
+    if head != offered.tip and history.descends(intended["tip"]):
+        _record(bench, task, known, intended["tip"])
+    elif head not in (offered.base, offered.tip):
+        _take_delivered_back(bench, intended["tree"], intended["base"], tuple(intended["paths"]))
+        record_interruption(bench, task, MOVED)
+    elif head == offered.tip or _is_delivered(bench, task, known):
+        attempt = _rebuilt(bench, task, known)
+        ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
+        reason = f"after {task.id}, attempt {known.attempt}"
+        kept = bench.services.trees.keep(ref, intended["tree"], reason, known.snapshot)
+        attempt = recording.finish_commits(bench, attempt, kept, offered)
+        if attempt.commit_refused is not None:
+            raise _commit_refusal(bench, task, attempt.commit_refused)
+    else:
+        record_interruption(bench, task, UNDELIVERED)
+
+
 def _tries_again(bench: Bench, task: Task) -> bool:
     """What the runner would have said of the recorded failure."""
     return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
@@ -160,6 +197,7 @@ def _fail(bench: Bench, task: Task) -> None:
 
 
 KILLED = "idumb was ended in the middle of it"
+MOVED = "HEAD moved on before its commits were taken, so it is made again there"
 UNDELIVERED = "what it made in the clone no longer fits the files here, so it is made again"
 
 
@@ -179,11 +217,17 @@ def _is_delivered(bench: Bench, task: Task, known: TaskState) -> bool:
         return True
     if bench.services.history.uncommitted([c.path for c in conflicts]):
         raise _undelivered(bench, task, conflicts)
+    _take_delivered_back(bench, wanted, intended["base"], touched)
+    return False
+
+
+def _take_delivered_back(bench: Bench, wanted: str, base: str, touched: tuple[str, ...]) -> None:
+    """Take back what a killed command delivered, half or whole, where nobody committed or changed it since."""
+    trees = bench.services.trees
     present = trees.scan(touched)
     ours = [p for p in touched if trees.entry(present, p) == trees.entry(wanted, p)]
     open_ones = bench.services.history.uncommitted(ours) if ours else ()
-    trees.restore(intended["base"], wanted, open_ones)  # half a delivery of a killed command
-    return False
+    trees.restore(base, wanted, open_ones)
 
 
 def _undelivered(bench: Bench, task: Task, conflicts: tuple[ports.Conflict, ...]) -> Refusal:
@@ -318,4 +362,5 @@ def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Attempt:
         ledger=ledger.Ledger(lines),
         verdict=outcome.PASS,
         outcome=outcome.COMPLETED,
+        offered=committing.recorded(bench, known),
     )

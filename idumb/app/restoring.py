@@ -20,6 +20,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.ledger import Entry
 from idumb.domain.run import RunState
+from idumb.domain.settings import COMMITTED
 
 ROLLBACK = "rollback"
 UNDO = "undo"
@@ -247,7 +248,7 @@ def _record(services: Services, journal: Journal, paths: Sequence[str], left: tu
     if intended is None:
         raise AssertionError("a restore is announced before it is recorded")
     _put_folders(services, intended)
-    commit = _commit(services, journal.state, intended, paths) if journal.state.policy == "task" else None
+    commit = _commit(services, journal.state, intended, paths) if journal.state.policy in COMMITTED else None
     journal.write(
         journal.event(
             f"{intended['command']}.completed",

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from idumb.app import (
+    committing,
     consent,
     deviating,
     enveloping,
@@ -27,6 +28,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
+from idumb.domain.settings import COMMITTED
 
 
 def resume(services: Services, request: Request, *, retry_failed: bool, only: Collection[str] = ()) -> Result:
@@ -35,6 +37,7 @@ def resume(services: Services, request: Request, *, retry_failed: bool, only: Co
     `only` are failed tasks that are tried again where the others are not.
     """
     place.require_initialised(services)
+    committing.require_clone(services.settings, request.workspace)
     loaded = loading.of(services, request.phase)
     contract = loading.runnable(loaded, services.settings)
     state = session.require_run(services, contract.phase)
@@ -144,7 +147,7 @@ def _commit(
     services: Services, journal: Journal, contract: Contract, task: str, why: str, touched: tuple[str, ...]
 ) -> str | None:
     """Commit what the accepted task left, if the run's policy commits and there is something."""
-    if journal.state.policy != "task" or not touched:
+    if journal.state.policy not in COMMITTED or not touched:
         return None
     title = contract.tasks[task].title
     message = f"{title}\n\nAccepted: {why}\n\nIdumb-Run: {journal.state.id}\nIdumb-Task: {task}\nIdumb-Accepted: true\n"

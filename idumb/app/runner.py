@@ -10,6 +10,7 @@ from idumb.app import (
     answers,
     approvals,
     budget,
+    committing,
     deviating,
     effect,
     failing,
@@ -99,6 +100,7 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
     """All attempts at one task; None when the run goes on, whatever became of the task."""
     if contracts.in_editor(bench.plans[task.id], task, bench.services.settings):
         return Ending(EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
+    bench = committing.bench_of(bench, task)
     while True:
         leftovers.refuse_foreign_changes(bench, task)
         question = effect.asked(bench, task)
@@ -185,12 +187,15 @@ def begin(bench: Bench, task: Task) -> Attempt:
     fresh = Attempt(
         task, plan, known.attempt + 1, base, feedback(bench.journal.state, known), started, known.accepted_paths
     )
+    goes_on = bool(base) and known.left is not None and _goes_on(bench, task, known)
+    if bench.commits is not None and not (goes_on and committing.stands(bench)):
+        return committing.begin(bench, fresh)
     if not base or known.left is None:
         return fresh
-    if not _goes_on(bench, task, known):
-        leftovers.restart(bench, task)
-        return fresh
-    return dataclasses.replace(fresh, handover=known.handover)
+    if goes_on:
+        return dataclasses.replace(fresh, handover=known.handover)
+    leftovers.restart(bench, task)
+    return fresh
 
 
 def feedback(state: RunState, known: TaskState) -> str:

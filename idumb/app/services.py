@@ -82,10 +82,14 @@ class Services(Protocol):
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace: ...
 
+    def open_commits(self, workspace: ports.Workspace) -> ports.CommittingClone:
+        """What builders commit in this workspace, which is a clone."""
+
     def open_copy(self) -> AbstractContextManager[str]:
         """A throw-away copy of the work tree with every file that is not ignored: its absolute path."""
 
-    def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents: ...
+    def open_agents(self, workspace: ports.Workspace, run: str, *, aside: bool = False) -> ports.Agents:
+        """The agents of a run; what those of others kept is removed, unless they are asked `aside` of a run."""
 
     def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks: ...
 

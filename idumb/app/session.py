@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import going_on, killed, opened, ports, publish, relock, schedule
+from idumb.app import committing, going_on, killed, opened, ports, publish, relock, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services, plans_ref
@@ -16,7 +16,7 @@ from idumb.domain import outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
 from idumb.domain.run import RunState, replay
-from idumb.domain.settings import COMMIT_TASK
+from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,10 @@ def bench(
     workspace: str | None = None,
     deterministic: bool = False,
 ) -> Bench:
-    kind = workspace or journal.state.workspace
+    policy = journal.state.policy
+    kind = workspace or committing.workspace_of(policy, journal.state.workspace)
     place = _workspace(services, journal.state, kind)
+    commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == committing.CLONE else None
     return Bench(
         services,
         journal,
@@ -152,11 +154,12 @@ def bench(
         place,
         services.open_agents(place, journal.state.id),
         services.open_checks(place, journal.state.id),
-        journal.state.policy,
+        policy,
         on_deviation,
         max_attempts or services.settings.run.max_attempts,
         Pace(),
         deterministic=deterministic,
+        commits=commits,
     )
 
 
@@ -168,7 +171,7 @@ def _workspace(services: Services, state: RunState, kind: str) -> ports.Workspac
     if state.attempted:  # a killed command's clone may still be there
         place.close()
         place = services.open_workspace(kind, state.id)
-    if state.policy != COMMIT_TASK:  # else it is in HEAD
+    if state.policy not in COMMITTED:  # else it is in HEAD
         done = [t.checkpoint for t in state.tasks.values() if t.checkpoint is not None and t.status in outcome.DONE]
         for kept in sorted(done, key=lambda checkpoint: checkpoint.seq):
             place.trees.restore(kept.tree, kept.tree, kept.files, force=True)

@@ -12,6 +12,8 @@ COMMIT_TASK = "task"
 COMMIT_BUILDER = "builder"
 COMMIT_NONE = "none"
 COMMIT_POLICIES = (COMMIT_TASK, COMMIT_BUILDER, COMMIT_NONE)
+COMMITTED = frozenset({COMMIT_TASK, COMMIT_BUILDER})
+"""Policies under which work that is done is on the user's branch, and idumb commits what nobody else does."""
 
 ACCEPT = "accept"
 HALT = "halt"

@@ -21,6 +21,9 @@ from idumb.git.trees import GitTrees
 from idumb.system import host
 
 _READY = "idumb-ready"
+BRANCH = "idumb"
+TAKEN = ".taken"
+"""What the name of a folder beside a clone ends with, in which a builder's git folder is looked at."""
 
 
 class Clone:
@@ -40,6 +43,12 @@ class Clone:
     @property
     def trees(self) -> GitTrees:
         return self._trees
+
+    def renew(self, commit: str | None) -> None:
+        """Make it anew, as this commit is."""
+        tree = None if commit is None else _as_checked_out(self._repository, self._user, commit)
+        _make(self._repository, self._folder, commit, tree)
+        self._trees.forget()
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
         """Snapshots of the clone are in the user's repository already, so only the paths are written."""
@@ -70,25 +79,56 @@ def _make(repository: Repository, folder: str, commit: str | None, tree: str | N
     repository.guard()
     _remove(folder)
     os.makedirs(folder, mode=0o700)
-    _git(folder, ["init", "--quiet", "--template=", "--initial-branch=idumb", "."])
+    if commit is not None and tree is not None:
+        write_out(opened.repository(repository), bytes.fromhex(tree), folder)
+    make_git_folder(repository, folder, commit)
+    with open(os.path.join(folder, ".git", _READY), "wb") as stream:
+        stream.write(_boot())
+
+
+def make_git_folder(repository: Repository, folder: str, commit: str | None) -> None:
+    """A git folder of its own in `folder`, on top of the user's objects, with one branch, at `commit`."""
+    _git(folder, ["init", "--quiet", "--template=", f"--initial-branch={BRANCH}", "."])
     git_dir = os.path.join(folder, ".git")
     os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
     _copy(repository.common_dir, git_dir, "shallow")
     _copy(repository.common_dir, git_dir, os.path.join("info", "exclude"))
     with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as stream:
         stream.write(os.fsencode(os.path.join(repository.common_dir, "objects")) + b"\n")
-    if commit is not None and tree is not None:
-        write_out(opened.repository(repository), bytes.fromhex(tree), folder)
-        _git(folder, ["update-ref", "refs/heads/idumb", commit])
-        _git(folder, ["read-tree", commit])
-    with open(os.path.join(git_dir, _READY), "wb") as stream:
-        stream.write(_boot())
+    if commit is not None:
+        put_head(folder, commit)
+
+
+def put_head(folder: str, commit: str | None) -> None:
+    """Let branch and index be at a commit; the files stay as they are."""
+    if commit is None:
+        _git(folder, ["update-ref", "-d", f"refs/heads/{BRANCH}"])
+        _git(folder, ["read-tree", "--empty"])
+        return
+    _git(folder, ["update-ref", f"refs/heads/{BRANCH}", commit])
+    _git(folder, ["read-tree", commit])
 
 
 def _remove(folder: str) -> None:
     """The marker goes first: a clone that was half removed when idumb was killed is none."""
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(folder, ".git", _READY))
+    remove_tree(folder)
+    remove_tree(folder + TAKEN)
+
+
+def remove_tree(folder: str) -> None:
+    """Remove a folder with all that is in it; rights that were taken away from folders in it are given back first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not os.path.isdir(folder) or os.path.islink(folder):
+        return
+    os.chmod(folder, 0o700)
+    for at, below, _ in os.walk(folder):
+        for name in below:
+            path = os.path.join(at, name)
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -68,7 +68,7 @@ def make(
         words = result.words or _wordless(result.status, hooks=hooks)
         # Git does not always say that the disk is full when it is.
         return CommitAttempt(None, words + file_systems.nearly_full(place.common_dir))
-    _sync(place, branch)
+    sync(place, branch)
     return CommitAttempt(str(repository.head.target), result.words)
 
 
@@ -96,25 +96,32 @@ def _was_made(repository: pygit2.Repository, message: str, before: str | None) -
     return parents == ([] if before is None else [before]) and bool(one.message.strip() == message.strip())
 
 
-def settle(place: Repository, repository: pygit2.Repository, made: str, paths: Sequence[str]) -> None:
+def settle(place: Repository, repository: pygit2.Repository, made: str, paths: Sequence[str]) -> bool:
     """Where git was ended between branch and index, let the index have what the commit `made` has of these paths.
 
     Only while that is HEAD, and only entries that are still as they were before it: others are the user's.
     """
     if repository.head_is_unborn or str(repository.head.target) != made:
-        return
+        return True
     one = repository[made].peel(pygit2.Commit)
     before = str(one.parents[0].tree_id) if one.parents else tree_objects.EMPTY_TREE
+    return follow(place, repository, before, str(one.tree_id), paths)
+
+
+def follow(place: Repository, repository: pygit2.Repository, before: str, after: str, paths: Sequence[str]) -> bool:
+    """Give the index what HEAD, whose tree is `after`, has of these paths, where it has what `before` has.
+
+    Whether git could.
+    """
     present = _staged(place.root, repository, paths)
     stale = []
     for path in paths:
-        old, new = (comparing.entry(repository, tree, path) for tree in (before, str(one.tree_id)))
+        old, new = (comparing.entry(repository, tree, path) for tree in (before, after))
         have = present.get(path)
         announced = old is None and have is not None and have.oid == _EMPTY
         if have != new and (have == old or announced):
             stale.append(path)
-    if stale:
-        _settle(place, repository, stale)
+    return _settle(place, repository, stale) if stale else True
 
 
 def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
@@ -233,7 +240,7 @@ def _take_back(place: Repository, index: _Index) -> None:
         raise
 
 
-def _sync(place: Repository, branch: str | None) -> None:
+def sync(place: Repository, branch: str | None) -> None:
     """Git forces files, not the folders that name them; a branch without its folder is lost in a power cut.
 
     Of a commit of given paths it forces not even the index, whose name must not get to disk before its bytes.

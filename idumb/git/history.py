@@ -12,6 +12,7 @@ from pygit2.enums import SortMode
 from idumb.app.ports import CommitAttempt, Head, Standing
 from idumb.domain import errors
 from idumb.git import (
+    advance,
     branch,
     commit,
     debris,
@@ -115,6 +116,14 @@ class GitHistory:
     def settle(self, made: str, paths: Sequence[str]) -> None:
         self._place.guard()
         commit.settle(self._place, self.repository, made, paths)
+
+    def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:
+        present = self._head_commit()
+        if present not in (expected_head, tip):
+            return CommitAttempt(None, _moved(expected_head, present))
+        return advance.to(
+            self._place, self.repository, self._branch_ref(), tip, expected_head, message=message, hooks=hooks
+        )
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         head = self._head_commit()

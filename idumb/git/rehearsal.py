@@ -125,7 +125,7 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
             shutil.copyfile(os.path.join(user.common_dir, name), os.path.join(git_dir, name))
     with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as stream:
         stream.write(os.fsencode(os.path.join(user.common_dir, "objects")) + b"\n")
-    _copy_settings(user, git_dir)
+    copy_settings(user, git_dir)
     copy = discover.at(os.path.realpath(folder))
     copy.worktree_id = WORKTREE
     seen = Repository(user.root, user.git_dir, copy.common_dir, WORKTREE)  # what a scan leaves lying goes to the copy
@@ -135,7 +135,8 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     return copy
 
 
-def _copy_settings(user: Repository, git_dir: str) -> None:
+def copy_settings(user: Repository, git_dir: str) -> None:
+    """Give a git folder what decides how git sees files, and who commits."""
     source = pygit2.Config(os.path.join(user.common_dir, "config"))
     target = pygit2.Config(os.path.join(git_dir, "config"))
     for entry in source:

@@ -174,6 +174,11 @@ class GitTrees:
     def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         return patch.apply(self, self._objects, patch_text, allowed)
 
+    def forget(self) -> None:
+        """What the last scan knew is not so any more: the work tree, or its git folder, was made anew."""
+        self._scanner = None
+        self._snapshots = None
+
     def close(self) -> None:
         """Save what the scanner knows; losing it costs time only."""
         if self._scanner is not None and self._objects is self._place:

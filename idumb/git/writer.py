@@ -59,6 +59,10 @@ class Writer:
     def tree(self, data: bytes) -> bytes:
         return self._note(self._store().odb.write(ObjectType.TREE, data))
 
+    def raw(self, kind: ObjectType, data: bytes) -> bytes:
+        """An object of any kind, byte for byte; its id."""
+        return self._note(self._store().odb.write(kind, data))
+
     def commit(self, tree: bytes, message: str, parents: Sequence[str], *, dated: bool = True) -> str:
         """A commit of idumb's own: no hook, no signature, no identity of the user. Undated ones are repeatable."""
         who = pygit2.Signature("idumb", "idumb@localhost", *(() if dated else (0, 0)))

@@ -1,0 +1,221 @@
+"""The private clone of a builder that commits: made for an attempt, taken from it, its commits brought home as objects.
+
+When the builder has ended, the git folder that it worked with is moved aside and one of idumb's own takes its place,
+before git is asked anything in the clone: configuration, hooks, index and refs of the builder are never used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from idumb.app.ports import Offered
+from idumb.domain import commits, errors
+from idumb.domain.ledger import Change
+from idumb.git import agent_folder, clone, comparing, program, refs, rehearsal, tree_objects
+from idumb.git.agent_folder import Objects, Unusable
+from idumb.git.clone import BRANCH, TAKEN, Clone
+from idumb.git.discover import Repository
+from idumb.git.trees import GitTrees
+
+_WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
+_MOST_FILTERED = 200
+
+
+class BuilderClone:
+    """Implements the port `CommittingClone` on the clone of a run. `redact` takes out what idumb knows to be secret."""
+
+    def __init__(self, repository: Repository, user: GitTrees, copy: Clone, redact: Callable[[str], str]) -> None:
+        self._repository = repository
+        self._user = user
+        self._copy = copy
+        self._redact = redact
+        self._folder = copy.trees.root
+        self._aside = self._folder + TAKEN
+        self._base: str | None = None
+
+    @property
+    def base(self) -> str | None:
+        return self._base
+
+    def begin(self, commit: str | None) -> None:
+        self._require_ours()
+        self._copy.renew(commit)
+        self._configure()
+        self._base = commit
+
+    def take(self) -> Offered:
+        self._require_ours()
+        problem = self._move_aside()
+        self._fresh_folder()
+        if problem:
+            return self._refused(problem)
+        try:
+            agent_folder.require_plain(self._aside, self._alternates())
+            last = agent_folder.tip(self._aside, BRANCH)
+            if last is None and self._base is not None:
+                return self._refused(f"its branch {BRANCH} is gone")
+            found = () if last is None else self._chain(last)
+        except Unusable as unusable:
+            return self._refused(str(unusable))
+        wrong = commits.problem(found, self._base) or self._telling(found)
+        if not wrong and found:
+            wrong = self._index_as(last)
+        return Offered(self._base, None if wrong else last, found, wrong)
+
+    def _refused(self, problem: str) -> Offered:
+        return Offered(self._base, None, problem=problem)
+
+    def uncommitted(self, offered: Offered, base: str, candidate: str) -> tuple[str, ...]:
+        seen = self._opened(borrowing=True)
+        before = self._tree_of(self._base)
+        last = offered.commits[-1].tree if offered.commits else before
+        differ = comparing.changes(seen, last, candidate)
+        found: list[str] = []
+        for number, change in enumerate(differ):
+            path = change.path
+            committed = comparing.entry(seen, before, path) != comparing.entry(seen, last, path)
+            left = comparing.entry(seen, base, path) != comparing.entry(seen, candidate, path)
+            if (committed or left) and (number > _MOST_FILTERED or not self._is_filtered(change)):
+                found.append(path)
+        return tuple(found)
+
+    def keep(self, offered: Offered, ref: str) -> str:
+        """Bring the objects home, forced to disk and named by `ref`; why they cannot be, or nothing."""
+        self._repository.guard()
+        try:
+            objects = Objects(self._odb())
+            before = self._tree_of(self._base)
+            for one in offered.commits:
+                for kind, oid in agent_folder.new_objects(objects, before, one.tree):
+                    self._bring(objects, kind, oid)
+                self._bring(objects, ObjectType.COMMIT, bytes.fromhex(one.id))
+                before = one.tree
+        except Unusable as unusable:
+            return str(unusable)
+        self._user.writer.flush()
+        if offered.tip is not None:
+            refs.move(self._user.repository, self._repository, ref, offered.tip)
+        self._settle(offered.tip)
+        return ""
+
+    def drop(self) -> None:
+        self._settle(self._base)
+
+    def _require_ours(self) -> None:
+        """The folder is still a folder below idumb's own, and no link that leads into files of the user's."""
+        try:
+            plain = stat.S_ISDIR(os.lstat(self._folder).st_mode) and os.path.realpath(self._folder) == self._folder
+        except OSError:
+            plain = False
+        if not plain:
+            raise errors.Refusal(
+                "git.clone-gone",
+                f"The clone {self._folder} was removed, or something else was put in its place.",
+                hint="Look at what the builder did; idumb resume begins the task again in a new clone",
+            )
+
+    def _move_aside(self) -> str:
+        """Put the builder's git folder out of the way; why there is nothing to take, or nothing."""
+        self._repository.guard()
+        clone.remove_tree(self._aside)
+        here = os.path.join(self._folder, ".git")
+        try:
+            os.chmod(self._folder, 0o700)
+            if not stat.S_ISDIR(os.lstat(here).st_mode):
+                os.unlink(here)
+                return "its .git is no folder any more"
+            os.rename(here, self._aside)
+        except FileNotFoundError:
+            return "it removed the git folder of its clone"
+        return ""
+
+    def _fresh_folder(self) -> None:
+        clone.make_git_folder(self._repository, self._folder, self._base)
+        self._configure()
+
+    def _configure(self) -> None:
+        """What decides how git sees files, and in whose name it commits."""
+        git_dir = os.path.join(self._folder, ".git")
+        rehearsal.copy_settings(self._repository, git_dir)
+        found = program.read(self._repository.root, ["var", "GIT_COMMITTER_IDENT"])
+        who = _WHO.fullmatch(found.out.decode("utf-8", "replace").strip()) if found.status == 0 else None
+        if who is not None:
+            settings = pygit2.Config(os.path.join(git_dir, "config"))
+            settings["user.name"], settings["user.email"] = who[1], who[2]
+
+    def _alternates(self) -> bytes:
+        return os.fsencode(os.path.join(self._repository.common_dir, "objects")) + b"\n"
+
+    def _odb(self) -> pygit2.Odb:
+        odb = pygit2.Odb(os.path.join(self._aside, "objects"))
+        odb.add_disk_alternate(os.path.join(self._repository.common_dir, "objects"))
+        return odb
+
+    def _chain(self, last: str) -> tuple[commits.Commit, ...]:
+        objects = Objects(self._odb())
+        found = agent_folder.chain(objects, last, self._base)
+        if commits.problem(found, self._base):
+            return found
+        before, known = self._tree_of(self._base), []
+        for one in found:
+            known.append(one.with_changes(agent_folder.changes(objects, before, one.tree)))
+            before = one.tree
+        return tuple(known)
+
+    def _telling(self, found: tuple[commits.Commit, ...]) -> str:
+        for one in found:
+            said = f"{one.author}\n{one.committer}\n{one.message}"
+            if self._redact(said) != said:
+                return f"commit {one.id[:12]} holds a secret in its message or names"
+        return ""
+
+    def _tree_of(self, commit: str | None) -> str:
+        if commit is None:
+            return tree_objects.EMPTY_TREE
+        return str(self._user.repository[commit].peel(pygit2.Tree).id)
+
+    def _index_as(self, last: str | None) -> str:
+        """Let git see as tracked what was committed; why git cannot, or nothing."""
+        with open(self._borrowed, "wb") as stream:
+            stream.write(self._alternates() + os.fsencode(os.path.join(self._aside, "objects")) + b"\n")
+        result = program.write(self._folder, ["read-tree", str(last)])
+        return f"git cannot read its last commit: {result.words}" if result.status != 0 else ""
+
+    @property
+    def _borrowed(self) -> str:
+        return os.path.join(self._folder, ".git", "objects", "info", "alternates")
+
+    def _opened(self, *, borrowing: bool) -> pygit2.Repository:
+        seen = pygit2.Repository(self._folder)
+        if borrowing:
+            seen.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
+        return seen
+
+    def _is_filtered(self, change: Change) -> bool:
+        """Whether git's filters (line endings, large files), as the user has them, make the one of the other."""
+        if change.old is None or change.new is None or change.old.mode != change.new.mode:
+            return False
+        if change.new.mode not in (tree_objects.FILE, tree_objects.PROGRAM):
+            return False
+        data = self._user.read(change.new.oid)
+        result = program.read(self._repository.root, ["hash-object", f"--path={change.path}", "--stdin"], data)
+        return result.status == 0 and result.out.decode("ascii", "replace").strip() == change.old.oid
+
+    def _bring(self, objects: Objects, kind: ObjectType, oid: bytes) -> None:
+        if pygit2.Oid(oid) in self._user.repository.odb and kind != ObjectType.COMMIT:
+            return
+        if self._user.writer.raw(kind, objects.read(oid, kind)) != oid:
+            raise Unusable(f"object {oid.hex()[:12]} is not what its name says")
+
+    def _settle(self, commit: str | None) -> None:
+        """Branch and index of the clone are those of a commit of the user's repository; nothing is borrowed."""
+        with open(self._borrowed, "wb") as stream:
+            stream.write(self._alternates())
+        clone.put_head(self._folder, commit)
+        clone.remove_tree(self._aside)
