@@ -79,16 +79,16 @@ def call(services: Services, journal: Journal, made: Call) -> AgentResult:
 
 def _once(services: Services, journal: Journal, made: Call, started: float) -> AgentResult:
     """One call under the breaker."""
-    rule = _rule(services.settings)
+    at = rule(services.settings)
     known = breaker_of(services, made.key)
-    current, wait = breaker.asked(known, services.clock.now(), rule)
+    current, wait = breaker.asked(known, services.clock.now(), at)
     if wait:
         return _not_asked(services, known, wait)
     _keep(journal, made, known, current)
     request = dataclasses.replace(made.request, deadline=_left(services, made, started))
     with services.interrupts.armed():
         result = _recordable(services, made.who.run(request))
-    _keep(journal, made, current, breaker.ended(current, result.failure, services.clock.now(), rule))
+    _keep(journal, made, current, breaker.ended(current, result.failure, services.clock.now(), at))
     return result
 
 
@@ -124,6 +124,11 @@ def breaker_of(services: Services, key: str) -> Breaker:
     return Breaker()
 
 
+def breakers(services: Services) -> dict[str, Breaker]:
+    """Every breaker that the log tells of, by its key (adapter, binding, model), as it is now."""
+    return {e.payload["key"]: breaker.of_event(e.payload) for e in services.log.events(kind="breaker.changed")}
+
+
 def _keep(journal: Journal, made: Call, known: Breaker, now: Breaker) -> None:
     if now != known:
         journal.write(
@@ -151,7 +156,8 @@ def _left(services: Services, made: Call, started: float) -> float | None:
     return max(0.001, made.request.deadline - (services.clock.monotonic() - started))
 
 
-def _rule(settings: Settings) -> Rule:
+def rule(settings: Settings) -> Rule:
+    """When a breaker opens, and for what time."""
     return Rule(settings.breaker.get("failures", breaker.FAILURES), settings.breaker.get("time", breaker.SECONDS))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from idumb.app import examine_files, examine_log, session
+from idumb.app import examine_agents, examine_files, examine_log, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import health
@@ -22,7 +22,8 @@ _LOG = "store.opens"
 
 def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> Result:
     """Every check, then what was mended and every check again. `room_checks` are those of the outer rooms."""
-    checks = [*room_checks, *examine_log.checks(services), *examine_files.checks(services)]
+    own = (*examine_log.checks(services), *examine_files.checks(services), *examine_agents.checks(services))
+    checks = [*room_checks, *own]
     seen = _look(checks)
     mended: list[str] = []
     warnings: tuple[str, ...] = ()

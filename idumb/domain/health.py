@@ -51,7 +51,8 @@ Mend = Callable[[Symptom], str]
 class Check:
     """`look` only reads. `mend` gives what it did in one line; all that it replaces is set aside, never deleted.
 
-    `alone`: it is mended without the right to write to the log, because the log itself is what is mended.
+    `alone`: it is mended without the right to write to the log being held for it: the log itself is what is mended, or
+    the mend takes that right.
     """
 
     code: str

@@ -82,6 +82,33 @@ def test_an_open_breaker_holds_for_the_next_command_too(project: Project, home: 
     assert (kept["key"], kept["state"], kept["failures"]) == ("command coder middle", "open", 1)
 
 
+def test_doctor_shows_an_open_breaker_and_closes_it_when_told_to(project: Project, home: Path) -> None:
+    """R-ADAPT-3: with its failures, and when it is asked again."""
+    scene = Scene(project, home, {"state": "network"}, settings="breaker: {failures: 1, time: 1h}\n")
+    assert project.execute().code == 1
+    healthy = project.quick("doctor", "--json")
+    (told,) = [c for c in healthy.data["checks"] if c["code"] == "agents.breakers"]
+    assert (healthy.code, told["state"]) == (0, "warn")
+    assert "command coder middle: open since" in told["symptoms"][0]["found"]
+    assert "1 call in a row failed, the last by network" in told["symptoms"][0]["found"]
+    assert "nobody asks it before" in told["symptoms"][0]["means"]
+    assert "next: idumb doctor --mend" in project.quick("doctor").out
+    mended = project.quick("doctor", "--mend", "--json")
+    assert any("command coder middle is closed" in done for done in mended.data["mended"])
+    assert "ok       agents.breakers" in project.quick("doctor").out
+    assert project.resume().code == 0
+    assert scene.calls() == 2
+
+
+def test_doctor_tells_of_failures_that_opened_no_breaker_yet(project: Project, home: Path) -> None:
+    """R-ADAPT-3."""
+    Scene(project, home, {"state": "network"})
+    assert project.execute().code == 1
+    (told,) = [c for c in project.quick("doctor", "--json").data["checks"] if c["code"] == "agents.breakers"]
+    assert told["state"] == "ok"
+    assert told["symptoms"][0]["found"].startswith("command coder middle: closed, 1 call in a row failed")
+
+
 def test_the_same_failure_on_the_same_bytes_is_not_repeated(project: Project, home: Path) -> None:
     """R-RUN-5, R-ADAPT-3."""
     scene = Scene(project, home, {"state": "declined"}, {"state": "declined"}, {"write": "done"})
