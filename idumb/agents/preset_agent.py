@@ -5,6 +5,7 @@ Neither its exit nor its last message is proof: a success is a claim, as with ev
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +14,11 @@ from typing import Any
 
 from idumb.agents import executable, replies, running
 from idumb.agents.papers import Papers
-from idumb.agents.presets import installed
+from idumb.agents.presets import installed, reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, last_line, one_line
 from idumb.agents.transcript import Stream, Transcript, spooled
-from idumb.domain import agent, outcome
+from idumb.domain import agent, conversation, outcome
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -29,6 +30,7 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "home": (OWN, USER),
     "shell": (True, False),
     "project": (True, False),
+    "resume": (True, False),
 }
 """What a binding may choose, with the values of each."""
 
@@ -74,6 +76,7 @@ class PresetAgent:
         self._binding = binding
         self._around = around
         self.version = self._version()
+        self.resumes = binding.options.get("resume") is True
 
     def _version(self) -> str:
         """Of this adapter and of the program that is installed; only the former where there is none."""
@@ -96,9 +99,16 @@ class PresetAgent:
             )
         with Papers(request, self._around.papers, as_file=False) as papers:
             wanted = self._wanted(request, self._home(papers.folder), _schema(request, papers))
-            return self._asked(request, wanted, papers.variables)
+            result, unknown = self._asked(request, wanted, papers.variables)
+            if wanted.session is None or not unknown:
+                return dataclasses.replace(result, resumed=wanted.session is not None)
+            left = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
+            request = dataclasses.replace(request, deadline=left)
+            fresh, _ = self._asked(request, dataclasses.replace(wanted, session=None), papers.variables)
+            return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
-    def _asked(self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str]) -> AgentResult:
+    def _asked(self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str]) -> tuple[AgentResult, bool]:
+        """The answer, and whether it is that the conversation is unknown, before anything was done."""
         own = running.with_request(self._environment(wanted.home), request)
         environment = {**own, **variables, **self._preset.variables(wanted)}
         argv = self._argv(wanted)
@@ -119,12 +129,16 @@ class PresetAgent:
                 sink=kept,
             )
         except OSError as problem:
-            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING)
-        return self._result(request, finished, kept)
-
-    def _result(self, request: AgentRequest, finished: processes.Finished, kept: _Kept) -> AgentResult:
+            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING), False
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         said = self._preset.read(kept.whole(finished.output), errors)
+        idle = not finished.timed_out and not said.usage.tokens_out and bool(said.error)
+        words = f"{said.error}\n{errors.decode('utf-8', 'replace')}"
+        return self._result(request, finished, kept, said, errors), idle and reading.says_session_is_unknown(words)
+
+    def _result(
+        self, request: AgentRequest, finished: processes.Finished, kept: _Kept, said: Said, errors: bytes
+    ) -> AgentResult:
         ended, message, failure = self._ending(finished, said, errors)
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
             ended, message, failure = replies.judged(said.reply)
@@ -132,7 +146,7 @@ class PresetAgent:
         return AgentResult(
             outcome=ended,
             message=redact(message),
-            session=redact(said.session) if said.session is not None else None,
+            session=conversation.named(redact(said.session or "")),
             usage=said.usage,
             transcript=kept.close(),
             exit_code=finished.exit_code,
@@ -192,7 +206,7 @@ class PresetAgent:
             shell=options.get("shell") is True,
             project=options.get("project") is True,
             model=asked or self._binding.model,
-            session=request.session if request is not None else None,
+            session=conversation.named(request.session) if request is not None else None,
             schema=schema[0],
             schema_file=schema[1],
             home=home,
@@ -256,6 +270,7 @@ def _write(home: str | None, files: Mapping[str, str]) -> None:
     """Make an own home; what the agent kept in it stays."""
     if home is None:
         return
+    os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)
     for name in ("", "config", "cache", "data", "state", "tmp", "codex"):
         os.makedirs(os.path.join(home, name), 0o700, exist_ok=True)
     for name, content in files.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from idumb.agents.replay import Recordings
@@ -179,6 +179,10 @@ class AgentRegistry:
             self._made[binding] = self._make(binding)
         return self._made[binding]
 
+    def forget(self) -> None:
+        """Remove the homes of this run's agents, and their conversations with them."""
+        _remove([self._equipment.homes])
+
     def _make(self, name: str) -> ports.Agent:
         found = self._settings.bindings.get(name)
         if found is None and name in BUILT_IN:
@@ -207,6 +211,7 @@ def build(
     recordings: Recordings | None = None,
     handoffs: str | None = None,
     homes: str | None = None,
+    aside: bool = False,
 ) -> AgentRegistry:
     """The adapters for one workspace, on the environment of this process.
 
@@ -214,15 +219,11 @@ def build(
     `guard` raises where this process may write no more. `papers` is a folder for what programs are to read, which is
     emptied: what is in it is of an executor that was killed. `recordings` are of runs that can be replayed here.
     `handoffs` is a folder for work that is done elsewhere. `homes` is a folder for homes of agents in this run;
-    those of other runs, beside it, are removed.
+    those of other runs, beside it, are removed, unless these agents are asked `aside` of a run.
     """
     from idumb.system import processes
 
-    for old in (papers, *_beside(homes)):
-        if old is not None and os.path.lexists(old):
-            import shutil
-
-            shutil.rmtree(old, ignore_errors=True)
+    _remove([papers, *(() if aside else _beside(homes))])
     equipment = Equipment(
         workspace_root,
         processes.environment,
@@ -239,6 +240,14 @@ def build(
         homes,
     )
     return AgentRegistry(settings, equipment)
+
+
+def _remove(folders: Iterable[str | None]) -> None:
+    for old in folders:
+        if old is not None and os.path.lexists(old):
+            import shutil
+
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _beside(homes: str | None) -> list[str]:

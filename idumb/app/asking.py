@@ -50,6 +50,7 @@ def request(
         deadline=_least(limit, room.seconds),
         budget=agent.Budget(room.tokens, room.cost_usd, services.settings.run.output_limit),
         feedback=attempt.feedback,
+        session=attempt.conversation.session if role == agent.BUILDER and attempt.conversation else None,
         protected=protected,
         run_id=bench.run,
         idle_timeout=_idle_timeout(bench, attempt, role),

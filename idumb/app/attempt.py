@@ -152,6 +152,8 @@ def build(bench: Bench, attempt: Attempt) -> Attempt:
     name = asking.binding_name(bench, attempt)
     again = attempt.task.rollback.kind == REVERSIBLE
     result = calling.call(bench.services, bench.journal, calling.Call(builder, name, request, again=again))
+    if request.session is not None and not result.resumed:
+        bench.services.reporter.note(f"{name} did not go on in its conversation about {attempt.task.id}: it began anew")
     attempt = dataclasses.replace(attempt, result=result, failure=asking.failed(bench, name, result))
     if result.answer is not None:
         # "It is done" proves nothing of a task that has criteria of its own; a person's judgement does.

@@ -12,6 +12,7 @@ from idumb.app import ports
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.domain import agent, contract, ledger
+from idumb.domain.conversation import Conversation
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.evidence import Evidence
 from idumb.domain.failures import Told
@@ -83,6 +84,7 @@ class Attempt:
     `judged` is what the validator said. `failure` is set where an agent could not work, rather than worked wrongly.
     `handover` is what the attempt before left for this one, because the context of its agent was exhausted.
     `offered` is what the builder committed, where that is its own task.
+    `conversation` is the one that the builder goes on in, None where it begins a new one.
     """
 
     task: Task
@@ -112,6 +114,7 @@ class Attempt:
     unlike: bool = False
     failure: Told | None = None
     handover: str = ""
+    conversation: Conversation | None = None
     offered: ports.Offered | None = None
     commit_refused: str | None = None
 

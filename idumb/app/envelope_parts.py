@@ -39,9 +39,9 @@ class _Kept:
 
     def source(self, name: str) -> str | None:
         """The readable text behind a hash; None where there is nothing to read, or nobody kept it."""
-        if name == envelope.CONTEXT:
-            files = self.event.payload.get("context")
-            return None if files is None else json.dumps(files, indent=1, sort_keys=True)
+        if name in {envelope.CONTEXT, envelope.CONVERSATION}:
+            told = self.event.payload.get("context" if name == envelope.CONTEXT else "resumes")
+            return None if told is None else json.dumps(told, indent=1, sort_keys=True)
         value = self.part(name)
         return self.sources.get(value) if isinstance(value, str) else None
 

@@ -14,7 +14,7 @@ from idumb.app.services import Services
 from idumb.domain import agent, canonical, confidence, contract, envelope, levels, outcome, roles
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
-from idumb.domain.envelope import NOTHING, Change, Envelope, of_text
+from idumb.domain.envelope import NOTHING, Change, Envelope, key_of, of_text
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.intake import registry
 from idumb.domain.plan import STRICT
@@ -46,10 +46,6 @@ class Found:
         return digest
 
 
-def key_of(builder: str, validator: str | None) -> str:
-    return builder if validator is None else f"{builder} + {validator}"
-
-
 def _pairs(known: Contract, settings: Settings) -> dict[str, tuple[str, str | None]]:
     """Every builder with its validator that the contract needs, in the order of their first use."""
     found = (
@@ -71,6 +67,7 @@ def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
         "configuration": settings.digest(),
         "contract": known.hash,
         "context": NOTHING,
+        "conversation": NOTHING,
         "rules": found.keep(_readable([rule.as_dict() for rule in levels.rules(settings)])),
         "policy": _policy(services, found),
         "tools": dict(around.tools()),
@@ -350,7 +347,7 @@ def choices(state: RunState, accept: str) -> tuple[Choice, ...]:
 
 
 def of_attempt(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:
-    """The payload of `attempt.started` that tells of it: `envelope`, `request`, and `context` where there is any."""
+    """The payload of `attempt.started` that tells of it: `envelope` and `request`, and what else goes into it."""
     validator = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     key = key_of(builder, validator)
     known = bench.journal.state.envelopes.get(key)
@@ -362,13 +359,12 @@ def of_attempt(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:
     # A word in the references that names nothing is no file; a folder of a condition is one that nobody can hash.
     needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
     context = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
-    if not context:
-        return {"envelope": dict(known), "request": request}
-    return {
-        "envelope": envelope.sealed(known, context=envelope.of_context(context)),
-        "request": request,
-        "context": context,
-    }
+    parts: dict[str, Any] = {"context": envelope.of_context(context)} if context else {}
+    told: dict[str, Any] = {"context": context} if context else {}
+    if attempt.conversation is not None:
+        resumes = {"session": attempt.conversation.session, "attempt": attempt.conversation.attempt}
+        parts, told = {**parts, "conversation": canonical.digest(resumes)}, {**told, "resumes": resumes}
+    return {"envelope": envelope.sealed(known, **parts) if parts else dict(known), "request": request, **told}
 
 
 def request_digest(bench: Bench, attempt: Attempt, adapter: str) -> str:

@@ -255,8 +255,10 @@ def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
 
 
 def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
-    """Fields that are there only where they say something: the validator's call, and why an agent could not work."""
+    """Fields that are there only where they say something, such as the validator's call."""
     found: dict[str, Any] = {}
+    if attempt.conversation is not None and attempt.result is not None:
+        found["resumed"] = attempt.result.resumed
     if attempt.judged is not None:
         found["validator"] = _result_payload(attempt.judged)
     if attempt.offered is not None:

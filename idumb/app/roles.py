@@ -105,7 +105,8 @@ def _own_room(services: Services, asked: Ask, filled: Filling) -> Ceiling:
 
 def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, left: Ceiling) -> AgentResult:
     place = services.open_workspace("here", "")
-    who = services.open_agents(place, journal.operation).get(filled.binding or "")
+    agents = services.open_agents(place, journal.operation, aside=True)
+    who = agents.get(filled.binding or "")
     known = prompt(services, asked)
     with services.open_copy() as folder:
         request = AgentRequest(
@@ -124,7 +125,10 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
             model=filled.model,
             schema=asked.schema,
         )
-        result = calling.call(services, journal, calling.Call(who, filled.binding or "", request))
+        try:
+            result = calling.call(services, journal, calling.Call(who, filled.binding or "", request))
+        finally:
+            agents.forget()
     journal.write(_event(journal, asked, filled, who.name, known, result))
     return result
 

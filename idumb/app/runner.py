@@ -11,6 +11,7 @@ from idumb.app import (
     approvals,
     budget,
     committing,
+    conversing,
     deviating,
     effect,
     failing,
@@ -192,10 +193,14 @@ def begin(bench: Bench, task: Task) -> Attempt:
         return committing.begin(bench, fresh)
     if not base or known.left is None:
         return fresh
+    conversation = conversing.to_go_on_with(bench, task)
     if goes_on:
-        return dataclasses.replace(fresh, handover=known.handover)
+        return dataclasses.replace(fresh, handover=known.handover, conversation=conversation)
     leftovers.restart(bench, task)
-    return fresh
+    if conversation is None:
+        return fresh
+    told = f"{fresh.feedback}\n\n{conversing.PUT_BACK}".lstrip()
+    return dataclasses.replace(fresh, feedback=told, conversation=conversation)
 
 
 def feedback(state: RunState, known: TaskState) -> str:

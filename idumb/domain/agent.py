@@ -76,6 +76,7 @@ class AgentRequest:
     already. `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
     `feedback` is what the validator said of the attempt before, "" on the first. `idle_timeout` is how long (seconds)
     nothing may be printed and nothing done, `limits` are ceilings by name (`idumb.domain.settings.Limits`).
+    `session` is the agent's own id of a conversation that it is to go on in, None for a new one.
     `settled` is the number of the last attempt that ended otherwise than by waiting, 0 where none did; `candidate` is
     the tree that a validator judges, "" for other roles.
     """
@@ -135,7 +136,8 @@ class AgentResult:
     `deadlock`, `model-stall` or `external`; None where it did. `failure` is one of FAILURES where something other than
     the work went wrong, and None otherwise. `reply` is the agent's last message in full, without secrets; it is what
     planners and other roles of text answer with. `handover` is what a next agent must know to go on where this one's
-    context was exhausted. `model` is the model that the agent says it used.
+    context was exhausted. `model` is the model that the agent says it used. `session` is
+    its own id of the conversation, `resumed` whether that is the one that the request named.
     """
 
     outcome: str
@@ -156,3 +158,4 @@ class AgentResult:
     reply: str = ""
     handover: str = ""
     model: str | None = None
+    resumed: bool = False

@@ -12,11 +12,12 @@ from idumb.domain import canonical, paths
 from idumb.domain.plan import Task
 
 CONTEXT = "context"
+CONVERSATION = "conversation"
 ADAPTER_PARTS = frozenset({"adapter", "adapter_version", "program"})
 """What is meant by "another version of the agent"."""
 
-_AGREED = frozenset({"contract", "binding", CONTEXT})
-"""Parts that are held against the plan elsewhere, or that differ from task to task."""
+_AGREED = frozenset({"contract", "binding", CONTEXT, CONVERSATION})
+"""Parts that are held against the plan elsewhere, or that differ from task to task or attempt to attempt."""
 
 _PLACES = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 
@@ -26,7 +27,8 @@ class Envelope:
     """None means "not known"; it is shown as unknown, never as equal.
 
     `tools` maps a program's name to its version text. `program` is a hash of the file that is started and its
-    arguments, `validator` of all that the validator runs under, `context` of the files that the task tells to read.
+    arguments, `validator` of all that the validator runs under, `context` of the files that the task tells to read,
+    `conversation` of the agent's own conversation that it goes on in.
     What is known to be absent has the hash of an empty text. Hashes are SHA-256, in hex.
     """
 
@@ -43,6 +45,7 @@ class Envelope:
     program: str | None = None
     validator: str | None = None
     policy: str | None = None
+    conversation: str | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -54,8 +57,8 @@ class Envelope:
 
 
 PARTS = (
-    "idumb", "adapter", "adapter_version", "program", "binding", "model", "prompt", "validator", "context", "rules",
-    "tools", "policy", "configuration", "contract",
+    "idumb", "adapter", "adapter_version", "program", "binding", "model", "prompt", "validator", "context",
+    "conversation", "rules", "tools", "policy", "configuration", "contract",
 )  # fmt: skip
 
 
@@ -78,6 +81,11 @@ def of_text(text: str) -> str:
 
 
 NOTHING = of_text("")
+
+
+def key_of(builder: str, validator: str | None) -> str:
+    """Under which name an envelope is kept: the bindings of its builder and its validator."""
+    return builder if validator is None else f"{builder} + {validator}"
 
 
 def sealed(known: Mapping[str, Any], **parts: Any) -> dict[str, Any]:

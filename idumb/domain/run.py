@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import agent, canonical, failures, outcome, spending
+from idumb.domain import agent, canonical, conversation, failures, outcome, spending
+from idumb.domain.conversation import Conversation
 from idumb.domain.event import Event
 from idumb.domain.spending import Spent
 
@@ -62,7 +63,8 @@ class TaskState:
     what else `attempt.opened` says. `adapter` drove the last attempt, `failure` is why its agent could not work, None
     where it could. `exhausted` counts agents whose context was full, `handover` is what the last of them left.
     `spent` is what the attempts used. `last` is (reason, tree left) of the last one, `repeated` counts those after it
-    that were the same. `settled` is the number of the last attempt that ended otherwise than by waiting.
+    that were the same. `settled` is the number of the last attempt that ended otherwise than by waiting. `speaker` is
+    who was asked last, `conversation` what another attempt may go on in.
     """
 
     id: str
@@ -98,6 +100,8 @@ class TaskState:
     repeated: int = 0
     last: tuple[str, str] = ("", "")
     settled: int = 0
+    speaker: str = ""
+    conversation: Conversation | None = None
 
 
 @dataclass(slots=True)
@@ -326,6 +330,7 @@ def _attempt_started(state: RunState, event: Event) -> None:
         opened=None,
         adapter=p.get("envelope", {}).get("adapter", ""),
         failure=None,
+        speaker=conversation.speaker(p.get("envelope", {})),
     )
 
 
@@ -381,6 +386,9 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         settled=known.settled if p["outcome"] == outcome.WAITING else event.attempt or known.attempt,
         accepted_paths=tuple(p.get("accepted_paths", ())),
         effect=p.get("effect") or known.effect,
+        conversation=conversation.after(
+            known.conversation, p, attempt=known.attempt, speaker=known.speaker, contract=state.contract_hash
+        ),
         symbols=tuple(p.get("symbols", ())),
         opened=None,
     )
@@ -400,19 +408,19 @@ def _used(state: RunState, known: TaskState, p: Mapping[str, Any]) -> Spent:
     return of_builder + of_validator
 
 
+def _role_asked(state: RunState, event: Event) -> None:
+    """A role that was asked for the run, such as its verifier. It uses up what the run may; an attempt it is not."""
+    p = event.payload
+    used = spending.of_call(p["usage"], reports=p["adapter"] not in spending.FREE)
+    _spend(state, p["role"], used + Spent(seconds=p["seconds"]))
+
+
 def _spend(state: RunState, role: str, used: Spent) -> None:
     state.spent[role] = state.spent.get(role, Spent()) + used
 
 
 def _checkpoint_intended(state: RunState, event: Event) -> None:
     state.update(_task(event), intended=dict(event.payload))
-
-
-def _role_asked(state: RunState, event: Event) -> None:
-    """A role that was asked for the run, such as its verifier. It uses up what the run may; an attempt it is not."""
-    p = event.payload
-    used = spending.of_call(p["usage"], reports=p["adapter"] not in spending.FREE)
-    _spend(state, p["role"], used + Spent(seconds=p["seconds"]))
 
 
 def _checkpoint_recorded(state: RunState, event: Event) -> None:
@@ -613,6 +621,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "attempt.opened": _attempt_opened,
     "attempt.interrupted": _attempt_interrupted,
     "attempt.finished": _attempt_finished,
+    "role.asked": _role_asked,
     "checkpoint.intended": _checkpoint_intended,
     "checkpoint.recorded": _checkpoint_recorded,
     "decision.asked": _decision_asked,
@@ -621,7 +630,6 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "rollback.intended": _intended,
     "rollback.abandoned": _abandoned,
     "rollback.compensated": _compensated,
-    "role.asked": _role_asked,
     "rollback.completed": _rollback,
     "undo.completed": _undo,
 }

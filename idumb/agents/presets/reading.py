@@ -65,6 +65,18 @@ def kind_of(words: str) -> str | None:
     return next((kind for kind, pattern in _KINDS.items() if pattern.search(words)), None)
 
 
+_UNKNOWN_SESSION = re.compile(
+    r"no (conversation|saved session|session|rollout)\b.{0,60}\b(found|matched)|session not found"
+    r"|rollout.{0,40}not found|invalid session identifier|error resuming session",
+    re.IGNORECASE,
+)
+
+
+def says_session_is_unknown(words: str) -> bool:
+    """Whether an agent's words are that it knows nothing of the conversation it was to go on in."""
+    return _UNKNOWN_SESSION.search(words) is not None
+
+
 def objects(data: bytes) -> Iterator[dict[str, Any]]:
     """The objects that stand on lines of their own, in order; whatever else was printed is passed over."""
     for line in data.splitlines():

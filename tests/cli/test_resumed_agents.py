@@ -1,0 +1,196 @@
+"""A builder that is asked again about its task: in its own conversation or in a new one, by its binding (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task
+
+# Speaks as Claude Code does, and keeps its conversations in its home.
+AGENT = """\
+#!/usr/bin/env python3
+import json, os, pathlib, signal, sys
+told, given, place = sys.stdin.read(), sys.argv[1:], pathlib.Path(__file__).parent
+session = given[given.index("--resume") + 1] if "--resume" in given else None
+calls = [json.loads(line) for line in (place / "calls").read_text().splitlines()]
+sessions = pathlib.Path(os.environ["HOME"], "sessions")
+with (place / "calls").open("a") as file:
+    file.write(json.dumps({"session": session, "told": told, "home": os.environ["HOME"]}) + "\\n")
+if session is not None and not (sessions / session).exists():
+    words = f"No conversation found with session ID: {session}"
+    print(json.dumps({"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [words],
+                      "session_id": "of-no-use"}))
+    sys.exit(1)
+steps = json.loads((place / "script").read_text())
+step = steps.pop(0)
+(place / "script").write_text(json.dumps(steps))
+session = session or step.get("session") or f"s-{len(calls) + 1}"
+sessions.mkdir(exist_ok=True)
+(sessions / session.replace("/", "_")).write_text(told)
+print(json.dumps({"type": "system", "subtype": "init", "session_id": session}), flush=True)
+if "write" in step:
+    with open(os.environ["IDUMB_TASK"].lower() + ".txt", "a") as file:
+        file.write(step["write"])
+if "forget" in step:
+    (sessions / session).unlink()
+if "die" in step:
+    os.kill(os.getpid(), signal.SIGKILL)
+words = step.get("error", "done")
+print(json.dumps({"type": "result", "subtype": "success", "is_error": "error" in step, "result": words,
+                  "session_id": session, "usage": {"input_tokens": 1, "output_tokens": 1}}))
+"""
+ON = "{resume: true}"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+class Scene:
+    """Tasks that are built by an agent that does, call by call, what a script says."""
+
+    def __init__(
+        self, project: Project, home: Path, *script: dict[str, Any], options: str = ON, tasks: int = 1, head: str = ""
+    ) -> None:
+        self.project, self.home = project, home
+        program = home / "claude"
+        program.write_text(AGENT, encoding="utf-8")
+        program.chmod(0o755)
+        (home / "calls").touch()
+        (home / "script").write_text(json.dumps(script), encoding="utf-8")
+        binding = f"{{adapter: claude, argv: [{json.dumps(str(program))}], options: {options}}}"
+        project.configure(f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: 1}}\n")
+        names = [f"T1-0{number}" for number in range(1, tasks + 1)]
+        project.plan([self.task(name) for name in names], head=head)
+
+    @staticmethod
+    def task(name: str) -> str:
+        path = f"{name.lower()}.txt"
+        return task(name, files=f"create `{path}`", check=f"grep -q done {path}")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.home / "calls").read_text(encoding="utf-8").splitlines()]
+
+    @property
+    def sessions(self) -> list[str | None]:
+        """Which conversation each call was to go on in."""
+        return [call["session"] for call in self.calls]
+
+    def payloads(self, kind: str) -> list[dict[str, Any]]:
+        return [event["payload"] for event in self.project.events("--kind", kind)]
+
+
+def test_after_a_failed_check_the_agent_is_told_all_findings_in_its_conversation(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half "}, {"write": "done"}, {"write": "done"}, tasks=2)
+    assert project.execute().code == 0
+    assert scene.sessions == [None, "s-1", None]
+    again = scene.calls[1]["told"]
+    assert "grep -q done t1-01.txt" in again
+    assert "AC-1 failed" in again
+    assert "The files are again as they were" not in again
+    assert project.read("t1-01.txt") == "half done"
+    begun, ended = scene.payloads("attempt.started"), scene.payloads("attempt.finished")
+    assert [p.get("resumes") for p in begun] == [None, {"session": "s-1", "attempt": 1}, None]
+    assert [(p["builder"]["session"], p.get("resumed")) for p in ended] == [("s-1", None), ("s-1", True), ("s-3", None)]
+    differ = project.quick("envelope", "diff", "T1-01", "--attempt", "1", "--with", "2", "--json").data
+    assert [row["name"] for row in differ["differences"]] == ["conversation"]
+    shown = project.quick("envelope", "show", "T1-01", "--json").data["parts"]
+    assert json.loads(next(row["source"] for row in shown if row["name"] == "conversation")) == begun[1]["resumes"]
+
+
+def test_a_conversation_is_new_unless_the_binding_says_otherwise(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half "}, {"write": "done"}, options="{}")
+    assert project.execute().code == 0
+    assert scene.sessions == [None, None]
+    assert scene.payloads("attempt.finished")[0]["builder"]["session"] == "s-1"
+
+
+def test_an_agent_that_was_killed_goes_on_where_it_was(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half ", "die": True}, {"write": "done"})
+    assert project.execute().code == 0
+    assert scene.sessions == [None, "s-1"]
+    assert project.read("t1-01.txt") == "half done"
+
+
+def test_who_remembers_what_it_wrote_is_told_that_the_files_were_put_back(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half ", "error": "fetch failed"}, {"write": "done"})
+    assert project.execute().code == 1
+    assert project.resume().code == 0
+    assert scene.sessions == [None, "s-1"]
+    assert "The files are again as they were before the first attempt" in scene.calls[1]["told"]
+    assert project.read("t1-01.txt") == "done"
+
+
+def test_an_unknown_conversation_is_begun_anew_in_the_same_attempt(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half ", "forget": True}, {"write": "done"})
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0
+    assert "coder did not go on in its conversation about T1-01" in answer.out + answer.err
+    assert scene.sessions == [None, "s-1", None]
+    assert scene.calls[1]["told"] == scene.calls[2]["told"]
+    ended = scene.payloads("attempt.finished")[-1]
+    assert (ended["resumed"], ended["builder"]["session"]) == (False, "s-3")
+
+
+def test_after_a_full_context_a_fresh_agent_goes_on(project: Project, home: Path) -> None:
+    """R-RUN-10: never the one whose context is full."""
+    full = {"write": "half ", "error": "Prompt is too long"}
+    scene = Scene(project, home, full, {"write": "done"})
+    assert project.execute().code == 0
+    assert scene.sessions == [None, None]
+    assert project.read("t1-01.txt") == "half done"
+
+
+@pytest.mark.parametrize("flags", [("--deterministic",), ("--max-attempts", "1")])
+def test_what_an_agent_remembers_has_no_place_in_a_deterministic_run(
+    project: Project, home: Path, flags: tuple[str, ...]
+) -> None:
+    """Told apart by the flag alone: the same phase without it is gone on with."""
+    scene = Scene(project, home, {"write": "half "}, {"write": "done"})
+    project.execute("--max-attempts", "1")
+    assert project.resume("--retry-failed", *flags).code == 0
+    assert scene.sessions == [None, None if flags == ("--deterministic",) else "s-1"]
+
+
+def test_another_version_of_the_contract_is_another_conversation(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half "}, {"write": "done"})
+    assert project.execute("--max-attempts", "1").code == 1
+    assert project.json("amend", "1", "--widen", "T1-01", "create other.txt", "--yes").code == 0
+    project.resume("--retry-failed", "--max-attempts", "1")
+    assert scene.sessions == [None, None]
+
+
+def test_another_program_is_another_agent(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half "}, {"write": "done"})
+    assert project.execute("--max-attempts", "1").code == 1
+    program = home / "claude"
+    program.write_text(program.read_text(encoding="utf-8") + "# newer\n", encoding="utf-8")
+    assert project.resume("--retry-failed", "--accept-changed", "adapter").code == 0
+    assert scene.sessions == [None, None]
+
+
+def test_an_agent_s_word_for_its_conversation_is_no_option(project: Project, home: Path) -> None:
+    """An agent chooses the id, and could smuggle permissions in; what is no plain word is not handed on."""
+    scene = Scene(project, home, {"write": "half ", "session": "--dangerously-skip-permissions"}, {"write": "done"})
+    assert project.execute().code == 0
+    assert scene.sessions == [None, None]
+    assert [p["builder"]["session"] for p in scene.payloads("attempt.finished")] == [None, "s-2"]
+
+
+def test_conversations_are_kept_privately_and_only_until_the_run_is_over(project: Project, home: Path) -> None:
+    scene = Scene(project, home, {"write": "half "}, {"write": "done"})
+    assert project.execute("--max-attempts", "1").code == 1
+    kept = Path(scene.calls[0]["home"])
+    assert {stat.S_IMODE(place.stat().st_mode) for place in (kept, kept.parent)} == {0o700}
+    assert project.resume("--retry-failed").code == 0
+    assert scene.sessions == [None, "s-1"]
+    assert not kept.parent.exists()
