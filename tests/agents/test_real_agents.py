@@ -68,7 +68,7 @@ def test_a_phase_of_two_tasks_is_built_by_a_real_agent_over_its_protocol(project
     """R-ADAPT-2: what it asks to write outside of its task is vetoed as it asks, and it goes on."""
     installed.configure_acp(project)
     consent = project.approval()
-    before = set(home.iterdir())
+    before = {*home.iterdir(), home / "state"}
     ended = installed.alone(project, "claude", OVER_THE_PROTOCOL, "execute-phase", "1", "--approve", consent, "--json")
     assert ended.code == 0, ended.out + ended.err
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}

@@ -100,7 +100,7 @@ def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path, home: Path) ->
 
 
 def test_the_version_of_the_agent_is_that_of_its_package(tmp_path: Path) -> None:
-    """R-ENV-3: read, and not asked for: nothing is started."""
+    """R-ENV-1: read, and not asked for: nothing is started."""
     (tmp_path / "node_modules/agent").mkdir(parents=True)
     (tmp_path / "node_modules/agent/package.json").write_text('{"version": "1.2.3"}', encoding="utf-8")
     program = tmp_path / "node_modules/agent/run"
