@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import executable, own_home, replies, running
+from idumb.agents import executable, figures, own_home, replies, running
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
 from idumb.agents.papers import Papers
-from idumb.agents.presets import installed, reading
+from idumb.agents.presets import installed
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.domain import agent, outcome, paths
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
@@ -100,8 +100,7 @@ class AcpAgent:
         try:
             argv = self.describe()
         except AdapterError as problem:
-            words = f"{problem.message} {problem.hint or ''}".strip()
-            return AgentResult(outcome.ERRORED, words, failure=agent.MISSING)
+            return agent.unusable(problem)
         client = Client(
             request.workspace, _prompt(request), self._permits(request), __version__, self._binding.options.get("mode")
         )
@@ -250,10 +249,10 @@ def usage_of(used: Mapping[str, object]) -> Usage:
     """What an agent says it used; what cannot be is unknown."""
 
     def number(*names: str) -> int | None:
-        return reading.count(next((used[name] for name in names if name in used), None))
+        return figures.count(next((used[name] for name in names if name in used), None))
 
     cost = used.get("cost")
     amount = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
     # What was read from a cache and written to it is told beside the rest of the input.
     parts = (number("inputTokens", "input_tokens"), number("cachedReadTokens"), number("cachedWriteTokens"))
-    return Usage(reading.total(*parts), number("outputTokens", "output_tokens"), reading.amount(amount))
+    return Usage(figures.total(*parts), number("outputTokens", "output_tokens"), figures.amount(amount))

@@ -12,7 +12,7 @@ from idumb.agents import executable, replies, running, self_report
 from idumb.agents.papers import Papers
 from idumb.agents.transcript import Stream, spooled
 from idumb.domain import outcome
-from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult, unusable
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system import processes
@@ -72,7 +72,7 @@ class CommandAgent:
         try:
             argv = self.describe()
         except AdapterError as problem:
-            return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=MISSING)
+            return unusable(problem)
         as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
         with Papers(request, self._papers, as_file=as_file) as papers:
             environment = {**running.with_request(self._environment, request), **papers.variables}

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.agents import desk, replies
+from idumb.agents import desk, figures, replies, results
 from idumb.agents.endpoint import Answer, NoAnswer
 from idumb.agents.http_failures import Ended, refused, unanswered
 from idumb.agents.http_options import JSON_OBJECT, JSON_SCHEMA, Options
-from idumb.agents.presets import reading
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
 from idumb.domain.errors import AdapterError
@@ -68,8 +67,7 @@ class HttpAgent:
         try:
             options = Options.of(self._binding, self._environment)
         except AdapterError as problem:
-            failure = agent.NOT_LOGGED_IN if problem.code == "agent.no-key" else agent.MISSING
-            return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
+            return agent.unusable(problem)
         until = None if request.deadline is None else began + request.deadline
         work = desk.Desk(request, self._redact, self._guard, until=until)
         talk = _Talk(options, request, work, until, self._redact)
@@ -79,24 +77,8 @@ class HttpAgent:
             ended = early
         finally:
             work.close()
-        return self._result(talk, ended, time.monotonic() - began)
-
-    def _result(self, talk: _Talk, ended: Ended, seconds: float) -> AgentResult:
-        reply = self._redact(ended.reply)
-        return AgentResult(
-            outcome=ended.outcome,
-            message=self._redact(ended.message),
-            claimed_files=tuple(talk.work.touched),
-            usage=talk.usage,
-            output=replies.shortened(reply),
-            steps=tuple(talk.work.records),
-            seconds=seconds,
-            cause="model-stall" if ended.failure == agent.STALL else None,
-            failure=ended.failure,
-            reply=reply,
-            handover=_handover(talk) if ended.failure == agent.CONTEXT_EXHAUSTED else "",
-            model=talk.model,
-        )
+        seconds = time.monotonic() - began
+        return results.of_talk(ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds)
 
 
 @dataclass(slots=True)
@@ -293,14 +275,4 @@ def _text(message: Mapping[str, Any]) -> str:
 
 def _sum(old: int | None, new: Any) -> int | None:
     """Unknown stays unknown until something is known."""
-    return reading.total(old, reading.count(new))
-
-
-def _handover(talk: _Talk) -> str:
-    """What the next one must know: the edits that were made, with their intents."""
-    made = [
-        f"- {r.tool} {r.arguments.get('path') or r.arguments.get('from')}: {r.intent or r.words}"
-        for r in talk.work.records
-        if r.ok
-    ]
-    return "Edits that were made already:\n" + "\n".join(made) if made else ""
+    return figures.total(old, figures.count(new))

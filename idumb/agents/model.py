@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import desk, replies
+from idumb.agents import desk, figures, replies, results
 from idumb.agents.endpoint import Answer, Endpoint
 from idumb.agents.http_failures import Ended, refused
 from idumb.agents.http_options import key_of, of_type, require_known, wrong
@@ -103,8 +103,7 @@ class ModelAgent:
         try:
             options = _options(self._binding, self._environment, request.model)
         except AdapterError as problem:
-            failure = agent.NOT_LOGGED_IN if problem.code == "agent.no-key" else agent.MISSING
-            return AgentResult(outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
+            return agent.unusable(problem)
         until = None if request.deadline is None else began + request.deadline
         work = desk.Desk(request, self._redact, self._guard, until=until)
         talk = _Talk(options, request, work)
@@ -112,20 +111,8 @@ class ModelAgent:
             ended = talk.held()
         finally:
             work.close()
-        reply = self._redact(ended.reply)
-        return AgentResult(
-            outcome=ended.outcome,
-            message=self._redact(ended.message),
-            claimed_files=tuple(work.touched),
-            usage=talk.usage,
-            output=replies.shortened(reply),
-            steps=tuple(work.records),
-            seconds=time.monotonic() - began,
-            cause="model-stall" if ended.failure == agent.STALL else None,
-            failure=ended.failure,
-            reply=reply,
-            model=talk.model,
-        )
+        seconds = time.monotonic() - began
+        return results.of_talk(ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds)
 
 
 class _Talk:
@@ -146,7 +133,7 @@ class _Talk:
         found = self._counted
         if found is None or not (found.input_tokens or found.output_tokens):
             return Usage()
-        return Usage(found.input_tokens, found.output_tokens)
+        return Usage(figures.count(found.input_tokens), figures.count(found.output_tokens))
 
     def held(self) -> Ended:
         try:

@@ -94,9 +94,7 @@ class PresetAgent:
         try:
             self.describe()
         except AdapterError as problem:
-            return AgentResult(
-                outcome.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=agent.MISSING
-            )
+            return agent.unusable(problem)
         with Papers(request, self._around.papers, as_file=False) as papers:
             wanted = self._wanted(request, self._home(papers.folder), _schema(request, papers))
             result, unknown = self._asked(request, wanted, papers.variables)

@@ -73,7 +73,7 @@ class ReplayAgent:
         try:
             self.describe()
         except AdapterError as problem:
-            return _not_there(f"{problem.message} {problem.hint or ''}".strip())
+            return agent.unusable(problem)
         run = self._run()
         found = self._recordings.find(run, request.task.id, request.attempt)
         if found is None:

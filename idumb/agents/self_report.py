@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from idumb.agents import figures
 from idumb.domain.agent import FAILURES, Usage
 from idumb.system import plain_files
 
 VARIABLE = "IDUMB_STATE_FILE"
 MAX_BYTES = 256 * 1024
-_MOST_TOKENS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,13 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
         message=redact(_text(said.get("message"))),
         handover=redact(_text(said.get("handover"))),
         model=redact(_text(said.get("model"))) or None,
-        usage=Usage(_count(usage.get("tokens_in")), _count(usage.get("tokens_out")), _amount(usage.get("cost_usd"))),
+        usage=Usage(
+            figures.count(usage.get("tokens_in")),
+            figures.count(usage.get("tokens_out")),
+            figures.amount(usage.get("cost_usd")),
+        ),
     )
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
-
-
-def _amount(value: Any) -> float | None:
-    if type(value) not in {int, float} or not 0 <= value <= _MOST_TOKENS:
-        return None
-    return float(value)

@@ -110,6 +110,7 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
         result,
         message=shown(result.message),
         claimed_files=tuple(map(shown, result.claimed_files)),
+        usage=spending.known(result.usage),
         session=short(result.session),
         model=short(result.model),
         steps=tuple(steps),

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from idumb.domain import outcome as outcomes
 from idumb.domain.decision import Answer, Decision
+from idumb.domain.errors import AdapterError
 from idumb.domain.plan import Task
 
 RESEARCHER = "researcher"
@@ -159,3 +161,9 @@ class AgentResult:
     handover: str = ""
     model: str | None = None
     resumed: bool = False
+
+
+def unusable(problem: AdapterError) -> AgentResult:
+    """The answer of an adapter that cannot ask anybody, with what mends it."""
+    failure = NOT_LOGGED_IN if problem.code == "agent.no-key" else MISSING
+    return AgentResult(outcomes.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)

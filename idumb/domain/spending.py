@@ -46,8 +46,8 @@ def of_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
     if not reports:
         return Spent()
     known = usage or {}
-    told: list[int] = [known[name] for name in ("tokens_in", "tokens_out") if _is_amount(known.get(name))]
-    money = known.get("cost_usd") if _is_amount(known.get("cost_usd")) else None
+    told: list[int] = [known[name] for name in ("tokens_in", "tokens_out") if is_amount(known.get(name))]
+    money = known.get("cost_usd") if is_amount(known.get("cost_usd")) else None
     return Spent(
         tokens=sum(told),
         cost_usd=money or 0.0,
@@ -56,9 +56,18 @@ def of_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
     )
 
 
-def _is_amount(value: Any) -> bool:
+def is_amount(value: Any) -> bool:
     """Whether somebody said how much: less than nothing, or no number, would lift a ceiling that is over it."""
     return type(value) in {int, float} and 0 <= value <= _MOST
+
+
+def known(usage: Usage) -> Usage:
+    """What an agent reports, where it can be; the rest is unknown, whichever adapter passed it on."""
+
+    def amount(value: Any) -> Any:
+        return value if is_amount(value) else None
+
+    return Usage(amount(usage.tokens_in), amount(usage.tokens_out), amount(usage.cost_usd))
 
 
 def total(parts: Iterable[Spent]) -> Spent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from idumb.agents import figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -89,7 +90,7 @@ def _failure(result: dict[str, Any], error: str) -> str | None:
     subtype = text(result.get("subtype"))
     if subtype in {"error_max_turns", "error_max_budget_usd"}:
         return agent.OVER_BUDGET
-    status = reading.count(result.get("api_error_status"))
+    status = figures.count(result.get("api_error_status"))
     kind = reading.kind_of(error)
     if kind is None and status is not None:
         return agent.NETWORK if status >= 500 else agent.MALFORMED
@@ -108,9 +109,9 @@ def _usage(result: dict[str, Any]) -> Usage:
     used = result.get("usage")
     parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return Usage(
-        reading.total(*(reading.count(inside(used, part)) for part in parts)),
-        reading.count(inside(used, "output_tokens")),
-        reading.amount(result.get("total_cost_usd")),
+        figures.total(*(figures.count(inside(used, part)) for part in parts)),
+        figures.count(inside(used, "output_tokens")),
+        figures.amount(result.get("total_cost_usd")),
     )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+from idumb.agents import figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -78,7 +79,7 @@ def read(output: bytes, errors: bytes) -> Said:
     return Said(
         reply=reply,
         session=session,
-        usage=Usage(reading.count(inside(used, "input_tokens")), reading.count(inside(used, "output_tokens"))),
+        usage=Usage(figures.count(inside(used, "input_tokens")), figures.count(inside(used, "output_tokens"))),
         ended=ended,
         error=error,
         failure=reading.kind_of(error) if error else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from idumb.agents import figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -42,10 +43,10 @@ def read(output: bytes, errors: bytes) -> Said:
         kind, data = found.get("type"), found.get("data")
         if kind == "assistant.message":
             reply = text(inside(data, "content")) or reply
-            tokens_out.append(reading.count(inside(data, "outputTokens")))
+            tokens_out.append(figures.count(inside(data, "outputTokens")))
             model = text(inside(data, "model")) or model
         elif kind == "assistant.usage":
-            tokens_in.append(reading.count(inside(data, "inputTokens")))
+            tokens_in.append(figures.count(inside(data, "inputTokens")))
             model = text(inside(data, "model")) or model
         elif kind == "model.call_failure":
             failed = _failed(data)
@@ -60,7 +61,7 @@ def read(output: bytes, errors: bytes) -> Said:
     return Said(
         reply=reply,
         session=text(result.get("sessionId")) or None,
-        usage=Usage(reading.total(*tokens_in), reading.total(*tokens_out)),
+        usage=Usage(figures.total(*tokens_in), figures.total(*tokens_out)),
         model=model,
         ended=bool(result),
         error=error,
@@ -71,7 +72,7 @@ def read(output: bytes, errors: bytes) -> Said:
 
 def _failed(data: Any) -> str:
     """Why one call of the model failed; it may still be asking again."""
-    status = reading.count(inside(data, "statusCode"))
+    status = figures.count(inside(data, "statusCode"))
     words = text(inside(data, "errorMessage"))
     return f"the server answered {status}: {words}" if status is not None else words
 

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from idumb.agents import figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -63,8 +64,8 @@ def read(output: bytes, errors: bytes) -> Said:
         reply="".join(pieces),
         session=session,
         usage=Usage(
-            reading.count(inside(result, "stats", "input_tokens")),
-            reading.count(inside(result, "stats", "output_tokens")),
+            figures.count(inside(result, "stats", "input_tokens")),
+            figures.count(inside(result, "stats", "output_tokens")),
         ),
         model=model,
         ended=bool(result),

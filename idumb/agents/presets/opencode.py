@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+from idumb.agents import figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -72,9 +73,9 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "step_finish":
             reason = text(inside(part, "reason"))
             read = ("input", "cache.read", "cache.write")
-            tokens_in.append(reading.total(*(reading.count(inside(part, "tokens", *n.split("."))) for n in read)))
-            tokens_out.append(reading.count(inside(part, "tokens", "output")))
-            cost = reading.amount(inside(part, "cost"))
+            tokens_in.append(figures.total(*(figures.count(inside(part, "tokens", *n.split("."))) for n in read)))
+            tokens_out.append(figures.count(inside(part, "tokens", "output")))
+            cost = figures.amount(inside(part, "cost"))
             costs += [cost] if cost else []
         elif kind == "error":
             error = (
@@ -85,7 +86,7 @@ def read(output: bytes, errors: bytes) -> Said:
     return Said(
         reply=reply,
         session=session,
-        usage=Usage(reading.total(*tokens_in), reading.total(*tokens_out), sum(costs) if costs else None),
+        usage=Usage(figures.total(*tokens_in), figures.total(*tokens_out), sum(costs) if costs else None),
         ended=ended,
         error=error,
         failure=reading.kind_of(error) if error else None,

@@ -12,7 +12,6 @@ from idumb.domain import agent
 from idumb.domain.agent import Usage
 
 _LONGEST = 500
-_MOST = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +97,6 @@ def inside(value: Any, *keys: str) -> Any:
 
 def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value <= _MOST else None
-
-
-def amount(value: Any) -> float | None:
-    return float(value) if type(value) in {int, float} and 0 <= value <= _MOST else None
-
-
-def total(*values: int | None) -> int | None:
-    """The sum of those that are known; None where none is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def one_line(words: str, longest: int = _LONGEST) -> str:

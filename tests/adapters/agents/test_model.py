@@ -73,6 +73,13 @@ def test_a_builder_edits_within_the_task_by_tools(server: ChatServer, tmp_path: 
 
 
 @needs_extra
+def test_tokens_that_can_be_no_number_of_tokens_are_unknown(server: ChatServer, tmp_path: Path) -> None:
+    """R-ADAPT-3."""
+    result = ask(server, tmp_path, chat_server.text("Done.", {"prompt_tokens": 10**4200, "completion_tokens": 5}))
+    assert (result.usage.tokens_in, result.usage.tokens_out) in {(None, 5), (None, None)}
+
+
+@needs_extra
 def test_a_verdict_comes_by_its_form_and_is_asked_again_once_it_is_malformed(
     server: ChatServer, tmp_path: Path
 ) -> None:

@@ -1,0 +1,66 @@
+"""Numbers that agents report of themselves: what can be no amount is unknown, whoever reads it (R-ADAPT-3)."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import figures, self_report
+from idumb.domain import spending
+from idumb.domain.agent import Usage
+from tests.adapters.agents import test_recorded as recorded
+
+HUGE = 10**4200
+NONSENSE = [-1, HUGE, 10**13, math.nan, math.inf, True, "12", None, [1]]
+
+
+@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: str(value)[:8] if value is not HUGE else "huge")
+def test_what_can_be_no_amount_is_unknown(value: Any) -> None:
+    assert figures.count(value) is None
+    assert figures.amount(value) is None
+    assert spending.known(Usage(value, value, value)) == Usage()
+
+
+def test_a_part_of_a_token_is_no_count() -> None:
+    assert (figures.count(1.5), figures.count(3), figures.amount(2)) == (None, 3, 2.0)
+    assert figures.total(None, 2, 3) == 5
+    assert figures.total(None) is None
+
+
+def _swollen(found: Any, key: str = "") -> Any:
+    """The same, with every number of tokens and money as large as JSON may have it."""
+    if isinstance(found, dict):
+        return {name: _swollen(value, f"{key} {name}".lower()) for name, value in found.items()}
+    if isinstance(found, list):
+        return [_swollen(value, key) for value in found]
+    wanted = type(found) in {int, float} and any(word in key for word in ("token", "cost", "usage", "stats"))
+    return HUGE if wanted else found
+
+
+@pytest.mark.parametrize("place", recorded.recordings("success"), ids=recorded.shown)
+def test_no_agent_s_report_brings_in_a_number_that_can_be_no_amount(place: Path, tmp_path: Path) -> None:
+    lines = []
+    for line in place.read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.dumps(_swollen(json.loads(line))))
+        except ValueError:
+            lines.append(line)
+    copy = tmp_path / place.parts[-3] / place.parts[-2] / place.name
+    copy.parent.mkdir(parents=True)
+    copy.write_text("\n".join(lines), encoding="utf-8")
+    copy.with_suffix(".err").write_bytes(b"")
+    said = recorded.read(copy)
+    assert said.usage == Usage()
+    assert said.reply == "The greeting is written."
+
+
+def test_no_program_s_word_of_itself_does(tmp_path: Path) -> None:
+    place = tmp_path / "state.json"
+    used = {"tokens_in": HUGE, "tokens_out": -3, "cost_usd": 1e300}
+    place.write_text(json.dumps({"usage": used, "message": "kept"}), encoding="utf-8")
+    said = self_report.read(str(place), str)
+    assert (said.usage, said.message) == (Usage(), "kept")
