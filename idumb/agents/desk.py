@@ -47,6 +47,10 @@ _MARKED = (
     "stands for a secret that is not shown, and must not be written; where a file holds secrets, use edit_file for what"
     " stands beside them"
 )
+_LOST = (
+    "so the rest would be lost. Use edit_file for the part that changes; where nothing of it is to stay, use"
+    " delete_file first"
+)
 EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
 
 
@@ -90,6 +94,8 @@ class Desk:
         self._edits = ToolCalls(self._files, request, apply_patch or _no_patch, {}, None, redact)
         patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
         self._offered = frozenset((*offered(request.role), *patches))
+        self._in_part: set[str] = set()
+        self._own: set[str] = set()
         self.records: list[StepRecord] = []
         self.touched: dict[str, None] = {}
 
@@ -98,6 +104,12 @@ class Desk:
 
     def is_late(self) -> bool:
         return self._until is not None and time.monotonic() >= self._until
+
+    def declared_files(self) -> str:
+        """As the function of that name; what is not shown as a whole cannot be written as a whole afterwards."""
+        text, in_part = _declared(self._files, self._request, self._redact)
+        self._in_part.update(in_part)
+        return text
 
     def call(self, name: str, arguments: object) -> tuple[bool, str]:
         """Make one call; whether it did what it says, and what the model is told."""
@@ -138,12 +150,27 @@ class Desk:
             reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is no file of this task; its files are: {allowed}")
         elif (mark := self._mark_of(step)) is not None:
             reply = Reply(outcome.FAILED, f"{mark} {_MARKED}")
+        elif (why := self._would_lose(step)) is not None:
+            reply = Reply(outcome.FAILED, why)
         else:
             reply = self._edits.make(step)
         self.records.append(record(step, reply, time.monotonic() - began, self._redact))
         if reply.outcome == outcome.COMPLETED:
             self.touched.update(dict.fromkeys(touched_by(step)))
+            self._own.update(touched_by(step) if name == "write_file" else ())
         return reply
+
+    def _would_lose(self, step: Step) -> str | None:
+        """Why a file may not be replaced as a whole: a model that cannot be shown all of it would write back less."""
+        path = step.arguments.get("path")
+        if step.tool != "write_file" or not isinstance(path, str) or path in self._own:
+            return None
+        try:
+            data, size = self._files.head(path, MOST_READ + 1)
+        except FileProblem:
+            return None  # there is no such file, or the edit itself says what is wrong
+        why = _unshowable(data, size) or ("it was shown in part" if path in self._in_part else None)
+        return None if why is None else f"{path} is not replaced as a whole: {why}, {_LOST}"
 
     def _mark_of(self, step: Step) -> str | None:
         """A mark of a secret that an edit would put where the file has none.
@@ -198,6 +225,17 @@ def _shown(files: WorkspaceFiles, path: str, redact: Redact) -> str:
     return f"{beginning[:MOST_READ]}\n[only the beginning of {size} bytes is shown]"
 
 
+def _unshowable(data: bytes, size: int) -> str | None:
+    """Why nobody who is shown a file as text knows all of its bytes; None where they do."""
+    if size > MOST_READ:
+        return f"only the beginning of its {size} bytes can be shown"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "not all of it is UTF-8 text that can be shown"
+    return None
+
+
 def _written(step: Step) -> str:
     """The text that an edit brings."""
     given = step.arguments
@@ -217,22 +255,32 @@ def _removed(step: Step) -> str:
 
 def declared_files(request: AgentRequest, redact: Redact) -> str:
     """The present texts of the files that a task names, without secrets, for models without tools; bounded."""
-    named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     files = WorkspaceFiles(request.workspace)
-    parts, left = [], MOST_READ
     try:
-        for path in dict.fromkeys(named):
-            if paths.has_wildcard(path) or paths.problem(path) or _is_unseen(path):
-                continue
-            try:
-                text = _shown(files, path, redact)[:left]
-            except FileProblem:
-                continue
-            left -= len(text)
-            parts.append(f"### {path}\n\n````\n{text}\n````")
+        return _declared(files, request, redact)[0]
     finally:
         files.close()
-    return "\n\n".join(parts)
+
+
+def _declared(files: WorkspaceFiles, request: AgentRequest, redact: Redact) -> tuple[str, tuple[str, ...]]:
+    """(the texts; the paths of those that are cut because all together are too long)."""
+    named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
+    parts: list[str] = []
+    cut: list[str] = []
+    left = MOST_READ
+    for path in dict.fromkeys(named):
+        if paths.has_wildcard(path) or paths.problem(path) or _is_unseen(path):
+            continue
+        try:
+            text = _shown(files, path, redact)
+        except FileProblem:
+            continue
+        if len(text) > left:
+            cut.append(path)
+            text = f"{text[:left]}\n[only a part of this file is shown]"
+        left = max(0, left - len(text))
+        parts.append(f"### {path}\n\n````\n{text}\n````")
+    return "\n\n".join(parts), tuple(cut)
 
 
 def _is_unseen(path: str) -> bool:

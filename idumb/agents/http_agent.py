@@ -114,7 +114,7 @@ class _Talk:
     def _system(self) -> str:
         if self.request.role != BUILDER:
             return _EYES
-        return _HANDS if self.options.tools else _EDITS + desk.declared_files(self.request, self.redact)
+        return _HANDS if self.options.tools else _EDITS + self.work.declared_files()
 
     def _prompt(self) -> str:
         schema = self._schema()

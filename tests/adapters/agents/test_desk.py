@@ -104,6 +104,52 @@ def test_only_the_beginning_of_a_large_file_is_read(
     assert (made, "larger than 1000 bytes" in words) == (False, True)
 
 
+@pytest.mark.parametrize(
+    "old", [b"caf\xe9\n", b"x" * 300_000, b"\x89PNG\r\n\x1a\n\x00"], ids=["latin-1", "large", "image"]
+)
+def test_a_file_that_was_not_shown_as_it_is_is_not_written_back_as_a_whole(
+    root: Path, work: desk.Desk, old: bytes
+) -> None:
+    """R-ADAPT-2: what the model did not see would be lost."""
+    (root / "conf.json").write_bytes(old)
+    _, seen = work.call("read_file", {"path": "conf.json"})
+    made, words = work.call("write_file", {"path": "conf.json", "content": seen, "intent": "more"})
+    assert not made
+    assert "edit_file" in words
+    assert (root / "conf.json").read_bytes() == old
+
+
+def test_a_part_of_such_a_file_is_edited_and_the_rest_keeps_its_bytes(root: Path, work: desk.Desk) -> None:
+    """R-ADAPT-2."""
+    (root / "conf.json").write_bytes(b"caf\xe9 is old\n")
+    assert work.call("edit_file", {"path": "conf.json", "find": "old", "replace": "new", "intent": "x"})[0]
+    assert (root / "conf.json").read_bytes() == b"caf\xe9 is new\n"
+
+
+def test_such_a_file_is_made_anew_where_it_was_deleted_or_is_the_model_s_own(root: Path, work: desk.Desk) -> None:
+    """R-ADAPT-2."""
+    (root / "conf.json").write_bytes(b"\xff\xfe")
+    assert work.call("delete_file", {"path": "conf.json", "intent": "make it anew"})[0]
+    assert work.call("write_file", {"path": "conf.json", "content": "{}\n", "intent": "anew"})[0]
+    for text in ("a" * 300_000, "b"):
+        assert work.call("write_file", {"path": "new.txt", "content": text, "intent": "mine"})[0]
+
+
+def test_a_declared_file_that_was_cut_because_all_are_too_long_is_not_written_back(root: Path) -> None:
+    """R-ADAPT-2: for models that have no tools."""
+    (root / "conf.json").write_text("a" * 150_000, encoding="utf-8")
+    (root / "new.txt").write_text("b" * 150_000, encoding="utf-8")
+    work = at_work(root)
+    try:
+        told = work.declared_files()
+        assert "[only a part of this file is shown]" in told
+        assert work.call("write_file", {"path": "conf.json", "content": "all seen", "intent": "x"})[0]
+        made, words = work.call("write_file", {"path": "new.txt", "content": "b", "intent": "x"})
+    finally:
+        work.close()
+    assert (made, "it was shown in part" in words) == (False, True)
+
+
 def test_what_is_told_and_edited_for_one_request_is_bounded(
     root: Path, work: desk.Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
