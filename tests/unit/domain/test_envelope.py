@@ -15,7 +15,7 @@ def made(**parts: Any) -> dict[str, Any]:
     known: dict[str, Any] = {
         "idumb": "1", "adapter": "command", "adapter_version": "1", "binding": "coder", "configuration": "c",
         "contract": "k", "prompt": "p", "context": NOTHING, "rules": "r", "program": "f", "validator": NOTHING,
-        "policy": NOTHING, "tools": {"git": "2"}, **parts,
+        "policy": NOTHING, "conversation": NOTHING, "tools": {"git": "2"}, **parts,
     }  # fmt: skip
     whole = Envelope(**known)
     return {**whole.as_dict(), "digest": whole.digest}
@@ -25,7 +25,10 @@ def test_every_field_is_a_part_that_is_shown() -> None:
     assert set(made()) == {*envelope.PARTS, "digest"}
 
 
-@pytest.mark.parametrize("part", [p for p in envelope.PARTS if p not in {"contract", "binding", "context"}])
+OF_ONE_ATTEMPT = ("contract", "binding", "context", "conversation")
+
+
+@pytest.mark.parametrize("part", [p for p in envelope.PARTS if p not in OF_ONE_ATTEMPT])
 def test_each_part_that_differs_is_a_change(part: str) -> None:
     """R-ENV-1, R-LOG-7."""
     now: Any = {"git": "3"} if part == "tools" else "other"
@@ -35,8 +38,8 @@ def test_each_part_that_differs_is_a_change(part: str) -> None:
     assert envelope.changes({"coder": before}, {"coder": after}) == (Change("coder", part, before[part], now),)
 
 
-@pytest.mark.parametrize("part", ["contract", "binding", "context"])
-def test_what_the_plan_decides_is_no_change(part: str) -> None:
+@pytest.mark.parametrize("part", OF_ONE_ATTEMPT)
+def test_what_the_plan_or_the_attempt_decides_is_no_change(part: str) -> None:
     assert envelope.changes({"coder": made()}, {"coder": made(**{part: "other"})}) == ()
 
 
