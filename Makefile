@@ -13,7 +13,7 @@ help:
 	@echo 'make demo     watch a plan run, fail, resume and roll back in a throw-away repository'
 	@echo 'make check    the fast half of the checks: format, lint, types, layers, own plan'
 	@echo 'make test     all checks: the fast half, the tests, and the wheel in a clean venv'
-	@echo 'make agents   install two real agents and run them beside a scripted model'
+	@echo 'make agents   install real agents and run them beside a scripted model'
 	@echo 'make bench    measure idumb beside its floors and peers'
 	@echo 'make torture  long programmes: kill, interrupt and fill up, then compare bytes'
 	@echo 'make wheel    build the wheel into dist/'

@@ -19,6 +19,7 @@ from idumb.domain.settings import Binding
 from idumb.system import processes
 
 _FORMAT = "1"
+_NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
 _REJECT, _ALLOW = "reject", "allow"
 _OPTIONS = ("mode", "commands", own_home.OPTION)
 _LOGIN = "name its key in the binding's `environment`, or log in with the agent itself and say `home: user`"
@@ -101,9 +102,9 @@ class AcpAgent:
             argv = self.describe()
         except AdapterError as problem:
             return agent.unusable(problem)
-        client = Client(
-            request.workspace, _prompt(request), self._permits(request), __version__, self._binding.options.get("mode")
-        )
+        prompt = _prompt(request, commands=self._commands)
+        mode = self._binding.options.get("mode")
+        client = Client(request.workspace, prompt, self._permits(request), __version__, mode)
         transcript = spooled(request, self._transcripts, self._stream)
         try:
             finished = self._talk(argv, request, client, transcript)
@@ -136,9 +137,13 @@ class AcpAgent:
                 talk=client,
             )
 
+    @property
+    def _commands(self) -> bool:
+        return self._binding.options.get("commands", _REJECT) == _ALLOW
+
     def _permits(self, request: AgentRequest) -> Callable[[Wish], str]:
         """Why a wish is refused, "" where it is not."""
-        commands = self._binding.options.get("commands", _REJECT) == _ALLOW
+        commands = self._commands
 
         def permits(wish: Wish) -> str:
             if wish.kind in _WRITES:
@@ -191,12 +196,14 @@ class AcpAgent:
         )
 
 
-def _prompt(request: AgentRequest) -> str:
+def _prompt(request: AgentRequest, *, commands: bool) -> str:
+    """What is said beforehand spares a veto, at which some agents end."""
+    prompt = request.prompt if commands else f"{request.prompt}\n\n{_NO_COMMANDS}"
     if request.schema is None:
-        return request.prompt
+        return prompt
     import json
 
-    return f"{request.prompt}\n\nAnswer with one JSON object of this JSON Schema:\n{json.dumps(dict(request.schema))}"
+    return f"{prompt}\n\nAnswer with one JSON object of this JSON Schema:\n{json.dumps(dict(request.schema))}"
 
 
 def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:

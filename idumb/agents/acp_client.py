@@ -205,7 +205,7 @@ class Client:
             raise ValueError
         old = self.calls.get(name) or Call(name, "other", "", ())
         kind, title, status = (str(told.get(k) or getattr(old, k)) for k in ("kind", "title", "status"))
-        paths = tuple(dict.fromkeys((*old.paths, *_paths(told))))
+        paths = tuple(dict.fromkeys((*old.paths, *_paths(told, kind))))
         self.calls[name] = Call(name, kind, title, paths, status, old.allowed, old.why)
         return self.calls[name]
 
@@ -218,12 +218,15 @@ def _with(call: Call, *, allowed: bool, why: str) -> Call:
     return Call(call.id, call.kind, call.title, call.paths, call.status, allowed, why)
 
 
-def _paths(told: Mapping[str, Any]) -> list[str]:
-    """Every path that a tool call names: its places, its differences, and the usual names among its arguments."""
+def _paths(told: Mapping[str, Any], kind: str) -> list[str]:
+    """Every path that a tool call names: its places, its differences, and the usual names among its arguments.
+
+    Those of a command mean something else.
+    """
     found = [place.get("path") for place in told.get("locations") or ()]
     found += [part.get("path") for part in told.get("content") or () if part.get("type") == "diff"]
     given = told.get("rawInput")
-    if isinstance(given, dict):
+    if isinstance(given, dict) and kind != "execute":
         names = ("path", "file_path", "filePath", "filename", "from", "to", "source", "destination")
         found += [given.get(name) for name in names]
     return [path for path in found if isinstance(path, str) and path]

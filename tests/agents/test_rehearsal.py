@@ -62,7 +62,7 @@ def test_a_phase_is_planned_built_and_verified_by_claude_and_others_build_the_sa
         other = rehearsal.clone(project, planned, tmp_path / how)
         build(other)
         assert set(other.statuses().values()) == {"completed"}, how
-        assert project.repo.status() == []
+        assert other.repo.status() == []
         found[how] = rehearsal.tree(other.repo)
     assert found == dict.fromkeys(found, expected)
     assert outside(home) == before
@@ -90,8 +90,8 @@ def build_it(project: Project) -> None:
     version = installed.PACKAGES["claude"].rpartition("@")[2]
     ran = [(e["payload"]["envelope"]["adapter"], e["payload"]["envelope"]["adapter_version"]) for e in begun]
     assert ran == [("claude", f"1 {version}")] * 3
+    assert told(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
     finished = project.events("1", "--kind", "attempt.finished")
-    assert rehearsal.used(finished, "builder") == [rehearsal.tokens(task) for task in rehearsal.TASKS]
     assert {e["payload"]["verdict"] for e in finished} == {"PASS"}
     assert len(project.events("1", "--kind", "checkpoint.recorded")) == 3
     for task in rehearsal.TASKS:
@@ -116,6 +116,11 @@ def by_acp(project: Project) -> None:
     # This version looks for statistics of plugins on another host, whatever it is told; there is none.
     ended = installed.alone(project, "claude", rehearsal.SCRIPT, "execute-phase", "1", "--json")
     assert ended.code == 0, ended.out + ended.err
+    assert told(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
+
+
+def told(project: Project) -> list[tuple[int, int]]:
+    return rehearsal.used(project.events("1", "--kind", "attempt.finished"), "builder")
 
 
 def by_http(project: Project) -> None:
@@ -125,6 +130,7 @@ def by_http(project: Project) -> None:
     approved(project)
     ended = beside(project, "execute-phase", "1")
     assert ended.code == 0, ended.out + ended.err
+    assert told(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
 
 
 def by_steps(project: Project) -> None:

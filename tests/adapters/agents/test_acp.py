@@ -117,8 +117,14 @@ def test_other_roles_write_nothing(tmp_path: Path) -> None:
 
 def test_the_prompt_arrives_whole_however_long_it_is(tmp_path: Path) -> None:
     prompt = "".join(f"line {i} with some words\n" for i in range(20_000))
-    result = ask(tmp_path, "prompt", prompt=prompt, options={"mode": "plan"})
+    result = ask(tmp_path, "prompt", prompt=prompt, options={"mode": "plan", "commands": "allow"})
     assert result.reply == "mode plan;" + prompt
+
+
+def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
+    """R-ADAPT-2: some agents end at a veto."""
+    assert "Run no commands" in ask(tmp_path, "prompt").reply
+    assert ask(tmp_path, "prompt", options={"commands": "allow"}).reply == "the prompt"
 
 
 @pytest.mark.parametrize(
@@ -237,6 +243,15 @@ def test_the_last_words_are_heard_however_much_was_said_before() -> None:
     told(client, sessionUpdate="tool_call", toolCallId="1", kind="read", title="look")
     told(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "Done."})
     assert client.reply == "Done."
+
+
+def test_the_arguments_of_a_command_are_no_paths(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    client = Client(str(tmp_path), "x", lambda _: "")
+    given = {"source": "startup", "command": ["ls"]}
+    told(client, sessionUpdate="tool_call", toolCallId="1", kind="execute", title="ls", rawInput=given)
+    told(client, sessionUpdate="tool_call", toolCallId="2", kind="move", title="mv", rawInput={"source": "a.txt"})
+    assert [call.paths for call in client.calls.values()] == [(), ("a.txt",)]
 
 
 @pytest.mark.parametrize(
