@@ -22,11 +22,14 @@ from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
+from idumb.system import proxies
 
 _FORMAT = "1"
-_KNOWN = ("base_url", "key", "plain_http", "turns", "parameters", "model", "fallback", "output")
+_KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "model", "fallback", "output")
 _OUTPUTS = ("tool", "native", "prompted")
 _OPENAI = frozenset({"openai", "openai-chat", "openai-responses"})
+_ANTHROPIC = "anthropic"
+_OF_ENVIRONMENT = "environment"
 _PACKAGE = "pydantic_ai"
 _HANDS = "You have no hands but the tools you are offered. Only the declared files can be changed."
 _EYES = "You change nothing. Read what you need with the tools you are offered before you answer."
@@ -34,7 +37,10 @@ _EYES = "You change nothing. Read what you need with the tools you are offered b
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """`names` are models, each with its provider, such as `anthropic:some-model`; the later stand in for the first."""
+    """`names` are models, each with its provider, such as `anthropic:some-model`; the later stand in for the first.
+
+    `proxies` is whether those of the environment are used.
+    """
 
     names: tuple[str, ...]
     base_url: str | None
@@ -42,6 +48,7 @@ class _Options:
     turns: int
     output: str
     parameters: Mapping[str, Any]
+    proxies: bool
 
 
 def _options(binding: Binding, environment: Mapping[str, str], wanted: str | None) -> _Options:
@@ -71,7 +78,24 @@ def _options(binding: Binding, environment: Mapping[str, str], wanted: str | Non
         of_type(binding, given, "turns", int, 50),
         output,
         of_type(binding, given, "parameters", dict, {}),
+        _proxies(binding, given, names),
     )
+
+
+def _proxies(binding: Binding, given: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Whether proxies of the environment are used; AdapterError where the library would use one that nobody allowed."""
+    said = of_type(binding, given, "proxy", str, "")
+    if said not in {"", _OF_ENVIRONMENT}:
+        raise wrong(binding, "proxy", f"must be {_OF_ENVIRONMENT}", "The adapter http takes the address of a proxy.")
+    others = [name for name in names if name.partition(":")[0] not in {*_OPENAI, _ANTHROPIC}]
+    found = proxies.named()
+    if others and found and not said:
+        raise AdapterError(
+            "agent.proxy",
+            f"The environment names a proxy ({', '.join(found)}), and what {others[0]} is asked would go through it.",
+            hint=f"unset {' '.join(found)}; or write `proxy: {_OF_ENVIRONMENT}` under options where that is wanted",
+        )
+    return bool(said)
 
 
 class ModelAgent:
@@ -230,7 +254,7 @@ class _Talk:
     def _provider(self, name: str) -> Any:
         """A provider with the binding's key and address.
 
-        It tries nothing again by itself, and follows no redirect and no proxy of the environment.
+        It tries nothing again by itself, and follows no redirect, and no proxy of the environment unless it is told to.
         """
         from pydantic_ai.providers import infer_provider_class
 
@@ -238,14 +262,14 @@ class _Talk:
         if name in _OPENAI:
             import openai
 
-            http = openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False)
+            http = openai.DefaultAsyncHttpxClient(trust_env=self._options.proxies, follow_redirects=False)
             made = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
             self._clients.append(made)
             return infer_provider_class(name)(openai_client=made)
-        if name == "anthropic":
+        if name == _ANTHROPIC:
             import anthropic
 
-            own = anthropic.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False)
+            own = anthropic.DefaultAsyncHttpxClient(trust_env=self._options.proxies, follow_redirects=False)
             client = anthropic.AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=own)
             self._clients.append(client)
             return infer_provider_class(name)(anthropic_client=client)

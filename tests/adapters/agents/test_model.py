@@ -39,6 +39,10 @@ def bound(root: Path, url: str, **options: Any) -> registry.AgentRegistry:
     return registry.build(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
 
 
+def no_patch(*_: object) -> tuple[bool, str]:
+    return False, ""
+
+
 def ask(
     server: ChatServer, root: Path, *answers: Said, role: str = BUILDER, options: Any = (), **more: Any
 ) -> AgentResult:
@@ -70,6 +74,34 @@ def test_a_builder_edits_within_the_task_by_tools(server: ChatServer, tmp_path: 
     ] == ("Bearer sk-secret")
     told = json.dumps(server.asked[1].body["messages"])
     assert "no file of this task" in told
+
+
+@needs_extra
+def test_a_proxy_of_the_environment_is_used_only_where_the_binding_says_so(server: ChatServer, tmp_path: Path) -> None:
+    """R-ADAPT-2: prompts and keys do not go where nobody said."""
+    others = Binding("model", "model", environment=("MODEL_KEY",), model="deepseek:m-1")
+    for options, code in (({}, "agent.proxy"), ({"proxy": "http://127.0.0.1:9"}, "agent.bad-option")):
+        made = registry.build(
+            Settings(bindings={"model": dataclasses.replace(others, options=options)}), str(tmp_path), no_patch, str
+        )
+        with pytest.raises(AdapterError) as caught:
+            made.get("model").describe()
+        assert caught.value.code == code
+    told = dataclasses.replace(others, options={"proxy": "environment"})
+    assert (
+        registry.build(Settings(bindings={"model": told}), str(tmp_path), no_patch, str).get("model").describe() == ()
+    )
+
+
+@needs_extra
+def test_a_proxy_that_the_binding_allows_is_asked_for_the_whole_address(
+    server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ADAPT-2."""
+    monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+    options = {"base_url": "http://models.invalid/v1", "plain_http": True, "proxy": "environment"}
+    assert ask(server, tmp_path, options=options).outcome == outcome.COMPLETED
+    assert server.asked[0].path == "http://models.invalid/v1/chat/completions"
 
 
 @needs_extra

@@ -1,0 +1,12 @@
+"""Proxies that the environment names, which libraries use without a word."""
+
+from __future__ import annotations
+
+import os
+
+_NAMES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+
+
+def named() -> tuple[str, ...]:
+    """The variables that name one, as they are spelled."""
+    return tuple(each for name in _NAMES for each in (name, name.lower()) if os.environ.get(each))
