@@ -81,11 +81,18 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     for found in attempt.get("evidence", ()):
         lines += _evidence(found)
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
+    lines += [_commit(one) for one in (attempt.get("committed") or {}).get("commits", ())]
     back = attempt.get("bring_back") or ()
     lines += ["  Undeclared changes may be your own, made meanwhile. As these files were before:"] if back else []
     lines += [f"    {markup.one_line(command)}" for command in back]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     return lines
+
+
+def _commit(one: phrases.Data) -> str:
+    """A commit of the builder's own."""
+    by = one["author"] if one["author"] == one["committer"] else f"{one['author']}, committed by {one['committer']}"
+    return f"  its commit {amount.short(one['commit'])} {markup.one_line(one['subject'])} ({markup.one_line(by)})"
 
 
 def _used(attempt: phrases.Data) -> list[str]:

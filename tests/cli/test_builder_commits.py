@@ -12,7 +12,10 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task
 
-SETTINGS = "git: {{commit: builder}}\nrun: {{max_attempts: {attempts}}}\nbuilder: agent\nbindings:\n  agent: {agent}\n"
+SETTINGS = (
+    "git: {{commit: builder, commit_reports: false}}\nrun: {{max_attempts: {attempts}}}\n"
+    "builder: agent\nbindings:\n  agent: {agent}\n"
+)
 PLAIN = "echo one > a.txt; git add a.txt; git commit -qm 'Add a'"
 
 
@@ -28,6 +31,11 @@ def project_with(sandbox: GitSandbox, script: str, *, attempts: int = 1, tasks: 
 def execute(project: Project, *flags: str) -> Answer:
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
     return project.quick("execute-phase", "1", "--approve", consent, "--no-verify", *flags, "--json")
+
+
+def users(lines: list[str]) -> list[str]:
+    """Without reports of idumb's own."""
+    return [line for line in lines if ".planning/" not in line and ".idumb/" not in line]
 
 
 def reason(answer: Answer) -> str:
@@ -55,7 +63,206 @@ def test_the_commits_of_the_builder_become_the_users_history_as_they_are(sandbox
     row = answer.data["tasks"][0]
     assert (row["status"], row["commit"], row["git_hash"]) == ("completed", tip, tip)
     assert sandbox.git("show", "HEAD:a.txt") == "one\ntwo"
-    assert [line for line in sandbox.status() if ".idumb" not in line] == ["MM README.md"]
+    assert users(sandbox.status()) == ["MM README.md"]
     assert sandbox.git("show", ":README.md") == "staged"
     sandbox.git("fsck", "--strict")
     assert not list((project.folder / ".git" / "idumb").glob("clones/*"))
+
+
+AMENDED = "echo one > a.txt; git add a.txt; git commit -q --amend -m 'Rewritten'"
+HOSTILE = {
+    "amends the base": (AMENDED, "history was rewritten"),
+    "makes .git a link into the repository": (
+        PLAIN + "; rm -rf .git; ln -s ../../../../.git .git",
+        "no folder any more",
+    ),
+    "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no folder any more"),
+    "hides a file in history": (
+        "echo secret > s.txt; git add s.txt; git commit -qm 'Oops'; git rm -q s.txt; " + PLAIN,
+        "s.txt",
+    ),
+    "commits nothing": ("echo one > a.txt", "`git.commit: builder`"),
+    "leaves something uncommitted": (PLAIN + "; echo two >> a.txt", "must be committed"),
+    "hides a change from git": (
+        PLAIN + "; git update-index --assume-unchanged a.txt; echo two > a.txt",
+        "must be committed",
+    ),
+    "commits what its files do not have": (PLAIN + "; rm a.txt", "must be committed"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbox: GitSandbox, what: str) -> None:
+    script, words = HOSTILE[what]
+    project = project_with(sandbox, script)
+    before = sandbox.ledger()
+    answer = execute(project)
+    assert answer.code == 1, answer
+    assert words in reason(answer)
+    assert answer.data["tasks"][0]["status"] == "failed"
+    after = sandbox.ledger()
+    assert projects.user_bytes(before, after) == []
+    assert (after.head, after.config, after.index) == (before.head, before.config, before.index)
+    assert not project.exists("a.txt")
+
+
+def test_a_retry_goes_on_from_its_own_commits(sandbox: GitSandbox) -> None:
+    """R-GIT-2: what a failed attempt committed soundly is the start of the next one."""
+    script = (
+        "if [ -e a.txt ]; then git log --format=%s -1 > ../seen; echo good >> a.txt; git commit -qam 'Mend a';"
+        " else " + PLAIN + "; fi"
+    )
+    checked = (
+        task("T1-01", files="create `a.txt`", check="grep -q good a.txt && git log -2 --format=%s | grep -q 'Add a'"),
+    )
+    project = project_with(sandbox, script, attempts=2, tasks=checked)
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert sandbox.git("log", "-2", "--format=%s").splitlines() == ["Mend a", "Add a"]
+    shown = project.quick("show", "T1-01", "--json").data["attempts"]
+    assert [one["subject"] for one in shown[1]["committed"]["commits"]] == ["Add a", "Mend a"]
+    assert "Mend a (Pat Tester <pat@example.invalid>)" in project.quick("show", "T1-01").out
+
+
+def test_what_was_not_committed_is_told_to_the_next_attempt_which_has_it_still(sandbox: GitSandbox) -> None:
+    script = (
+        "if [ -e a.txt ]; then grep -q 'committed nothing' $IDUMB_FEEDBACK_FILE && "
+        + PLAIN
+        + "; else echo x > a.txt; fi"
+    )
+    answer = execute(project_with(sandbox, script, attempts=2))
+    assert answer.code == 0, answer
+    assert sandbox.git("log", "-1", "--format=%s") == "Add a"
+
+
+def test_steps_are_committed_by_idumb_and_agents_build_on_top(sandbox: GitSandbox) -> None:
+    script = "cp b.txt a.txt; git add a.txt; git commit -qm 'Copy b'"
+    tasks = (
+        making("T1-01", "b.txt", "from steps\n"),
+        task("T1-02", files="create `a.txt`", check="grep -q steps a.txt", after="T1-01"),
+        making("T1-03", "c.txt", after="T1-02"),
+    )
+    project = project_with(sandbox, script, tasks=tasks)
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert sandbox.git("log", "-3", "--format=%s").splitlines() == ["Task T1-03", "Copy b", "Task T1-01"]
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-03"]
+    assert users(sandbox.status()) == []
+    base = sandbox.git("rev-parse", "HEAD~3")
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+    assert sandbox.git("diff", "--name-only", base, "HEAD") == ""
+    assert project.quick("undo", "--yes").code == 0
+    assert project.read("a.txt") == "from steps\n"
+    assert users(sandbox.status()) == []
+
+
+def test_a_task_that_changes_nothing_needs_no_commit(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, "true", tasks=(task("T1-01", files="none", check="test -s kept.txt"),))
+    head = sandbox.head()
+    answer = execute(project)
+    assert (answer.code, answer.data["tasks"][0]["commit"]) == (0, None), answer
+    assert sandbox.head() == head
+
+
+def test_commits_that_no_longer_fit_are_made_again_on_top_of_what_came(sandbox: GitSandbox) -> None:
+    """R-GIT-6: somebody commits on the branch while the builder works."""
+    script = f"(cd {sandbox.root}; [ -e theirs ] || {{ touch theirs; git add theirs; git commit -qm Theirs; }}); "
+    project = project_with(sandbox, script + PLAIN)
+    first = execute(project)
+    assert first.code == 1, first
+    assert first.error["code"] == "git.commit-refused"
+    assert not project.exists("a.txt")
+    answer = project.quick("resume", "1", "--no-verify", "--json")
+    assert answer.code == 0, answer
+    assert sandbox.git("log", "-2", "--format=%s").splitlines() == ["Add a", "Theirs"]
+
+
+def test_a_change_of_the_users_in_the_way_is_never_overwritten(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, f"echo mine > {sandbox.root}/a.txt; " + PLAIN)
+    head = sandbox.head()
+    answer = execute(project)
+    assert answer.code == 1, answer
+    assert (sandbox.head(), project.read("a.txt")) == (head, "mine\n")
+    (project.folder / "a.txt").unlink()
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
+    assert (sandbox.git("log", "-1", "--format=%s"), project.read("a.txt")) == ("Add a", "one\n")
+
+
+def test_before_the_first_commit_and_with_line_endings_that_git_converts(sandbox: GitSandbox) -> None:
+    """R-GIT-7."""
+    project = projects.create(sandbox, files={"README.md": "# A project\r\n"}, commit=False)
+    sandbox.git("config", "core.autocrlf", "true")
+    script = "printf 'one\\r\\n' > a.txt; git add a.txt 2> /dev/null; git commit -qm 'Add a'"
+    agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
+    (project.folder / ".idumb" / "config.yaml").write_text(SETTINGS.format(attempts=1, agent=agent))
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], commit=False)
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert sandbox.git("log", "--format=%s") == "Add a"
+    assert (project.folder / "a.txt").read_bytes() == b"one\r\n"
+    assert sandbox.git("cat-file", "blob", "HEAD:a.txt") == "one"
+    assert not [line for line in sandbox.status() if "a.txt" in line]
+
+
+def test_a_detached_head_moves_and_no_branch_does(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, PLAIN)
+    sandbox.git("checkout", "-q", "--detach")
+    main = sandbox.git("rev-parse", "main")
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert (sandbox.git("rev-parse", "main"), sandbox.git("rev-parse", "HEAD~1")) == (main, main)
+    assert sandbox.try_git("symbolic-ref", "HEAD").returncode != 0
+
+
+def test_who_cannot_run_git_is_refused_before_anything_runs(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, PLAIN)
+    project.configure(SETTINGS.format(attempts=1, agent="{adapter: claude}"))
+    found = project.quick("check-plan", "1", "--json")
+    assert found.code == 3, found
+    assert "task.builder-cannot-commit" in found.out
+    assert "shell: true" in found.out
+
+
+def test_builders_never_commit_in_the_users_own_tree(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, PLAIN)
+    answer = execute(project, "--workspace", "here")
+    assert (answer.code, answer.error["code"]) == (4, "commit.needs-clone")
+
+
+def test_the_builder_is_told_to_commit_also_by_a_template_of_the_users(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, "cat > ../told; " + PLAIN)
+    told = project.folder / ".git" / "idumb" / "clones" / "told"
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert "Commit your work on the current branch" in told.read_text()
+    assert "Do not commit" not in told.read_text()
+
+
+def test_more_commits_than_a_task_can_need_are_refused(sandbox: GitSandbox) -> None:
+    lines = (
+        "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf 'commit refs/heads/idumb\\ncommitter A <a@x.y> %d +0000\\n"
+    )
+    lines += "data 1\\nx\\n' $i; [ $i = 1 ] && printf 'from refs/heads/idumb^0\\n'; done | git fast-import --quiet"
+    project = project_with(sandbox, lines)
+    head = sandbox.head()
+    answer = execute(project)
+    assert "more than 100 commits" in reason(answer), answer
+    assert sandbox.head() == head
+
+
+def test_hooks_and_settings_of_the_clone_are_never_used(sandbox: GitSandbox, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    script = (
+        f"mkdir -p .git/hooks; for h in post-index-change reference-transaction post-checkout pre-commit; do"
+        f" printf '#!/bin/sh\\ntouch {mark}\\n' > .git/hooks/$h; chmod +x .git/hooks/$h; done;"
+        f" git -c core.hooksPath=/dev/null add a.txt 2> /dev/null; echo one > a.txt;"
+        f" git -c core.hooksPath=/dev/null add a.txt; git -c core.hooksPath=/dev/null commit -qm 'Add a';"
+        f" git config core.fsmonitor 'touch {mark}'; git config core.hooksPath .git/hooks;"
+        f" git config filter.x.clean 'touch {mark}; cat'; echo '* filter=x' > .git/info/attributes"
+    )
+    project = project_with(sandbox, script)
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert not mark.exists()
+    assert sandbox.git("show", "HEAD:a.txt") == "one"

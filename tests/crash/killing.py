@@ -22,6 +22,7 @@ from typing import Any
 DURABLE = (
     ("idumb.store.event_log", "SqliteEventLog.append"),
     ("idumb.git.history", "GitHistory.commit"),
+    ("idumb.git.history", "GitHistory.advance"),
     ("idumb.git.trees", "GitTrees.snapshot"),
     ("idumb.git.trees", "GitTrees.keep"),
     ("idumb.git.trees", "GitTrees.keep_blobs"),

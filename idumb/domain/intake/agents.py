@@ -9,10 +9,13 @@ from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.plan import Plan, Task
-from idumb.domain.settings import Binding
+from idumb.domain.settings import COMMIT_BUILDER, Binding
 
 _BUILT_IN = ("steps", "human", EDITOR)
 HANDOFF = "handoff"
+_WITHOUT_GIT = frozenset({"http", "model", "replay", HANDOFF})
+_WITH_SHELL = frozenset({"claude", "gemini", "opencode", "copilot", "qwen"})
+"""Agents that start commands only where their binding says so."""
 
 
 def builders(case: Case) -> Iterator[Finding]:
@@ -80,6 +83,38 @@ def validators(case: Case) -> Iterator[Finding]:
             )
 
 
+def committing(case: Case) -> Iterator[Finding]:
+    """An agent that is to commit its work, and has no way to run git."""
+    if case.settings.git.commit != COMMIT_BUILDER:
+        return
+    for plan, task in case.pairs:
+        name = builder_of(plan, task, case.settings)
+        found = case.settings.bindings.get(name or "")
+        mend = None if found is None or task.is_human else _no_git(found)
+        if found is not None and mend is not None:
+            yield case.at(
+                "task.builder-cannot-commit",
+                plan,
+                task,
+                "builder",
+                found=f"{name}, adapter {found.adapter}",
+                accepted="an agent that can run git, or another commit policy",
+                message=f"`git.commit: builder` leaves it to {name} to commit {task.id}, and it can start no git.",
+                mend=f"{mend} or say `git: {{commit: task}}`, so that idumb commits.",
+            )
+
+
+def _no_git(found: Binding) -> str | None:
+    """What would let an agent run git, in words that go on; None for one that can, or of which nobody knows."""
+    if found.adapter in _WITHOUT_GIT:
+        return "Let another agent build,"
+    if found.adapter in _WITH_SHELL and found.options.get("shell") is not True:
+        return f"Add `options: {{shell: true}}` to bindings.{found.name},"
+    if found.adapter == "acp" and found.options.get("commands") != "allow":
+        return f"Add `options: {{commands: allow}}` to bindings.{found.name},"
+    return None
+
+
 def _asks_and_leaves(found: Binding) -> bool:
     """Whether a handoff is asked without time for an answer: no work waits for a verdict across commands."""
     return found.adapter == HANDOFF and not found.options.get("wait")
@@ -126,6 +161,17 @@ RULES = (
             _TASK.format(field="- **Validator:** away\n"),
             config="builder: agent\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
             "  away: {adapter: handoff}\n",
+        ),
+    ),
+    Rule(
+        "task.builder-cannot-commit",
+        ERROR,
+        ERROR,
+        committing,
+        "The configuration leaves commits to builders, and the builder of a task can start no git.",
+        Example(
+            _TASK.format(field=""),
+            config="builder: coder\ngit: {commit: builder}\nbindings:\n  coder: {adapter: claude}\n",
         ),
     ),
 )

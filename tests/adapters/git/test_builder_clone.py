@@ -1,0 +1,174 @@
+"""What an agent leaves in the clone it committed in is taken as objects or refused in words (R-GIT-6)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from idumb.app.ports import Offered
+from idumb.domain import errors
+from idumb.git import discover
+from idumb.git.builder_clone import BuilderClone
+from idumb.git.clone import Clone
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+REF = "refs/idumb/worktrees/main/runs/r1/T1/1/commits"
+PLAIN = "echo one > a.txt; git add a.txt; git commit -qm 'Add a'"
+
+
+class Made:
+    """A clone for builders on a repository with two commits."""
+
+    def __init__(self, sandbox: GitSandbox, trees: GitTrees) -> None:
+        sandbox.write("kept.txt", "kept\n")
+        sandbox.commit("first")
+        sandbox.write("kept.txt", "kept on\n")
+        sandbox.commit("second")
+        place = discover.find(str(sandbox.root))
+        self.clone = Clone(place, trees, "r1", sandbox.head())
+        self.commits = BuilderClone(place, trees, self.clone, lambda text: text.replace("hush", "[redacted]"))
+        self.commits.begin(sandbox.head())
+        self.root = Path(self.clone.trees.root)
+
+    def offered(self, script: str) -> Offered:
+        """What is offered after an agent ran this script."""
+        subprocess.run(["sh", "-c", script], cwd=self.root, check=False, capture_output=True, timeout=60)
+        return self.commits.take()
+
+
+@pytest.fixture
+def made(sandbox: GitSandbox, trees: GitTrees) -> Made:
+    return Made(sandbox, trees)
+
+
+RAW = (
+    "echo one > a.txt; git add a.txt; tree=$(git write-tree); head=$(git rev-parse HEAD);"
+    " made=$(printf 'tree %s\\nparent %s\\n{headers}\\n\\n{message}' $tree $head | git hash-object -t commit -w"
+    " --literally --stdin); git update-ref refs/heads/idumb $made"
+)
+WHO = "A <a@x.y> 1700000000 +0000"
+PEOPLE = f"author {WHO}\\ncommitter {WHO}"
+
+
+def raw(headers: str = PEOPLE, message: str = "Add a") -> str:
+    return RAW.format(headers=headers, message=message)
+
+
+ODD = (
+    "echo one > a.txt; git update-ref HEAD $(git commit-tree -p HEAD -m Odd"
+    " $(printf '100644 blob %s\\t.GIT\\n' $(git hash-object -w a.txt) | git mktree))"
+)
+REFUSED = {
+    "moves the branch back": ("git reset -q --soft HEAD~1; " + PLAIN, "history was rewritten"),
+    "begins another history": ("git update-ref -d HEAD; " + PLAIN, "history was rewritten"),
+    "detaches HEAD": ("git checkout -q --detach; " + PLAIN, "HEAD detached"),
+    "goes to another branch": ("git checkout -q -b mine; " + PLAIN, "another branch"),
+    "merges": (
+        "git checkout -q -b side; " + PLAIN + "; git checkout -q idumb; git merge -q --no-ff -m 'Merge' side",
+        "merges 2",
+    ),
+    "removes .git": ("echo one > a.txt; rm -rf .git", "removed the git folder"),
+    "makes .git a link": (PLAIN + "; mv .git ../elsewhere; ln -s ../elsewhere .git", "no folder any more"),
+    "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no folder any more"),
+    "makes HEAD a pipe": (PLAIN + "; rm .git/HEAD; mkfifo .git/HEAD", "another branch"),
+    "makes its branch a pipe": (PLAIN + "; rm .git/refs/heads/idumb; mkfifo .git/refs/heads/idumb", "no plain file"),
+    "makes an object a pipe": (
+        PLAIN + "; o=$(git rev-parse HEAD); f=.git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); rm -f $f;"
+        " mkfifo $f",
+        "no plain file",
+    ),
+    "borrows objects elsewhere": (
+        PLAIN + "; git init -q ../more; echo $PWD/../more/.git/objects >> .git/objects/info/alternates",
+        "borrow objects from elsewhere",
+    ),
+    "writes a damaged commit": (
+        PLAIN + "; o=$(git rev-parse HEAD); f=.git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); rm -f $f;"
+        " echo nothing > $f",
+        "missing or damaged",
+    ),
+    "commits a submodule": (
+        "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),a.txt; git commit -qm 'A module'", "submodule"
+    ),
+    "names nobody": (raw(f"author  <> 1 +0000\\ncommitter {WHO}"), "no name or no address"),
+    "writes a NUL": (raw(message="Add\\000a"), "NUL"),
+    "is not UTF-8": (raw(message="Add \\377"), "not UTF-8"),
+    "says an encoding": (raw(PEOPLE + "\\nencoding latin1"), "'encoding'"),
+    "says nothing": (raw(message=""), "no message"),
+    "steers the terminal": (raw(message="Add \\033[2J"), "control characters"),
+    "forges a trailer": (raw(message="Add\\n\\nIdumb-Task: T1-09\\n"), "Idumb-"),
+    "writes a huge message": (
+        "echo one > a.txt; git add a.txt; head -c 70000 /dev/zero | tr '\\0' x | git commit -qF -", "more than is taken"
+    ),
+    "tells a secret": ("echo one > a.txt; git add a.txt; git commit -qm 'Say hush'", "a secret in its message"),
+    "names a file like git's folder": (ODD, "unsafe name"),
+    "makes the folder of objects a link": (PLAIN + "; mv .git/objects ../o; ln -s ../o .git/objects", "no plain file"),
+    "takes its own rights away": (PLAIN + "; chmod 000 .git/objects", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_taken_is_refused_in_words(sandbox: GitSandbox, made: Made, what: str) -> None:
+    script, words = REFUSED[what]
+    before = sandbox.ledger()
+    offered = made.offered(script)
+    if words:
+        assert words in offered.problem
+        assert offered.tip is None
+    candidate = made.clone.trees.scan()  # by a git folder of idumb's own
+    assert made.clone.trees.entry(candidate, "kept.txt") is not None
+    made.commits.drop()
+    assert made.clone.trees.scan() == candidate
+    assert sandbox.ledger() == before
+    assert sandbox.refs("refs/idumb/") == {}
+    made.clone.close()
+    assert not list(made.root.parent.glob("r1*"))
+
+
+def test_more_commits_than_a_task_can_need_are_refused(made: Made) -> None:
+    script = (
+        "{ i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf 'commit refs/heads/idumb\\ncommitter A <a@x.y> '$i;"
+        " printf ' +0000\\ndata 1\\nx\\n'; [ $i = 1 ] && printf 'from refs/heads/idumb^0\\n'; done; }"
+        " | git fast-import --quiet"
+    )
+    assert "more than 100 commits" in made.offered(script).problem
+
+
+def test_sound_commits_come_home_as_objects_and_nothing_else_does(sandbox: GitSandbox, made: Made) -> None:
+    script = (
+        PLAIN + "; mkdir d; echo two > d/b.txt; git add d; git commit -qm 'Add b'; git tag mine; git branch other;"
+        " git gc -q; echo loose | git hash-object -w --stdin"
+    )
+    refs = sandbox.refs()
+    offered = made.offered(script)
+    assert (offered.problem, [one.subject for one in offered.commits]) == ("", ["Add a", "Add b"])
+    assert [[change.path for change in one.changes] for one in offered.commits] == [["a.txt"], ["d/b.txt"]]
+    base, candidate = sandbox.git("rev-parse", "HEAD^{tree}"), made.clone.trees.scan()
+    assert made.commits.uncommitted(offered, base, candidate) == ()
+    assert made.commits.keep(offered, REF) == ""
+    assert sandbox.refs() == {**refs, REF: offered.tip}
+    assert sandbox.git("ls-tree", "-r", "--name-only", str(offered.tip)) == "a.txt\nd/b.txt\nkept.txt"
+    assert sandbox.try_git("cat-file", "-e", sandbox.git("hash-object", "--stdin", given=b"loose\n")).returncode != 0
+    sandbox.git("fsck", "--strict", "--no-dangling")
+    again = made.offered("echo three > c.txt; git add c.txt; git commit -qm 'Add c'")
+    assert [one.subject for one in again.commits] == ["Add a", "Add b", "Add c"]
+
+
+def test_a_file_that_only_history_has_and_that_is_gone_leaves_nothing_taken(sandbox: GitSandbox, made: Made) -> None:
+    early = "echo early > a.txt; git add a.txt; git commit -qm 'Early'; o=$(git rev-parse HEAD:a.txt);"
+    offered = made.offered(early + " rm -f .git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); " + PLAIN)
+    assert offered.problem == ""
+    assert "missing or damaged" in made.commits.keep(offered, REF)
+    made.commits.drop()
+    assert sandbox.refs("refs/idumb/") == {}
+
+
+def test_a_link_in_place_of_the_clone_is_never_followed(sandbox: GitSandbox, made: Made) -> None:
+    before = sandbox.ledger()
+    with pytest.raises(errors.Refusal) as refused:
+        made.offered(f"cd ..; rm -rf r1; ln -s {sandbox.root} r1")
+    assert refused.value.code == "git.clone-gone"
+    made.clone.close()
+    assert sandbox.ledger() == before
