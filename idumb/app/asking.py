@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb.app import budget, committing, ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, contract, failures, ledger, levels, roles
+from idumb.domain import agent, contract, failures, ledger, levels, outcome, paths, roles
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.failures import Told
@@ -57,8 +57,17 @@ def request(
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
         settled=bench.journal.state.tasks[task.id].settled,
-        candidate=(attempt.candidate or "") if role == agent.VALIDATOR else "",
+        candidate=_candidate(bench, attempt) if role == agent.VALIDATOR else "",
     )
+
+
+def _candidate(bench: Bench, attempt: Attempt) -> str:
+    """The candidate without what idumb itself writes, for that changes while a verdict is waited for."""
+    tree, start = attempt.candidate or "", bench.journal.state.base_tree
+    if bench.workspace.kind != "here" or not tree:
+        return tree
+    own = [c.path for c in bench.work.changes(start, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
+    return bench.work.overlay(tree, start, own) if own else tree
 
 
 MOST_SHOWN = 200_000
@@ -82,6 +91,17 @@ def failed(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:
     found = bench.services.settings.bindings.get(name)
     argv = found.argv if found is not None else ()
     return failures.told(result.failure, name, argv, result.message, f"idumb resume {bench.contract.phase}")
+
+
+def waited(bench: Bench, attempt: Attempt) -> agent.AgentResult:
+    """What stands for the builder's answer where only the verdict on its work was waited for: nothing is used again."""
+    known = bench.journal.state.tasks[attempt.task.id].conversation
+    return agent.AgentResult(
+        outcome.COMPLETED,
+        "the work was there already, and waited for its verdict",
+        session=known.session if known is not None else None,
+        usage=agent.Usage(0, 0, 0.0),
+    )
 
 
 def _least(one: float | None, other: float | None) -> float | None:

@@ -118,6 +118,8 @@ def _known_before(bench: Bench, attempt: Attempt, binding: str) -> dict[str, obj
 
 def check_preconditions(bench: Bench, attempt: Attempt) -> Attempt:
     """Preconditions hold, and tests that must fail before the work do fail, wherever the work starts at the base."""
+    if attempt.built:  # they held when it was
+        return attempt
     first = bool(attempt.task.tests) and bench.work.scan(attempt.literal_paths) == attempt.base
     with bench.services.interrupts.armed():
         found = proofs.before(bench.checks, attempt.task, bench.services.settings, attempt.base, first=first)
@@ -142,7 +144,9 @@ def _take_residue_into_base(bench: Bench, attempt: Attempt) -> Attempt:
 
 
 def build(bench: Bench, attempt: Attempt) -> Attempt:
-    """The builder works; whatever it says is a claim."""
+    """The builder works; whatever it says is a claim. Nobody is asked where only a verdict was waited for."""
+    if attempt.built:
+        return dataclasses.replace(attempt, result=asking.waited(bench, attempt))
     builder = bench.agents.get(asking.binding_name(bench, attempt))
     request = asking.request(bench, attempt, agent.BUILDER, builder)
     if builder.name == "human":
@@ -300,7 +304,8 @@ def _validator(
     result = calling.call(bench.services, bench.journal, calling.Call(validator, name, request))
     bench.checks.end_processes()
     level = levels.rule(bench.services.settings, agent.VALIDATOR).level
-    return _at(level, (proofs.of_validator(name, result, attempt.candidate),)), result
+    waits = bench.workspace.kind == "here"  # a clone is gone when the command ends
+    return _at(level, (proofs.of_validator(name, result, attempt.candidate, waits=waits),)), result
 
 
 def _at(level: int, found: Iterable[Evidence]) -> tuple[Evidence, ...]:
@@ -372,6 +377,8 @@ def check_standing(bench: Bench, attempt: Attempt) -> Attempt:
 def reach_verdict(_: Bench, attempt: Attempt) -> Attempt:
     verdict, why = proofs.verdict(attempt.ledger, attempt.evidence)
     ended = {outcome.PASS: outcome.COMPLETED, evidence_words.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
+    if ended == outcome.WAITING and attempt.judged is not None and attempt.judged.outcome == outcome.WAITING:
+        why = attempt.judged.message
     return dataclasses.replace(attempt, verdict=verdict, outcome=ended, reason=why)
 
 

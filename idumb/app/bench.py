@@ -84,7 +84,8 @@ class Attempt:
     `judged` is what the validator said. `failure` is set where an agent could not work, rather than worked wrongly.
     `handover` is what the attempt before left for this one, because the context of its agent was exhausted.
     `offered` is what the builder committed, where that is its own task.
-    `conversation` is the one that the builder goes on in, None where it begins a new one.
+    `conversation` is the one that the builder goes on in, None where it begins a new one. Of an attempt that is
+    `built` the work is there, and only its verdict was waited for.
     """
 
     task: Task
@@ -115,6 +116,7 @@ class Attempt:
     failure: Told | None = None
     handover: str = ""
     conversation: Conversation | None = None
+    built: bool = False
     offered: ports.Offered | None = None
     commit_refused: str | None = None
 

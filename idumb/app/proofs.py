@@ -98,13 +98,16 @@ def of_ledger(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evide
     return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in wanted)
 
 
-def of_validator(name: str, result: agent.AgentResult, tree: str | None) -> Evidence:
-    """A validator's verdict as evidence. Anything but a clean PASS is no proof."""
+def of_validator(name: str, result: agent.AgentResult, tree: str | None, *, waits: bool) -> Evidence:
+    """A validator's verdict as evidence. Anything but a clean PASS is no proof.
+
+    `waits` is whether the work stays there until the verdict comes; else it had to come in the time that there was.
+    """
     words = {
         outcome.COMPLETED: evidence.PASSED,
         outcome.TIMED_OUT: evidence.TIMED_OUT,
         outcome.ERRORED: evidence.ERRORED,
-        outcome.WAITING: evidence.TIMED_OUT,  # nobody answered in the time that there was
+        outcome.WAITING: evidence.WAITING if waits else evidence.TIMED_OUT,
     }.get(result.outcome, evidence.FAILED)
     return Evidence(
         f"validator {name}",

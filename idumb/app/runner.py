@@ -26,6 +26,7 @@ from idumb.app import (
 )
 from idumb.app import attempt as attempts
 from idumb.app.bench import Attempt, Bench
+from idumb.app.ports import Agent
 from idumb.domain import agent, failures, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
@@ -188,6 +189,8 @@ def begin(bench: Bench, task: Task) -> Attempt:
     fresh = Attempt(
         task, plan, known.attempt + 1, base, feedback(bench.journal.state, known), started, known.accepted_paths
     )
+    if known.unjudged and not gone and bench.workspace.kind == "here" and _builder(bench, task).continues:
+        return dataclasses.replace(fresh, built=True)
     goes_on = bool(base) and known.left is not None and _goes_on(bench, task, known)
     if bench.commits is not None and not (goes_on and committing.stands(bench)):
         return committing.begin(bench, fresh)
@@ -216,12 +219,15 @@ def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
     So does a fresh agent where the context of the one before was full.
     """
     last = known.outcome
-    name = contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or ""
-    who = bench.agents.get(name)
+    who = _builder(bench, task)
     # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
     waited = last == outcome.WAITING and who.name != "human"
     full = known.failure == agent.CONTEXT_EXHAUSTED
     return (last == outcome.FAILED or waited or full) and who.continues
+
+
+def _builder(bench: Bench, task: Task) -> Agent:
+    return bench.agents.get(contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or "")
 
 
 def _tries_again(bench: Bench, task: Task) -> bool:

@@ -80,7 +80,7 @@ class AgentRequest:
     nothing may be printed and nothing done, `limits` are ceilings by name (`idumb.domain.settings.Limits`).
     `session` is the agent's own id of a conversation that it is to go on in, None for a new one.
     `settled` is the number of the last attempt that ended otherwise than by waiting, 0 where none did; `candidate` is
-    the tree that a validator judges, "" for other roles.
+    the tree that a validator judges, without idumb's own files, "" for other roles.
     """
 
     role: str

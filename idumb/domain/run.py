@@ -64,7 +64,8 @@ class TaskState:
     where it could. `exhausted` counts agents whose context was full, `handover` is what the last of them left.
     `spent` is what the attempts used. `last` is (reason, tree left) of the last one, `repeated` counts those after it
     that were the same. `settled` is the number of the last attempt that ended otherwise than by waiting. `speaker` is
-    who was asked last, `conversation` what another attempt may go on in.
+    who was asked last, `conversation` what another attempt may go on in. `unjudged` is set while what the last attempt
+    left waits for a verdict from elsewhere.
     """
 
     id: str
@@ -102,6 +103,7 @@ class TaskState:
     settled: int = 0
     speaker: str = ""
     conversation: Conversation | None = None
+    unjudged: bool = False
 
 
 @dataclass(slots=True)
@@ -389,6 +391,7 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         conversation=conversation.after(
             known.conversation, p, attempt=known.attempt, speaker=known.speaker, contract=state.contract_hash
         ),
+        unjudged=p["outcome"] == outcome.WAITING and (p.get("validator") or {}).get("outcome") == outcome.WAITING,
         symbols=tuple(p.get("symbols", ())),
         opened=None,
     )
@@ -488,6 +491,7 @@ def _task_reset(state: RunState, event: Event) -> None:
         exhausted=0,
         repeated=0,
         last=("", ""),
+        unjudged=state.tasks[task].unjudged and why == ELSEWHERE,
     )
     state.failures_in_a_row = 0
     if why in {ANSWERED, ELSEWHERE}:

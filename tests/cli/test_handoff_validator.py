@@ -1,23 +1,99 @@
-"""A validator that works elsewhere is waited for in the command that asks it, or it is refused."""
+"""A validator that works elsewhere: the work waits for its verdict across commands (R-ADAPT-2)."""
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import task
+from tests.support.project import Project, task
+
+BUILDS = "import pathlib; pathlib.Path('../called').open('a').write('x'); pathlib.Path('a.txt').open('a').write('done')"
 
 
-def test_a_validator_that_hands_off_and_does_not_wait_is_refused_before_anything_runs(sandbox: GitSandbox) -> None:
-    """R-ADAPT-2: no builder is called for a verdict that nobody could give in time."""
-    project = projects.create(sandbox)
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def configure(project: Project, *, options: str = "", more: str = "", builder: str = "builder: builds\n") -> None:
+    argv = json.dumps([sys.executable, "-c", BUILDS])
+    bindings = f"bindings:\n  builds: {{adapter: command, argv: {argv}}}\n  away: {{adapter: handoff{options}}}\n"
+    project.configure(f"{builder}validator: away\n{more}{bindings}")
+
+
+def asked(project: Project) -> list[Path]:
+    folder = project.folder / ".git/idumb/worktrees/main/handoffs"
+    return sorted(p for p in folder.glob("T1-01-validator-*.md") if not p.name.endswith(".answer.md"))
+
+
+def answer(place: Path, verdict: str) -> None:
+    said = json.dumps({"verdict": verdict, "findings": []})
+    text = f"---\nhandoff: {place.stem}\noutcome: done\n---\n```json\n{said}\n```\nEND OF ANSWER\n"
+    place.with_name(f"{place.stem}.answer.md").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("builder", ["builder: builds\n", ""])
+def test_the_work_waits_and_is_not_made_again(project: Project, builder: str) -> None:
+    """A condition that held before the work, and does not hold after it, is not asked again."""
+    fields = "- **Preconditions:** file absent a.txt\n" if builder else ""
+    steps = [] if builder else [projects.write("a.txt", "done")]
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -qx done a.txt", fields=fields, steps=steps)])
+    configure(project, builder=builder)
+    waits = project.execute()
+    assert waits.code == 5, waits
+    assert waits.data["tasks"][0]["status"] == "waiting"
+    (place,) = asked(project)
+    assert str(place) in waits.data["tasks"][0]["reason"]
+    again = project.resume()
+    assert (again.code, asked(project)) == (5, [place])
+    answer(place, "PASS")
+    assert project.resume().code == 0
+    assert project.statuses() == {"T1-01": "completed"}
+    assert project.read("a.txt") == "done"
+    if builder:
+        assert (project.folder.parent / "called").read_text(encoding="utf-8") == "x"
+
+
+def test_a_verdict_against_the_work_is_a_failed_attempt(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
+    configure(project, more="run: {max_attempts: 2}\n")
+    assert project.execute().code == 5
+    (first,) = asked(project)
+    answer(first, "FAIL")
+    assert project.resume().code == 5
+    assert (project.folder.parent / "called").read_text(encoding="utf-8") == "xx"
+    assert project.read("a.txt") == "donedone"
+    (second,) = [place for place in asked(project) if place != first]
+    answer(second, "PASS")
+    assert project.resume().code == 0
+
+
+def test_a_verdict_is_on_the_bytes_that_were_shown(project: Project) -> None:
+    """Another file that changed meanwhile makes another candidate, and a question of its own."""
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
+    configure(project)
+    assert project.execute().code == 5
+    (first,) = asked(project)
+    answer(first, "PASS")
+    (project.folder / "README.md").write_text("mine\n", encoding="utf-8")
+    assert project.resume().code == 5
+    assert len(asked(project)) == 2
+
+
+@pytest.mark.parametrize("setting", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
+def test_what_is_made_in_a_clone_cannot_wait_and_is_refused_before_anything_runs(
+    project: Project, setting: str
+) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    bindings = (
-        "bindings:\n  builds: {adapter: command, argv: [sh, -c, 'echo >> ../called']}\n  away: {adapter: handoff%s}\n"
-    )
-    project.configure("builder: builds\nvalidator: away\n" + bindings % "")
-    answer = project.quick("execute-phase", "1", "--json")
-    assert answer.code == 3, answer
-    assert "task.validator-elsewhere" in answer.out
+    configure(project, more=setting)
+    refused = project.quick("execute-phase", "1", "--json")
+    assert refused.code == 3, refused
+    assert "task.validator-elsewhere" in refused.out
     assert not (project.folder.parent / "called").exists()
-    project.configure("builder: builds\nvalidator: away\n" + bindings % ", options: {wait: 5}")
+    configure(project, more=setting, options=", options: {wait: 5}")
     assert project.quick("check-plan", "1", "--json").code == 0

@@ -9,7 +9,7 @@ from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.plan import Plan, Task
-from idumb.domain.settings import COMMIT_BUILDER, Binding
+from idumb.domain.settings import COMMIT_BUILDER, Binding, Settings
 
 _BUILT_IN = ("steps", "human", EDITOR)
 HANDOFF = "handoff"
@@ -68,7 +68,7 @@ def validators(case: Case) -> Iterator[Finding]:
                 message=f"{task.id} names the validator {name}, which .idumb/config.yaml does not define.",
                 mend=f"Did you mean {near}?" if near else "Define it under `bindings`.",
             )
-        elif name in case.settings.bindings and _asks_and_leaves(case.settings.bindings[name]):
+        elif _leaves_clones(case.settings) and _asks_and_leaves(case.settings.bindings.get(name)):
             yield case.at(
                 "task.validator-elsewhere",
                 plan,
@@ -76,10 +76,10 @@ def validators(case: Case) -> Iterator[Finding]:
                 "validator",
                 found=f"{name}, a handoff without `wait`",
                 accepted="a handoff with `options: {wait: SECONDS}`, `human`, or another adapter",
-                message=f"{name}, the validator of {task.id}, hands the work off and does not wait for the verdict,"
-                " so every attempt would fail.",
+                message=f"{name}, the validator of {task.id}, hands the work off and does not wait for the verdict;"
+                " the work is in a clone, which is gone when the command ends, so every attempt would fail.",
                 mend=f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`,"
-                " or let `human` validate.",
+                " let `human` validate, or work `here`.",
             )
 
 
@@ -115,9 +115,14 @@ def _no_git(found: Binding) -> str | None:
     return None
 
 
-def _asks_and_leaves(found: Binding) -> bool:
-    """Whether a handoff is asked without time for an answer: no work waits for a verdict across commands."""
-    return found.adapter == HANDOFF and not found.options.get("wait")
+def _asks_and_leaves(found: Binding | None) -> bool:
+    """Whether a handoff is asked without time for an answer."""
+    return found is not None and found.adapter == HANDOFF and not found.options.get("wait")
+
+
+def _leaves_clones(known: Settings) -> bool:
+    """Whether attempts are made where nothing can wait for a verdict across commands."""
+    return known.run.workspace == "clone" or known.git.commit == COMMIT_BUILDER
 
 
 _TASK = (
@@ -156,10 +161,10 @@ RULES = (
         ERROR,
         ERROR,
         validators,
-        "The validator of a task is a handoff that is not waited for, so nobody could give a verdict in time.",
+        "The validator of a task is a handoff that is not waited for, and its work is in a clone, which cannot wait.",
         Example(
             _TASK.format(field="- **Validator:** away\n"),
-            config="builder: agent\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
+            config="builder: agent\nrun: {workspace: clone}\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
             "  away: {adapter: handoff}\n",
         ),
     ),
