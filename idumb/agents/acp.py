@@ -104,7 +104,8 @@ class AcpAgent:
             return agent.unusable(problem)
         prompt = _prompt(request, commands=self._commands)
         mode = self._binding.options.get("mode")
-        client = Client(request.workspace, prompt, self._permits(request), __version__, mode)
+        model = request.model or self._binding.model
+        client = Client(request.workspace, prompt, self._permits(request), __version__, mode, model)
         transcript = spooled(request, self._transcripts, self._stream)
         try:
             finished = self._talk(argv, request, client, transcript)
@@ -139,7 +140,7 @@ class AcpAgent:
 
     @property
     def _commands(self) -> bool:
-        return self._binding.options.get("commands", _REJECT) == _ALLOW
+        return bool(self._binding.options.get("commands", _REJECT) == _ALLOW)
 
     def _permits(self, request: AgentRequest) -> Callable[[Wish], str]:
         """Why a wish is refused, "" where it is not."""
@@ -181,6 +182,7 @@ class AcpAgent:
             cause=finished.cause if not client.over else None,
             failure=failure,
             reply=reply,
+            model=client.model if client.used or client.stop is not None else None,
         )
 
     def _record(self, index: int, call: Call) -> StepRecord:

@@ -18,7 +18,14 @@ MOST_CALLS = 10_000
 NO_METHOD = -32601
 AUTH_REQUIRED = -32000
 
-_INITIALIZE, _NEW, _MODE, _PROMPT = 1, 2, 3, 4
+_INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL = 1, 2, 3, 4, 5
+_STEPS: Mapping[int, str] = {
+    _INITIALIZE: "initialize",
+    _NEW: "session/new",
+    _MODEL: "choosing the model",
+    _MODE: "session/set_mode",
+    _PROMPT: "session/prompt",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Call:
 
 @dataclass(slots=True)
 class Client:
-    """`permits` says why a wish is refused, or "". `mode` is one of the agent's own, None for its usual one.
+    """`permits` says why a wish is refused, or "". `mode` and `model` are of the agent's own, None for its usual ones.
 
     When it is over, `stop` is the reason for which the agent stopped; or `error` says what went wrong, with the
     agent's `code` where it gave one.
@@ -57,6 +64,7 @@ class Client:
     permits: Callable[[Wish], str]
     version: str = ""
     mode: str | None = None
+    model: str | None = None
     over: bool = False
     stop: str | None = None
     error: str | None = None
@@ -117,7 +125,7 @@ class Client:
         self.over, self.error, self.code = True, words, code
 
     def _answered(self, message: Mapping[str, Any]) -> bytes:
-        if message.get("id") not in {_INITIALIZE, _NEW, _MODE, _PROMPT}:
+        if message.get("id") not in _STEPS:
             return b""
         if message.get("error") is not None:
             return self._failed(message["id"], message["error"])
@@ -126,7 +134,9 @@ class Client:
             return self._initialized(result)
         if message["id"] == _NEW:
             self.session = str(result["sessionId"])
-            return self._set_mode() if self.mode is not None else self._prompted()
+            return self._set_model(result) if self.model is not None else self._set_mode()
+        if message["id"] == _MODEL:
+            return self._set_mode()
         if message["id"] == _MODE:
             return self._prompted()
         self.over, self.stop = True, str(result["stopReason"])
@@ -134,11 +144,10 @@ class Client:
         return b""
 
     def _failed(self, about: int, error: Any) -> bytes:
-        what = {_INITIALIZE: "initialize", _NEW: "session/new", _MODE: "session/set_mode", _PROMPT: "session/prompt"}
         said = error if isinstance(error, dict) else {"message": str(error)}
         words = " ".join(str(part) for part in (said.get("message"), _detail(said.get("data"))) if part)
         code = said.get("code")
-        self._fail(f"{what[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
+        self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
         return b""
 
     def _initialized(self, result: Mapping[str, Any]) -> bytes:
@@ -150,7 +159,20 @@ class Client:
             self.agent = " ".join(str(info[k]) for k in ("name", "version") if info.get(k))
         return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": []})
 
+    def _set_model(self, session: Mapping[str, Any]) -> bytes:
+        """By the way that the agent offers; there are two."""
+        if session.get("models"):
+            return _request(_MODEL, "session/set_model", {"sessionId": self.session, "modelId": self.model})
+        for option in session.get("configOptions") or ():
+            if "model" in (option.get("category"), option.get("id")):
+                given = {"sessionId": self.session, "configId": option["id"], "value": self.model}
+                return _request(_MODEL, "session/set_config_option", given)
+        self._fail(f"it cannot be told to use the model {self.model}; leave `model` out, and choose it with the agent")
+        return b""
+
     def _set_mode(self) -> bytes:
+        if self.mode is None:
+            return self._prompted()
         return _request(_MODE, "session/set_mode", {"sessionId": self.session, "modeId": self.mode})
 
     def _prompted(self) -> bytes:

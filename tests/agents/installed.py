@@ -70,7 +70,7 @@ def configure(project: Project, name: str, more: dict[str, Any] | None = None, *
 def configure_acp(project: Project) -> None:
     """Claude Code over the Agent Client Protocol builds everything."""
     names = [*KEYS["claude"], "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
-    binding = {"adapter": "acp", "argv": [program(ACP)], "environment": names}
+    binding = {"adapter": "acp", "argv": [program(ACP)], "model": MODELS["claude"], "environment": names}
     project.configure(json.dumps({"builder": "real", "bindings": {"real": binding}}))
 
 

@@ -2,6 +2,7 @@
 
 `write PATH` asks and writes if it may, `sneak PATH` writes without asking, `run COMMAND` asks to run it, `say TEXT`,
 `stop REASON`, `ask METHOD` asks the client for something, `error CODE TEXT`, `junk`, `die`, `hang`, `fork`.
+With `options` the model is chosen as a setting of the session, with `fixed` not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from pathlib import Path
 from typing import Any
 
 pending: dict[str, Any] = {"id": 100}
+CHOICES = {
+    "session/set_mode": "mode {modeId};",
+    "session/set_model": "model {modelId};",
+    "session/set_config_option": "{configId} is {value};",
+}
 
 
 def send(**message: Any) -> None:
@@ -101,6 +107,15 @@ def work(words: list[str], prompt: Any) -> str:  # noqa: C901, PLR0912 - one bra
     return "end_turn"
 
 
+def models(script: list[str]) -> dict[str, Any]:
+    """The two ways in which agents let a model be chosen, and none."""
+    if "fixed" in script:
+        return {}
+    if "options" in script:
+        return {"configOptions": [{"id": "speed"}, {"id": "which", "category": "model"}]}
+    return {"models": {"currentModelId": "usual", "availableModels": []}}
+
+
 def main() -> None:
     script = sys.argv[1:]
     while True:
@@ -114,9 +129,9 @@ def main() -> None:
         elif method == "session/new" and "locked" in script:
             send(id=message["id"], error={"code": -32000, "message": "Authentication required"})
         elif method == "session/new":
-            send(id=message["id"], result={"sessionId": "s-1"})
-        elif method == "session/set_mode":
-            chunk(f"mode {message['params']['modeId']};")
+            send(id=message["id"], result={"sessionId": "s-1", **models(script)})
+        elif method in CHOICES:
+            chunk(CHOICES[method].format(**message["params"]))
             send(id=message["id"], result={})
         elif method == "session/prompt":
             try:

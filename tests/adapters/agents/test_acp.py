@@ -121,6 +121,21 @@ def test_the_prompt_arrives_whole_however_long_it_is(tmp_path: Path) -> None:
     assert result.reply == "mode plan;" + prompt
 
 
+@pytest.mark.parametrize(("way", "said"), [("models", "model big;mode plan;"), ("options", "which is big;mode plan;")])
+def test_the_model_is_chosen_by_the_way_that_the_agent_offers(tmp_path: Path, way: str, said: str) -> None:
+    """R-ADAPT-1."""
+    result = ask(tmp_path, way, "say", "Done.", model="big", options={"mode": "plan"})
+    assert (result.reply, result.model) == (f"{said}Done.", "big")
+
+
+def test_an_agent_that_cannot_be_told_its_model_is_not_asked(tmp_path: Path) -> None:
+    """R-ADAPT-1: no other model stands in unseen."""
+    result = ask(tmp_path, "fixed", "write", "a.txt", model="big")
+    assert (result.outcome, result.failure, result.model) == (outcome.FAILED, agent.MALFORMED, None)
+    assert "the model big" in result.message
+    assert not (tmp_path / "a.txt").exists()
+
+
 def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
     """R-ADAPT-2: some agents end at a veto."""
     assert "Run no commands" in ask(tmp_path, "prompt").reply
@@ -157,7 +172,7 @@ def test_every_ending_has_an_outcome_and_a_kind(
 
 
 def test_a_hanging_agent_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    result = ask(tmp_path, "fork", "hang", deadline=0.7)
+    result = ask(tmp_path, "fork", "hang", deadline=1.5)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
     if sys.platform == "linux":
         assert not process_tree.is_alive(int(result.reply))
