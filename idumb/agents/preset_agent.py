@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import executable, replies, running
+from idumb.agents import executable, own_home, replies, running
 from idumb.agents.papers import Papers
 from idumb.agents.presets import installed, reading
 from idumb.agents.presets.preset import Preset, Wanted
@@ -25,9 +25,8 @@ from idumb.domain.settings import Binding
 from idumb.system import processes
 from idumb.system.capture import Captured
 
-OWN, USER = "own", "user"
 OPTIONS: Mapping[str, tuple[Any, ...]] = {
-    "home": (OWN, USER),
+    own_home.OPTION: own_home.CHOICES,
     "shell": (True, False),
     "project": (True, False),
     "resume": (True, False),
@@ -213,22 +212,14 @@ class PresetAgent:
 
     def _home(self, otherwise: str) -> str | None:
         """The folder that is the agent's own; it stays for the run, so that a session can be gone on with."""
-        if self._binding.options.get("home", OWN) == USER:
+        if self._binding.options.get(own_home.OPTION, own_home.OWN) == own_home.USER:
             return None
-        return os.path.join(self._around.homes or otherwise, f"home-{self._binding.name.replace('/', '-')}")
+        return own_home.place(self._around.homes or otherwise, self._binding.name)
 
     def _environment(self, home: str | None) -> dict[str, str]:
         if home is None:
             return {**self._around.environment, **self._around.named(self._preset.places)}
-        folders = {
-            "HOME": home,
-            "XDG_CONFIG_HOME": os.path.join(home, "config"),
-            "XDG_CACHE_HOME": os.path.join(home, "cache"),
-            "XDG_DATA_HOME": os.path.join(home, "data"),
-            "XDG_STATE_HOME": os.path.join(home, "state"),
-            "TMPDIR": os.path.join(home, "tmp"),
-        }
-        return {**self._around.environment, **folders}
+        return {**self._around.environment, **own_home.variables(home)}
 
 
 def _schema(request: AgentRequest, papers: Papers) -> tuple[str, str]:
@@ -269,8 +260,7 @@ def _write(home: str | None, files: Mapping[str, str]) -> None:
     if home is None:
         return
     os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)
-    for name in ("", "config", "cache", "data", "state", "tmp", "codex"):
-        os.makedirs(os.path.join(home, name), 0o700, exist_ok=True)
+    own_home.make(home, "codex")
     for name, content in files.items():
         path = os.path.join(home, name)
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
