@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-
-import pygit2
+from typing import TYPE_CHECKING
 
 from idumb.app.ports import CommitAttempt
 from idumb.git import commit, comparing, program, tree_objects
 from idumb.git.discover import Repository
+
+if TYPE_CHECKING:
+    import pygit2
 
 
 def to(
@@ -48,4 +50,4 @@ def _head(repository: pygit2.Repository) -> str | None:
 
 
 def _tree(repository: pygit2.Repository, name: str | None) -> str:
-    return tree_objects.EMPTY_TREE if name is None else str(repository[name].peel(pygit2.Tree).id)
+    return tree_objects.EMPTY_TREE if name is None else comparing.tree_of(repository, name)

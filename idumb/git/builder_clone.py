@@ -178,7 +178,7 @@ class BuilderClone:
     def _tree_of(self, commit: str | None) -> str:
         if commit is None:
             return tree_objects.EMPTY_TREE
-        return str(self._user.repository[commit].peel(pygit2.Tree).id)
+        return comparing.tree_of(self._user.repository, commit)
 
     def _index_as(self, last: str | None) -> str:
         """Let git see as tracked what was committed; why git cannot, or nothing."""

@@ -66,7 +66,7 @@ def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
 
     Else a builder would see other bytes than in the user's tree, and each of its results would be a conflict there.
     """
-    tree = str(user.repository[commit].peel(pygit2.Tree).id)
+    tree = comparing.tree_of(user.repository, commit)
     present = user.scan()
     differ = [change.path for change in comparing.changes(user.repository, tree, present) if change.old and change.new]
     if not differ:

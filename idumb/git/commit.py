@@ -126,7 +126,7 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
 
 def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
     """Give the index what HEAD has of these paths, which git did not come to; whether that worked."""
-    tree = str(repository.head.peel(pygit2.Tree).id)
+    tree = comparing.tree_of(repository, str(repository.head.target))
     rows = []
     for path in paths:
         entry = comparing.entry(repository, tree, path)
@@ -197,7 +197,7 @@ def _staged(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> d
 def _in_head(repository: pygit2.Repository, path: str) -> bool:
     if repository.head_is_unborn:
         return False
-    return comparing.entry(repository, str(repository.head.peel(pygit2.Tree).id), path) is not None
+    return comparing.entry(repository, comparing.tree_of(repository, str(repository.head.target)), path) is not None
 
 
 def _exists(root: str, path: str) -> bool:

@@ -17,6 +17,11 @@ _Wanted = dict[tuple[str, ...], Entry | None]
 _Pair = tuple[str, bytes | None, bytes | None]
 
 
+def tree_of(repository: pygit2.Repository, commit: str) -> str:
+    """The id of a commit's tree, which is not looked at: an unreadable one is told by who reads it."""
+    return str(repository[commit].peel(pygit2.Commit).tree_id)
+
+
 def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
     """The rows of one tree object. Raises KeyError when it is not there."""
     if oid.hex() == tree_objects.EMPTY_TREE:

@@ -15,6 +15,7 @@ from idumb.git import (
     advance,
     branch,
     commit,
+    comparing,
     debris,
     guarded,
     ignores,
@@ -73,7 +74,7 @@ class GitHistory:
 
     def head_tree(self) -> str | None:
         head = self._head_commit()
-        return None if head is None else str(self.repository[head].peel(pygit2.Tree).id)
+        return None if head is None else comparing.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that git ignores and does not track."""

@@ -72,13 +72,13 @@ class Snapshots:
         commit = refs.current(self._repository, ref)
         if commit is None:
             return {}
-        found = comparing.rows(self._repository, self._repository[commit].peel(pygit2.Tree).id.raw)
+        found = comparing.rows(self._repository, bytes.fromhex(comparing.tree_of(self._repository, commit)))
         return {name: item.oid.hex() for name, item in found.items()}
 
     def tree_of(self, commit: str) -> str:
         """The work tree's tree of a snapshot commit."""
-        top = self._repository[commit].peel(pygit2.Tree)
-        return comparing.rows(self._repository, top.id.raw)[WORKTREE].oid.hex()
+        top = comparing.tree_of(self._repository, commit)
+        return comparing.rows(self._repository, bytes.fromhex(top))[WORKTREE].oid.hex()
 
     def _items(self, tree: str, meta: Mapping[str, Any]) -> dict[str, Item]:
         text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)

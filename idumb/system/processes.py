@@ -5,6 +5,7 @@ The end of the process is waited for, never the end of its output: a daemon may 
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import signal
@@ -237,6 +238,9 @@ def _spawn(
                 preexec_fn=prepare,  # noqa: PLW1509 - what it calls takes no lock that a thread could hold
             )
             _running[cookie] = child.pid
+    except subprocess.SubprocessError as problem:
+        # All that can fail between fork and exec is the second fork, and Python tells of it without its number.
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), argv[0]) from problem
     finally:
         if stdin is not None:
             os.close(source)

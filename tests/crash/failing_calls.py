@@ -142,7 +142,7 @@ def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str,
 
 
 _LAST = 8  # fsyncs of one save of the scanner's cache, and a few
-_SOFT = ("/.git/idumb", "/worktrees/main/scan", "/worktrees/main")
+_SOFT = ("/.git/idumb", "/worktrees/main/scan", "/worktrees/main/scan.lock", "/worktrees/main")
 
 
 def _soft(where: str) -> bool:

@@ -297,3 +297,12 @@ def test_what_differs_in_any_way_is_uncommitted(sandbox: GitSandbox, history: Gi
         if case == "replaced":
             sandbox.link("a", "1")
     assert history.uncommitted(["a"]) == ("a",)
+
+
+def test_the_tree_of_head_is_named_without_being_read(sandbox: GitSandbox, history: GitHistory) -> None:
+    """R-LOG-5: an unreadable tree is told by who looks into it, as what the system refused, and as no defect."""
+    sandbox.write("a", "1")
+    sandbox.commit()
+    tree = sandbox.git("rev-parse", "HEAD^{tree}")
+    (sandbox.git_dir / "objects" / tree[:2] / tree[2:]).unlink()
+    assert history.head_tree() == tree

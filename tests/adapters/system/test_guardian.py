@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -35,6 +36,22 @@ def test_a_guarded_process_ends_as_it_would_without(tmp_path: Path, script: str)
     ends = [run(f"echo out; echo err >&2; {script}", tmp_path, guarded=guarded) for guarded in (True, False)]
     first, second = ((f.exit_code, f.signal, f.timed_out, f.output, f.cause) for f in ends)
     assert first == second
+
+
+def test_no_process_for_the_guard_is_told_as_what_the_system_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-5: no defect, and the program is not run without its guard."""
+
+    def none_left() -> int:
+        raise BlockingIOError(errno.EAGAIN, "no")
+
+    # The first fork is made in C; the one that makes the guard is this.
+    monkeypatch.setattr(os, "fork", none_left)
+    with pytest.raises(BlockingIOError) as caught:
+        run("touch ran", tmp_path)
+    assert caught.value.filename == "/bin/sh"
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_program_that_cannot_be_executed_is_an_error_all_the_same(tmp_path: Path) -> None:
