@@ -1,0 +1,56 @@
+"""When a builder that is asked again goes on in its conversation (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from idumb.app import conversing
+from idumb.domain import conversation
+from idumb.domain.conversation import Conversation
+from idumb.domain.plan import Plan, Task
+from idumb.domain.run import RunState, TaskState
+from idumb.domain.settings import Settings
+
+ENVELOPE = {"adapter": "claude", "adapter_version": "1", "program": "p", "binding": "coder", "model": "m"}
+KNOWN = Conversation("s-1", 1, conversation.speaker(ENVELOPE), "k")
+TASK = Task("T1-01", "Work")
+
+
+def asked(
+    *, known: Conversation | None = KNOWN, resumes: bool = True, mode: str = "guided", run: str = "guided",
+    deterministic: bool = False, contract: str = "k", version: str = "1",
+) -> Conversation | None:  # fmt: skip
+    state = RunState(mode=run, contract_hash=contract, envelopes={"coder": {**ENVELOPE, "adapter_version": version}})
+    state.tasks = {"T1-01": TaskState("T1-01", "d", conversation=known)}
+    bench: Any = SimpleNamespace(
+        journal=SimpleNamespace(state=state),
+        plans={"T1-01": Plan("p", "h", "1", "01", "A plan", "Work is done", mode=mode, tasks=(TASK,))},
+        deterministic=deterministic,
+        services=SimpleNamespace(settings=Settings(builder="coder")),
+        agents={"coder": SimpleNamespace(resumes=True) if resumes else SimpleNamespace()},
+    )
+    return conversing.to_go_on_with(bench, TASK)
+
+
+def test_the_same_agent_goes_on_about_the_same_task() -> None:
+    assert asked() == KNOWN
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"known": None},
+        {"resumes": False},
+        {"mode": "strict"},
+        {"run": "strict"},
+        {"deterministic": True},
+        {"contract": "amended"},
+        {"version": "2"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_anything_else_is_a_new_conversation(other: dict[str, Any]) -> None:
+    assert asked(**other) is None

@@ -1,0 +1,52 @@
+"""Conversations of agents as data: what is remembered, and what may be handed on (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from idumb.domain import agent, conversation
+from idumb.domain.conversation import Conversation
+
+KNOWN = Conversation("s-1", 1, "who", "k")
+
+
+def after(known: Conversation | None, **finished: Any) -> Conversation | None:
+    return conversation.after(known, finished, attempt=2, speaker="who", contract="k")
+
+
+@pytest.mark.parametrize("session", ["a220e3cf-8155-4e2f-812d-56b3f961fe7e", "ses_dfbb9a529ffe95iiOm35m9fBME", "a.b:c"])
+def test_an_id_is_one_plain_word(session: str) -> None:
+    assert conversation.named(session) == session
+
+
+@pytest.mark.parametrize(
+    "session", [None, 7, "", "--yolo", "-r", "a b", "a\n", "../x", "a/b", "[redacted:token:1]", "$(id)", "a" * 129, "é"]
+)
+def test_nothing_else_is_an_id(session: object) -> None:
+    assert conversation.named(session) is None
+
+
+def test_what_an_attempt_told_is_what_the_next_one_goes_on_in() -> None:
+    assert after(None, builder={"session": "s-2"}) == Conversation("s-2", 2, "who", "k")
+    assert after(KNOWN, builder={"session": "s-2"}, resumed=True) == Conversation("s-2", 2, "who", "k")
+
+
+def test_who_went_on_and_was_killed_before_it_told_is_still_known() -> None:
+    assert after(KNOWN, builder={"session": None}, resumed=True) == Conversation("s-1", 2, "who", "k")
+    assert after(KNOWN, builder={"session": None}, resumed=False) is None
+    assert after(KNOWN, builder=None) is None
+
+
+@pytest.mark.parametrize("failure", [agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.MALFORMED])
+def test_some_conversations_are_over(failure: str) -> None:
+    """R-RUN-10: a full context above all."""
+    assert after(KNOWN, builder={"session": "s-2", "failure": failure}, resumed=True) is None
+
+
+@pytest.mark.parametrize("part", ["adapter", "adapter_version", "program", "binding", "model"])
+def test_another_version_program_or_model_is_somebody_else(part: str) -> None:
+    known = {"adapter": "claude", "adapter_version": "1 2.1", "program": "p", "binding": "b", "model": None}
+    assert conversation.speaker(known) != conversation.speaker({**known, part: "other"})
+    assert conversation.speaker(known) == conversation.speaker({**known, "context": "other"})
