@@ -58,8 +58,9 @@ def ending(project: Project, name: str, fault: str) -> Ending:
     )
     command = ("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
     ended = installed.alone(project, name, FAULTS[fault], *command)
-    [last] = [e["payload"] for e in project.events("1", "--kind", "attempt.finished")][-1:]
-    built = last["builder"]
+    finished = project.events("1", "--kind", "attempt.finished")
+    assert finished, ended.out + ended.err
+    built = finished[-1]["payload"]["builder"]
     error = ended.answer["error"]
     words = built["message"] or (error["message"] if error else "done")
     words = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:8901", words)
