@@ -1,4 +1,4 @@
-"""The commit policy `builder`: agents commit in a clone, and what they commit is checked and taken (R-GIT-8)."""
+"""The commit policy `builder`: agents commit in a clone, and what they commit is checked and taken (R-GIT-2)."""
 
 from __future__ import annotations
 
