@@ -98,9 +98,13 @@ def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
 
 
 def _worked(made: _Attempt) -> bool:
-    """Whether it is worth playing: an agent that was not there, or waited, did nothing that another is to repeat."""
-    said = made.builder or {}
-    return bool(made.tree) and said.get("failure") not in failures.STOPPING and said.get("outcome") != outcome.WAITING
+    """Whether it is worth playing: an agent that was not there, or waited, did nothing that another is to repeat.
+
+    Where only the verdict was waited for, the attempt that has it stands for both.
+    """
+    said, judged = made.builder or {}, made.judged or {}
+    waited = said.get("outcome") == outcome.WAITING or judged.get("result") == evidence.WAITING
+    return bool(made.tree) and said.get("failure") not in failures.STOPPING and not waited
 
 
 def _built(said: Mapping[str, Any]) -> AgentResult:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from idumb.app import recordings, session
-from idumb.domain import outcome
+from idumb.domain import evidence, outcome
 
 if TYPE_CHECKING:
     import pytest
@@ -44,3 +44,13 @@ def test_attempts_that_could_not_work_or_waited_are_passed_over(monkeypatch: pyt
     assert (second.trees, second.paths) == (("base", "three", "four"), ("three.txt", "four.txt"))
     assert found(monkeypatch, events, 7) == second
     assert found(monkeypatch, events[:4], 1) is None
+
+
+def test_of_attempts_that_waited_for_a_verdict_the_one_that_has_it_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[SimpleNamespace] = []
+    for number, verdict in ((1, evidence.WAITING), (2, evidence.PASSED)):
+        begun, ended = attempt(number, f"tree-{number}", outcome=outcome.COMPLETED)
+        said = event("evidence.recorded", number, subject="validator away", result=verdict)
+        events += [begun, said, ended]
+    played = found(monkeypatch, events, 1)
+    assert (played.trees, played.judged.outcome) == (("base", "tree-2"), outcome.COMPLETED)
