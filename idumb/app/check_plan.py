@@ -68,7 +68,7 @@ def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
         "contract_hash": contract.hash,
         "next_free_id": next_free_id(contract),
         "consent": services.consent.given(contract.hash),
-        "settings_hash": services.settings.digest(),
+        "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
         "policy_hash": services.policy.digest,
         "approval": approvals.shown(services, contract),
         "run_command": step_plan.run_command(contract.phase),

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app import going_on, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import Services
-from idumb.domain import agent, canonical, confidence, contract, envelope, levels, outcome, roles
+from idumb.domain import agent, canonical, confidence, contract, envelope, governing, levels, outcome, roles
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.envelope import NOTHING, Change, Envelope, key_of, of_text
@@ -64,7 +64,6 @@ def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
     common = _Common(services, agents, settings, found)
     shared: dict[str, Any] = {
         "idumb": services.version,
-        "configuration": settings.digest(),
         "contract": known.hash,
         "context": NOTHING,
         "conversation": NOTHING,
@@ -72,10 +71,13 @@ def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
         "policy": _policy(services, found),
         "tools": dict(around.tools()),
     }
-    found.sources[settings.digest()] = around.shown(_readable(dataclasses.asdict(settings)))
     for key, (builder, validator) in _pairs(known, settings).items():
         own = _of_agent(common, builder, agent.BUILDER)
-        made = Envelope(**shared, **own, binding=builder, validator=_of_validator(common, validator))
+        # An amendment that brings in another agent changes nothing for these two.
+        ruling = governing.settings(settings, (builder, validator))
+        found.sources[ruling.digest()] = around.shown(_readable(dataclasses.asdict(ruling)))
+        judged = _of_validator(common, validator)
+        made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
         found.envelopes[key] = {**made.as_dict(), "digest": made.digest}
     return found
 

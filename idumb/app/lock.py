@@ -9,10 +9,12 @@ from idumb.app import approvals, going_on, irreversible
 from idumb.app.bench import Bench
 from idumb.app.services import Services, plans_ref
 from idumb.domain import approval as approval_words
+from idumb.domain import contract as contracts
 from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT, Task
+from idumb.domain.settings import Settings
 
 CONFIGURATION = ".idumb/config.yaml"
 POLICY = ".idumb/policy/tools.yaml"
@@ -71,7 +73,7 @@ def _require_same(bench: Bench) -> None:
     services, locked = bench.services, dict(bench.journal.state.plans)
     try:
         present = {path: _sha256(data) for path, data in services.plans.plans(bench.contract.folder)}
-        settings = services.present_settings().digest()
+        settings = _settings_digest(bench, services.present_settings())
         policy = services.present_policy().digest
     except InputError as problem:
         raise _refusal(
@@ -80,10 +82,14 @@ def _require_same(bench: Bench) -> None:
     changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
     if changed:
         raise _refusal(bench, "plan", changed)
-    if settings != services.settings.digest():
+    if settings != _settings_digest(bench, services.settings):
         raise _refusal(bench, "configuration", [CONFIGURATION])
     if policy != services.policy.digest:
         raise _refusal(bench, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
+
+
+def _settings_digest(bench: Bench, settings: Settings) -> str:
+    return contracts.governing_settings(bench.contract.plans, settings).digest()
 
 
 def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:

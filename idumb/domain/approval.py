@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from idumb.domain import canonical, paths
+from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.settings import Settings
 
@@ -154,7 +155,7 @@ def bound(
     `policy` is any JSON value, `base` the commit that the contract is pinned to.
     """
     plans = contract.plans
-    known = dataclasses.asdict(settings)
+    known = dataclasses.asdict(contracts.governing_settings(plans, settings))
     values: dict[str, Any] = {
         "plans": {p.path: p.sha256 for p in plans},
         "commands": list(commands),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from idumb.domain import agent, canonical, graph, ledger, paths
+from idumb.domain import agent, canonical, governing, graph, ledger, paths
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plan import STRICT, UNPROVEN, VERIFY, Plan, Task
 from idumb.domain.settings import Settings
@@ -40,8 +40,17 @@ class Contract:
 
 def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str | None = None) -> str:
     """SHA-256 over plans (path and SHA-256), configuration and policy, if there is one: all that decides what runs."""
-    bound: dict[str, Any] = {"plans": [[p.path, p.sha256] for p in plans], "settings": settings.digest()}
+    known = tuple(plans)
+    digest = governing_settings(known, settings).digest()
+    bound: dict[str, Any] = {"plans": [[p.path, p.sha256] for p in known], "settings": digest}
     return canonical.digest(bound | ({"policy": policy_digest} if policy_digest else {}))
+
+
+def governing_settings(plans: Iterable[Plan], settings: Settings) -> Settings:
+    """The settings that govern a run of these plans, without what it cannot come across."""
+    pairs = ((plan, task) for plan in plans for task in plan.tasks)
+    named = {name for p, t in pairs for name in (builder_of(p, t, settings), validator_of(p, t, settings))}
+    return governing.settings(settings, named)
 
 
 def phase_hash(plans: Iterable[Plan]) -> str:

@@ -164,5 +164,5 @@ class Settings:
     retry: Mapping[str, int] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """What consent is bound to: every setting decides what runs or what is written."""
+        """A hash of every setting. Consent is bound to that of the settings which govern a run (governing.py)."""
         return canonical.digest({name: v for name, v in asdict(self).items() if v or name not in _LATER})

@@ -274,6 +274,37 @@ def test_people_read_the_same_as_programs(project: Project) -> None:
     assert "1 approval taken back" in project.quick("approve", "1", "--revoke").out
 
 
+OTHERS = """
+bindings: {thinker: {adapter: claude, environment: [OTHER_KEY]}}
+roles: {planner: {binding: thinker}, debugger: {binding: thinker, model: big}}
+"""
+
+
+def test_an_approval_holds_while_roles_are_bound_that_no_run_asks(project: Project) -> None:
+    """R-LOCK-4: they have a consent of their own; a role that is asked at the end of a run voids it."""
+    project.plan([strict_task("T1-01", "a.txt")], head=STRICT)
+    approve(project)
+    project.configure(OTHERS)
+    before = contract(project)
+    project.configure(OTHERS.replace("planner", "skeptic"))
+    assert refused(run(project), "approval.void")["changed"] == ["configuration"]
+    assert contract(project) != before
+    project.configure(OTHERS)
+    assert run(project).code == 0
+
+
+def test_a_run_goes_on_after_another_role_was_bound_and_not_after_its_settings_changed(project: Project) -> None:
+    """R-LOCK-2."""
+    project.plan([making("T1-01", "a.txt"), task("T1-02", check="test -e go", after="T1-01", steps=[shell("true")])])
+    assert project.execute().code == 1
+    project.repo.write("go", "")
+    project.repo.commit("go")
+    project.configure("protected: [x]\n")
+    assert project.json("resume", "1", "--retry-failed").error["code"] == "run.contract-changed"
+    project.configure(OTHERS)
+    assert project.json("resume", "1", "--retry-failed").code == 0
+
+
 # The lock while a run goes on
 
 

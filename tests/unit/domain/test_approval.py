@@ -75,7 +75,11 @@ CHANGED: dict[str, tuple[dict[str, Part], set[str], str]] = {
         {"protected", "configuration"},
         "protected (configuration)",
     ),
-    "a binding": (_bound(settings=Settings(bindings={"a": Binding("a", "command")})), {"configuration"}, "bindings.a"),
+    "a binding": (
+        _bound(settings=Settings(validator="a", bindings={"a": Binding("a", "command")})),
+        {"configuration"},
+        "bindings.a",
+    ),
     "a base": (_bound(base="d" * 40), {"base"}, "base"),
 }  # fmt: skip
 
