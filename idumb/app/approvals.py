@@ -7,9 +7,9 @@ from typing import Any
 
 from idumb.app import going_on, session
 from idumb.app.services import Services
+from idumb.domain import agent, ledger, roles
 from idumb.domain import approval as approvals
 from idumb.domain import contract as contracts
-from idumb.domain import ledger
 from idumb.domain.approval import Approval, Change, Kept, Part
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
@@ -76,17 +76,20 @@ def adapters(services: Services, contract: Contract) -> dict[str, tuple[str, ...
 
 def agents(settings: Settings, contract: Contract) -> tuple[str, ...]:
     """The bindings that build or validate, in the order of their first use."""
-    used = (
-        name
-        for plan in contract.plans
-        for task in plan.tasks
-        for name in (
-            contracts.builder_of(plan, task, settings),
-            contracts.validator_of(plan, task, settings),
-        )
-        if name is not None and name in settings.bindings
-    )
-    return tuple(dict.fromkeys(used))
+    return tuple(models(settings, contract))
+
+
+def models(settings: Settings, contract: Contract) -> dict[str, dict[str, str | None]]:
+    """Of each binding that builds or validates: the roles it fills, with the model that it is asked for in each."""
+    found: dict[str, dict[str, str | None]] = {}
+    for plan in contract.plans:
+        for task in plan.tasks:
+            builder = contracts.builder_of(plan, task, settings)
+            validator = contracts.validator_of(plan, task, settings)
+            for role, name in ((agent.BUILDER, builder), (agent.VALIDATOR, validator)):
+                if name is not None and name in settings.bindings and role not in found.get(name, ()):
+                    found.setdefault(name, {})[role] = roles.filling(settings, role, name).model
+    return found
 
 
 def commands(task: Task) -> tuple[str, ...]:

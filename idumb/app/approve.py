@@ -202,8 +202,9 @@ def lines(services: Services, contract: Contract, made: Approval) -> Iterable[st
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
     bound = {name: part.value for name, part in made.bound.items()}
+    models = approvals.models(services.settings, contract)
     for name, argv in bound["adapters"].items():
-        yield f"agent {name}: {binding_words.line(services, name, argv)}"
+        yield f"agent {name}: {binding_words.line(services, name, argv, models=models.get(name, {}))}"
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
     for command in approval_words.unbound(bound["commands"], bound["files"], services.root):

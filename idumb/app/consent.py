@@ -106,8 +106,8 @@ def decision(services: Services, contract: Contract, again: str) -> Decision:
 def lines(services: Services, contract: Contract) -> Iterable[str]:
     """What will run and what will be written, one line each."""
     yield from plan_lines(contract)
-    for name in approvals.agents(services.settings, contract):
-        yield f"agent {name}: {binding_words.line(services, name)}"
+    for name, models in approvals.models(services.settings, contract).items():
+        yield f"agent {name}: {binding_words.line(services, name, models=models)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
 

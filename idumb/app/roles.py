@@ -284,9 +284,9 @@ def _question(services: Services, filled: list[Filling], whole: str, command: st
 
 def _line(services: Services, filled: Filling) -> str:
     name = filled.binding or ""
-    model = f"; the role's model: {filled.model}" if filled.model else ""
+    words = binding_words.line(services, name, _argv(services, filled), models={filled.role: filled.model})
     own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
-    return f"{filled.role}: {name}: {binding_words.line(services, name, _argv(services, filled))}{model}{own}"
+    return f"{filled.role}: {name}: {words}{own}"
 
 
 def _refusal(question: Decision, whole: str, command: str) -> Refusal:

@@ -59,6 +59,26 @@ def test_consent_to_a_phase_shows_adapter_server_variables_and_options(
     assert agents == [f"agent {line}" for line in expected(tmp_path)]
 
 
+@pytest.mark.parametrize("command", ["execute-phase", "approve"])
+def test_the_model_that_is_shown_is_the_one_that_will_be_asked(project: Project, command: str) -> None:
+    """R-LOCK-3: of the role, else of its profile, else of the binding; a binding may fill two roles."""
+    here = "{adapter: http, model: small, options: {base_url: 'http://127.0.0.1:9/v1'}}"
+    base = f"bindings: {{b: {here}, c: {here}}}\nprofiles: {{quality: {{validator: big}}}}\nprofile: quality\n"
+    told = {
+        "builder: b\nvalidator: c\n": {"b": ["model: small"], "c": ["model as validator: big, in place of small"]},
+        "builder: b\nvalidator: b\nroles: {builder: {model: own}}\n": {
+            "b": ["model as builder: own, in place of small", "model as validator: big, in place of small"]
+        },
+        "builder: b\nvalidator: b\nroles: {validator: {model: small}}\n": {"b": ["model: small"]},
+    }
+    for text, wanted in told.items():
+        project.configure(base + text)
+        evidence = project.quick(command, "1", "--json").error["details"]["evidence"]
+        lines = [line.removeprefix("agent ") for line in evidence if line.startswith("agent ")]
+        shown = {line[0]: [part for part in line.split("; ") if part.startswith("model")] for line in lines}
+        assert shown == wanted
+
+
 def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> None:
     """R-LOCK-3."""
     services = Wired(str(project.folder), Nobody, Silent)
