@@ -32,6 +32,7 @@ GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "order": parsing.order,
     "snapshot": snapshots.snapshot,
     "task": running.whole_task,
+    "quick": running.quick,
     "orchestration": running.orchestration,
     "long": running.long_runs,
     "resume": running.resuming,
