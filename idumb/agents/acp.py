@@ -147,8 +147,9 @@ class AcpAgent:
         commands = self._commands
 
         def permits(wish: Wish) -> str:
-            if wish.kind in _WRITES:
-                return _refusal(request, wish.paths)
+            why = _refusal(request, wish.paths) if wish.writes or wish.kind in _WRITES else ""
+            if why or wish.kind in _WRITES:
+                return why
             if wish.kind == "execute":
                 return "" if commands else "commands are not allowed: which files they write cannot be known"
             return "" if wish.kind in _HARMLESS else f"{wish.kind} is not allowed"
@@ -169,7 +170,7 @@ class AcpAgent:
         return AgentResult(
             outcome=ended,
             message=self._redact(message),
-            claimed_files=tuple(p for c in client.calls.values() if c.kind in _WRITES for p in c.paths),
+            claimed_files=tuple(p for c in client.calls.values() if c.writes or c.kind in _WRITES for p in c.paths),
             session=client.session,
             usage=usage_of(client.used),
             transcript=transcript,

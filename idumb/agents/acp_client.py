@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 VERSION = 1
@@ -19,6 +19,7 @@ NO_METHOD = -32601
 AUTH_REQUIRED = -32000
 
 _INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL = 1, 2, 3, 4, 5
+_ONCE = "allow_once"
 _STEPS: Mapping[int, str] = {
     _INITIALIZE: "initialize",
     _NEW: "session/new",
@@ -30,12 +31,16 @@ _STEPS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What an agent asks permission for. `paths` are as it gave them, `kind` is edit, delete, move, execute, ..."""
+    """What an agent asks permission for. `paths` are as it gave them, `kind` is edit, delete, move, execute, ...
+
+    `writes` where it brings a difference of a file, whatever its kind says.
+    """
 
     kind: str
     title: str
     paths: tuple[str, ...]
     command: str = ""
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ class Call:
     status: str = ""
     allowed: bool | None = None
     why: str = ""
+    writes: bool = False
 
 
 @dataclass(slots=True)
@@ -192,13 +198,14 @@ class Client:
         return _line_of({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
     def _permission(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Yes once, or no once; where the agent offers no such choice it is cancelled."""
+        """Yes once, or no; a yes for always is never said, because the agent would not ask about the next file."""
         call = params["toolCall"]
         known = self._note(call)
-        wish = Wish(known.kind, known.title, known.paths, _command(call.get("rawInput")))
-        why = self.permits(wish)
+        wish = Wish(known.kind, known.title, known.paths, _command(call.get("rawInput")), known.writes)
+        offered = [option.get("kind") for option in params["options"]]
+        why = self.permits(wish) or ("" if _ONCE in offered else "it offers no yes for this one time")
         self.calls[known.id] = _with(known, allowed=not why, why=why)
-        wanted = ("reject_once", "reject_always") if why else ("allow_once", "allow_always")
+        wanted = ("reject_once", "reject_always") if why else (_ONCE,)
         for kind in wanted:
             for option in params["options"]:
                 if option.get("kind") == kind:
@@ -228,7 +235,8 @@ class Client:
         old = self.calls.get(name) or Call(name, "other", "", ())
         kind, title, status = (str(told.get(k) or getattr(old, k)) for k in ("kind", "title", "status"))
         paths = tuple(dict.fromkeys((*old.paths, *_paths(told, kind))))
-        self.calls[name] = Call(name, kind, title, paths, status, old.allowed, old.why)
+        writes = old.writes or bool(_differences(told))
+        self.calls[name] = Call(name, kind, title, paths, status, old.allowed, old.why, writes)
         return self.calls[name]
 
     def _count(self, usage: Any) -> None:
@@ -237,7 +245,7 @@ class Client:
 
 
 def _with(call: Call, *, allowed: bool, why: str) -> Call:
-    return Call(call.id, call.kind, call.title, call.paths, call.status, allowed, why)
+    return replace(call, allowed=allowed, why=why)
 
 
 def _paths(told: Mapping[str, Any], kind: str) -> list[str]:
@@ -246,12 +254,16 @@ def _paths(told: Mapping[str, Any], kind: str) -> list[str]:
     Those of a command mean something else.
     """
     found = [place.get("path") for place in told.get("locations") or ()]
-    found += [part.get("path") for part in told.get("content") or () if part.get("type") == "diff"]
+    found += [part.get("path") for part in _differences(told)]
     given = told.get("rawInput")
     if isinstance(given, dict) and kind != "execute":
         names = ("path", "file_path", "filePath", "filename", "from", "to", "source", "destination")
         found += [given.get(name) for name in names]
     return [path for path in found if isinstance(path, str) and path]
+
+
+def _differences(told: Mapping[str, Any]) -> list[Any]:
+    return [part for part in told.get("content") or () if part.get("type") == "diff"]
 
 
 def _command(given: Any) -> str:

@@ -69,6 +69,42 @@ def test_a_link_is_written_to_only_where_it_leads_to_a_declared_file(tmp_path: P
     assert (work / "src/d.txt").exists()
 
 
+def permission(client: Client, kind: str, *choices: str, **call: Any) -> Any:
+    """What a client answers to one wish, which may be answered with `choices`."""
+    options = [{"optionId": choice, "name": choice, "kind": choice} for choice in choices]
+    params = {"toolCall": {"toolCallId": "1", "title": "t", "kind": kind, **call}, "options": options}
+    message = {"id": 9, "method": "session/request_permission", "params": params}
+    return json.loads(client.heard(json.dumps(message).encode() + b"\n"))["result"]["outcome"]
+
+
+def held_to(root: Path, *, commands: str = "reject") -> Client:
+    """A client with the vetoes of a builder of `a.txt`."""
+    editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"commands": commands}), str(root), {}, str)
+    request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "p", str(root), ("a.txt",), deadline=1.0)
+    return Client(str(root), "x", editor._permits(request))
+
+
+@pytest.mark.parametrize("kind", ["read", "search", "think", "execute"])
+def test_a_wish_that_brings_a_difference_is_one_to_write_whatever_it_is_called(tmp_path: Path, kind: str) -> None:
+    """R-ADAPT-2."""
+    client = held_to(tmp_path, commands="allow")
+    difference = {"type": "diff", "path": str(tmp_path / "other.txt"), "oldText": "", "newText": "x"}
+    assert permission(client, kind, "allow_once", "reject_once", content=[difference])["optionId"] == "reject_once"
+    assert client.calls["1"].why == "other.txt is no file of this task"
+    declared = {**difference, "path": str(tmp_path / "a.txt")}
+    client = held_to(tmp_path, commands="allow")
+    assert permission(client, kind, "allow_once", "reject_once", content=[declared])["optionId"] == "allow_once"
+
+
+@pytest.mark.parametrize(("choices", "said"), [(("reject_once",), "selected"), ((), "cancelled")])
+def test_a_yes_for_always_is_never_said(tmp_path: Path, choices: tuple[str, ...], said: str) -> None:
+    """R-ADAPT-2."""
+    client = held_to(tmp_path)
+    answer = permission(client, "edit", "allow_always", *choices, locations=[{"path": str(tmp_path / "a.txt")}])
+    assert (answer["outcome"], answer.get("optionId")) == (said, choices[0] if choices else None)
+    assert client.calls["1"].why == "it offers no yes for this one time"
+
+
 def test_commands_run_only_where_the_binding_allows_them(tmp_path: Path) -> None:
     ask(tmp_path, "run", "touch a.txt", options={"commands": "allow"})
     assert (tmp_path / "a.txt").exists()
