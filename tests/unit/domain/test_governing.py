@@ -1,4 +1,4 @@
-"""Which settings a contract is bound to: all that its run can come across, and none of the others (R-LOCK-2)."""
+"""Which settings a contract is bound to: all that its run can come across, and none of the others (R-LOCK-4)."""
 
 from __future__ import annotations
 
