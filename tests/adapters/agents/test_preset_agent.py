@@ -18,6 +18,7 @@ from idumb.domain import agent, outcome, plan
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
+from tests.support import preset_stand_in
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", (), model="big", run_id="r")
@@ -94,6 +95,46 @@ def test_homes_of_other_runs_go_when_a_run_begins(tmp_path: Path) -> None:
         (tmp_path / "homes" / name).mkdir(parents=True)
     registry.build(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=str(tmp_path / "homes/new"))
     assert os.listdir(tmp_path / "homes") == ["new"]
+
+
+def test_who_is_asked_aside_of_a_run_takes_nothing_of_it_and_leaves_nothing(tmp_path: Path) -> None:
+    for name in ("run", "aside"):
+        (tmp_path / "homes" / name).mkdir(parents=True)
+    own = str(tmp_path / "homes/aside")
+    made = registry.build(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=own, aside=True)
+    assert sorted(os.listdir(tmp_path / "homes")) == ["aside", "run"]
+    made.forget()
+    assert os.listdir(tmp_path / "homes") == ["run"]
+
+
+UNKNOWN = {
+    "claude": ("out", {"type": "result", "is_error": True, "errors": ["No conversation found with session ID: old"]}),
+    "codex": ("err", "Error: thread/resume: thread/resume failed: no rollout found for thread id old (code -32600)"),
+    "gemini": ("err", 'Error resuming session: Invalid session identifier "old".'),
+    "opencode": ("err", 'NotFoundError: NotFoundError\n data: {\n  message: "Session not found: old",\n},'),
+    "copilot": ("err", "Error: No session, task, or name matched 'old'."),
+    "qwen": ("err", "No saved session found with ID old. Run `qwen --resume` without an ID to choose."),
+}
+"""What each says of a conversation that it does not know, and where."""
+
+
+@pytest.mark.parametrize("name", registry.PRESETS)
+def test_each_that_does_not_know_its_conversation_begins_a_new_one(name: str, tmp_path: Path) -> None:
+    where, words = UNKNOWN[name]
+    (tmp_path / "words").write_text(words if isinstance(words, str) else json.dumps(words) + "\n", encoding="utf-8")
+    stream = "" if where == "out" else " >&2"
+    code = 0 if name == "opencode" else 1
+    unknown = f'case "$*" in *old*) echo asked >> asked; cat {tmp_path}/words{stream}; exit {code};; esac'
+    program = preset_stand_in.made(tmp_path / "programs", name, unknown)
+    (tmp_path / "work").mkdir()
+    around = Surroundings({"PATH": PATH}, str(tmp_path / "work"), str, homes=str(tmp_path / "homes"))
+    preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
+    made = PresetAgent(preset, Binding("it", name, (str(program),), options={"resume": True}), around)
+    result = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="old"))
+    assert (result.outcome, result.resumed, result.session) == (outcome.COMPLETED, False, preset_stand_in.session(name))
+    assert (tmp_path / "work/asked").read_text(encoding="utf-8") == "asked\n"
+    known = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="known"))
+    assert (known.outcome, known.resumed) == (outcome.COMPLETED, True)
 
 
 @pytest.mark.parametrize(
