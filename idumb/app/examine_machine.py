@@ -99,7 +99,8 @@ class _Look:
                 yield health.warn(f"its mode is {mode:04o}", path, means=means, mends=True, subject=path)
 
     def make_private(self, symptom: Symptom) -> str:
-        return f"{symptom.subject} has mode {self.machine.make_private(symptom.subject):04o} now"
+        mode = self.machine.make_private(symptom.subject)
+        return f"{symptom.subject} is gone by now" if mode is None else f"{symptom.subject} has mode {mode:04o} now"
 
     def temporary(self) -> Iterator[Symptom]:
         for path, age in self.machine.temporary():

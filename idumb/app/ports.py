@@ -325,6 +325,7 @@ class CommittingClone(Protocol):
     def drop(self) -> None:
         """Let go of what was committed: the clone stands at its base, with the files as they are."""
 
+
 class EventLog(Protocol):
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
@@ -727,10 +728,10 @@ class Machine(Protocol):
         """Whether entries can be made in a folder; true where there is none."""
 
     def exposed(self) -> Sequence[tuple[str, int, int]]:
-        """(path, owner, mode) of what others own, may read or may write in `folder`."""
+        """(path, owner, mode) of what others own, or can reach and may read or write, in `folder`."""
 
-    def make_private(self, path: str) -> int:
-        """Take the rights of others away; the mode."""
+    def make_private(self, path: str) -> int | None:
+        """Take the rights of others away; the mode, None where it was gone already."""
 
     def temporary(self) -> Sequence[tuple[str, float]]:
         """(path, age in seconds) of temporary files that dead processes of idumb left."""

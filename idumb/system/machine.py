@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from idumb.system import clock, file_systems, host, process_tree, processes, state_dir
 from idumb.system.attic import FileAttic
 
-_LEFT_OUT = frozenset({"clones", "incoming", "legacy", "set-aside"})
+_LEFT_OUT = frozenset({"clones", "incoming", "legacy", "rehearsals", "set-aside"})
 _LONG = 3600.0
 
 
@@ -41,14 +41,13 @@ class LocalMachine:
         return not os.path.isdir(path) or os.access(path, os.W_OK | os.X_OK)
 
     def exposed(self) -> Sequence[tuple[str, int, int]]:
-        return [
-            (path, found.st_uid, stat.S_IMODE(found.st_mode))
-            for path, found in _below(self.folder)
-            if found.st_uid != os.geteuid() or _open_bits(found)
-        ]
+        return list(_exposed(self.folder, os.geteuid()))
 
-    def make_private(self, path: str) -> int:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    def make_private(self, path: str) -> int | None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
         try:
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700
             os.fchmod(descriptor, mode)
@@ -89,7 +88,7 @@ class LocalMachine:
 
 
 def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The folder and all in it but clones, objects on their way and what was set aside; links are not followed."""
+    """The folder and all in it but copies, objects on their way and what was set aside; links are not followed."""
     try:
         yield folder, os.lstat(folder)
     except OSError:
@@ -103,6 +102,17 @@ def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
                 yield path, os.lstat(path)
             except OSError:
                 continue
+
+
+def _exposed(folder: str, user: int) -> Iterator[tuple[str, int, int]]:
+    """What another user owns, or can reach: what is below a folder that lets nobody else in is as private as that."""
+    shut: set[str] = set()
+    for path, found in _below(folder):
+        reached = os.path.dirname(path) not in shut
+        if not reached or (found.st_uid == user and not _open_bits(found)):
+            shut.add(path)
+        if found.st_uid != user or (reached and _open_bits(found)):
+            yield path, found.st_uid, stat.S_IMODE(found.st_mode)
 
 
 def _open_bits(found: os.stat_result) -> bool:

@@ -314,6 +314,36 @@ def test_modes_that_let_others_in_are_mended(project: Project) -> None:
     assert (folder.stat().st_mode & 0o777, store(project).stat().st_mode & 0o777) == (0o700, 0o600)
 
 
+def test_what_is_below_a_private_folder_is_private(project: Project) -> None:
+    """S14: whatever its own mode is; what a killed rehearsal left has the modes of the user's files."""
+    folder = project.repo.common_dir / "idumb"
+    project.repo.write(".git/idumb/worktrees/main/noted.json", "{}").chmod(0o644)
+    project.repo.write(".git/idumb/rehearsals/1/a.txt", "a copy").chmod(0o644)
+    assert seen(doctor(project), "store.private") == []
+    folder.chmod(0o755)
+    (folder / "worktrees").chmod(0o711)
+    (folder / "worktrees/main").chmod(0o701)
+    assert len(found(project, "store.private", "warn")) == 4
+
+
+def test_what_is_collected_before_it_is_mended_is_no_failure(project: Project) -> None:
+    """S14: taking the work tree over removes copies, and what a killed owner left of its card."""
+    folder = project.repo.common_dir / "idumb"
+    folder.chmod(0o755)
+    card = project.repo.write(f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp", "half")
+    copied = project.repo.write(".git/idumb/rehearsals/1/a.txt", "a copy")
+    card.parent.chmod(0o755)
+    card.parent.parent.chmod(0o755)
+    card.chmod(0o644)
+    copied.chmod(0o644)
+    answer = doctor(project, "--mend")
+    (collected,) = answer.object["warnings"]
+    assert "was killed" in collected
+    assert seen(answer, "store.private") == []
+    assert not card.exists()
+    assert not copied.exists()
+
+
 def test_a_state_directory_that_others_can_write_is_named(project: Project) -> None:
     """S14: consent in it would not count."""
     (Path(os.environ["XDG_STATE_HOME"]) / "idumb").chmod(0o777)
