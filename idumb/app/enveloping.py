@@ -298,7 +298,20 @@ def require_same(
     if ADAPTER in accepted:
         wrong = [c for c in wrong if not _of_adapter(c)]
     if wrong:
+        _require_usable(services, state, wrong)
         raise refusal(state, wrong)
+
+
+def _require_usable(services: Services, state: RunState, changes: Sequence[Change]) -> None:
+    """An agent that cannot be used now (its key is not set, its program is gone) is no other version of itself."""
+    for change in changes:
+        builder, _, validator = change.binding.partition(" + ")
+        name = {"program": builder, "validator": validator}.get(change.part, "")
+        try:
+            _ = services.adapters.get(name).describe() if name else ()
+        except AdapterError as problem:
+            words = f"Run {state.number} of phase {state.phase} cannot go on with {name}: {problem.message}"
+            raise Refusal(problem.code, words, hint=problem.hint) from problem
 
 
 def _of_adapter(change: Change) -> bool:

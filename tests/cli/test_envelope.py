@@ -316,6 +316,21 @@ def test_another_version_of_the_agent_refuses_in_guided_mode_too(project: Projec
     assert len(project.events("--kind", "attempt.started")) == count
 
 
+def test_an_agent_without_its_key_is_said_to_have_none_and_not_to_be_another(project: Project) -> None:
+    """R-ENV-2: the hint says what sets it right, and not how to accept a change that there is none."""
+    options = "environment: [CODER_KEY], options: {base_url: 'http://127.0.0.1:9/v1'}"
+    project.configure(f"builder: coder\nbindings: {{coder: {{adapter: http, {options}}}}}\n")
+    broken = task("T1-01", files="create `b.txt`", check="test -s c.txt", steps=(write("b.txt", "b\n"),))
+    project.plan((broken, built("T1-02", "T1-01")))
+    key = {"CODER_KEY": "a-key-of-tests"}
+    begun = project.idumb("execute-phase", "1", "--approve", project.approval(), "--json", environment=key)
+    assert begun.code == 1, begun.out
+    answer = project.json("resume", "1", "--retry-failed")
+    assert (answer.code, answer.error["code"]) == (4, "agent.no-key")
+    assert "CODER_KEY is not set" in answer.error["message"]
+    assert answer.error["hint"].startswith("export CODER_KEY=")
+
+
 def test_a_person_goes_on_under_the_new_version_and_it_is_recorded(project: Project, program: Path) -> None:
     """R-LOG-7: go on."""
     stopped(project, program)
