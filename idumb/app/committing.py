@@ -8,13 +8,17 @@ so idumb does it for them; a person and an editor work in the user's own tree, a
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from idumb.app import calling, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import commits, outcome
 from idumb.domain import contract as contracts
+from idumb.domain.commits import Commit
 from idumb.domain.errors import Refusal
+from idumb.domain.ledger import Change
 from idumb.domain.plan import Task
 from idumb.domain.run import TaskState
 from idumb.domain.settings import COMMIT_BUILDER, Settings
@@ -128,4 +132,12 @@ def recorded(bench: Bench, known: TaskState) -> ports.Offered | None:
         run=bench.run, task=known.id, kind="attempt.finished", newest_first=True, limit=1
     )
     found = next((e.payload.get("committed") for e in events if e.attempt == known.attempt), None)
-    return None if found is None else ports.Offered(found["base"], found["tip"], (), found["problem"])
+    if found is None:
+        return None
+    return ports.Offered(found["base"], found["tip"], tuple(map(_told, found["commits"])), found["problem"])
+
+
+def _told(row: Mapping[str, Any]) -> Commit:
+    """A commit as far as it was recorded; enough to be recorded again."""
+    files = tuple(Change(path, "", None, None) for path in row["files"])
+    return Commit(row["commit"], "", (), row["author"], row["committer"], row["subject"], changes=files)

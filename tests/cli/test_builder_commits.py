@@ -157,6 +157,41 @@ def test_steps_are_committed_by_idumb_and_agents_build_on_top(sandbox: GitSandbo
     assert users(sandbox.status()) == []
 
 
+def test_commits_wait_for_the_word_of_a_person_and_are_taken_then(sandbox: GitSandbox) -> None:
+    asked = task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Validator:** human\n")
+    project = project_with(sandbox, PLAIN, tasks=(asked,))
+    before = sandbox.ledger()
+    assert execute(project).code == 5
+    assert projects.user_bytes(before, sandbox.ledger()) == []
+    (question,) = project.quick("decisions", "--json").data["decisions"]
+    assert project.quick("decide", question["id"], question["choices"][0]["id"]).code == 0
+    answer = project.quick("resume", "1", "--no-verify", "--json")
+    assert answer.code == 0, answer
+    assert sandbox.git("log", "-1", "--format=%s") == "Add a"
+    last = project.quick("show", "T1-01", "--json").data["attempts"][-1]
+    assert [one["subject"] for one in last["committed"]["commits"]] == ["Add a"]
+
+
+def test_what_is_built_in_the_editor_is_committed_by_idumb_and_built_on_by_agents(sandbox: GitSandbox) -> None:
+    tasks = (
+        task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Builder:** editor\n"),
+        task("T1-02", files="modify `a.txt`", check="grep -q two a.txt", after="T1-01"),
+        "### T1-03: A person says so\n\n- **Kind:** human-verify\n- **Depends on:** T1-02\n\n",
+    )
+    project = project_with(sandbox, "echo two >> a.txt; git commit -qam 'Say two'", tasks=tasks)
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("start", "T1-01", "--approve", consent).code == 0
+    sandbox.write("a.txt", "one\n")
+    assert project.quick("submit", "T1-01").code == 0
+    assert project.quick("resume", "1", "--no-verify").code == 5
+    assert sandbox.git("log", "-2", "--format=%s").splitlines() == ["Say two", "Task T1-01"]
+    (question,) = project.quick("decisions", "--json").data["decisions"]
+    assert project.quick("decide", question["id"], "yes").code == 0
+    assert project.quick("resume", "1").code == 0
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.read("a.txt") == "one\n"
+
+
 def test_a_task_that_changes_nothing_needs_no_commit(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, "true", tasks=(task("T1-01", files="none", check="test -s kept.txt"),))
     head = sandbox.head()
