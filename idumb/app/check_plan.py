@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from idumb.app import approvals, loading, schedule, session
@@ -14,11 +14,13 @@ from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import errors, graph, step_plan
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import Finding
+from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.intake import registry, self_check
 from idumb.domain.run import RunState
+
+_WRONG_ANYWHERE = frozenset({"agent.bad-option", "agent.unknown-adapter"})
 
 
 def check(services: Services, phase: str, *, expected: str | None = None, mode: str | None = None) -> Result:
@@ -32,7 +34,8 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
     _require(expected, phase, data, loaded.contract)
-    found = sorted(findings(services, loaded, mode), key=lambda f: (f.path, f.line, f.column))
+    every = [*findings(services, loaded, mode), *_options(services, loaded.contract)]
+    found = sorted(every, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
         case = registry.case(loaded.contract, services.settings, services.policy, mode, loaded.links)
         data |= _of_contract(services, loaded.contract)
@@ -43,6 +46,22 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
 def findings(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
     """What `check` prints of plans that were loaded."""
     return loading.judged(loaded, services.settings, mode)
+
+
+def _options(services: Services, contract: Contract | None) -> Iterator[Finding]:
+    """Agents of the contract that cannot be used anywhere as they are configured.
+
+    Nothing is said of programs and keys, which another machine may have.
+    """
+    for name in () if contract is None else approvals.agents(services.settings, contract):
+        try:
+            services.adapters.get(name).describe()
+        except AdapterError as problem:
+            if problem.code in _WRONG_ANYWHERE:
+                place = (".idumb/config.yaml", 1, 1, f"bindings.{name}", name)
+                yield Finding(
+                    problem.code, ERROR, *place, "what docs/agents.md says", problem.message, problem.hint or ""
+                )
 
 
 def _require(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:

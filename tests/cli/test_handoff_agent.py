@@ -115,6 +115,17 @@ def test_an_old_answer_is_not_taken_again_where_the_same_is_wrong_again(project:
     assert len(answered(folder, "I did nothing.")) == 1
 
 
+@pytest.mark.parametrize("folder", ["answers", "/"])
+def test_a_folder_that_tasks_could_write_is_told_by_check_plan(project: Project, folder: str) -> None:
+    """R-ADAPT-2: tasks could write their own answers there; nothing is started to learn it."""
+    place = folder.replace("/", str(project.folder / "answers"))
+    project.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{place}'}}}}\n")
+    answer = project.quick("check-plan", "1", "--json")
+    assert (answer.code, answer.data["errors"]) == (3, 1)
+    assert answer.data["findings"][0]["code"] == "agent.bad-option"
+    assert "folder" in answer.data["findings"][0]["message"]
+
+
 def test_a_folder_in_the_repository_is_refused(project: Project) -> None:
     """R-ADAPT-2: tasks could write their own answers there."""
     inside = project.folder / "answers"
