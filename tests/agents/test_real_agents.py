@@ -86,7 +86,7 @@ def test_a_phase_of_two_tasks_is_built_by_a_real_agent_over_its_protocol(project
     version = installed.ACP_PACKAGE.rpartition("@")[2]
     envelope = begun["payload"]["envelope"]
     assert (envelope["adapter"], envelope["adapter_version"]) == ("acp", f"1 {version}")
-    assert {note["model"] for note in ended.asked if note["model"]} == {installed.MODELS["claude"]}
+    assert {note["model"] for note in ended.asked if "model" in note} == {installed.MODELS["claude"]}
     assert set(home.iterdir()) == before
 
 
