@@ -130,6 +130,7 @@ class BuilderClone:
             if not stat.S_ISDIR(os.lstat(here).st_mode):
                 os.unlink(here)
                 return "its .git is no folder any more"
+            os.chmod(here, 0o700)  # without rights of its own a folder cannot be moved to another one
             os.rename(here, self._aside)
         except FileNotFoundError:
             return "it removed the git folder of its clone"

@@ -111,16 +111,23 @@ def put_head(folder: str, commit: str | None) -> None:
 
 def _remove(folder: str) -> None:
     """The marker goes first: a clone that was half removed when idumb was killed is none."""
-    with contextlib.suppress(OSError):
-        os.unlink(os.path.join(folder, ".git", _READY))
+    if not os.path.islink(folder):
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, ".git", _READY))
     remove_tree(folder)
     remove_tree(folder + TAKEN)
 
 
 def remove_tree(folder: str) -> None:
-    """Remove a folder with all that is in it; rights that were taken away from folders in it are given back first."""
+    """Remove a folder with all that is in it, or what stands in its place; no link is followed.
+
+    Rights that were taken away from folders in it are given back first.
+    """
+    if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
+        os.unlink(folder)
+        return
     shutil.rmtree(folder, ignore_errors=True)
-    if not os.path.isdir(folder) or os.path.islink(folder):
+    if not os.path.isdir(folder):
         return
     os.chmod(folder, 0o700)
     for at, below, _ in os.walk(folder):

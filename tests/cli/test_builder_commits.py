@@ -286,6 +286,25 @@ def test_more_commits_than_a_task_can_need_are_refused(sandbox: GitSandbox) -> N
     assert sandbox.head() == head
 
 
+def test_a_builder_that_puts_the_repository_in_place_of_its_clone_reaches_nothing(sandbox: GitSandbox) -> None:
+    script = "[ -e ../once ] || { touch ../once; here=$PWD; cd ..; rm -rf $here; ln -s ../../.. $here; exit; }; "
+    project = project_with(sandbox, script + PLAIN)
+    before = sandbox.ledger()
+    answer = execute(project)
+    assert (answer.code, answer.error["code"]) == (4, "git.clone-gone"), answer
+    after = sandbox.ledger()
+    assert projects.user_bytes(before, after) == []
+    assert (after.head, after.refs, after.index, after.config) == (
+        before.head,
+        before.refs,
+        before.index,
+        before.config,
+    )
+    again = project.quick("resume", "1", "--no-verify", "--json")
+    assert again.code == 0, again
+    assert sandbox.git("log", "-1", "--format=%s") == "Add a"
+
+
 def test_hooks_and_settings_of_the_clone_are_never_used(sandbox: GitSandbox, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     script = (

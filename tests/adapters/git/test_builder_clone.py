@@ -172,3 +172,4 @@ def test_a_link_in_place_of_the_clone_is_never_followed(sandbox: GitSandbox, mad
     assert refused.value.code == "git.clone-gone"
     made.clone.close()
     assert sandbox.ledger() == before
+    assert not made.root.is_symlink()
