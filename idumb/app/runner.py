@@ -105,7 +105,7 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
     bench = committing.bench_of(bench, task)
     while True:
         leftovers.refuse_foreign_changes(bench, task)
-        question = effect.asked(bench, task)
+        question = None if _waits_for_verdict(bench, task) else effect.asked(bench, task)
         if question is not None:
             return None if question == effect.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
         ceiling = budget.asked(bench, task)
@@ -189,7 +189,7 @@ def begin(bench: Bench, task: Task) -> Attempt:
     fresh = Attempt(
         task, plan, known.attempt + 1, base, feedback(bench.journal.state, known), started, known.accepted_paths
     )
-    if known.unjudged and not gone and bench.workspace.kind == "here" and _builder(bench, task).continues:
+    if _waits_for_verdict(bench, task):
         return dataclasses.replace(fresh, built=True)
     goes_on = bool(base) and known.left is not None and _goes_on(bench, task, known)
     if bench.commits is not None and not (goes_on and committing.stands(bench)):
@@ -224,6 +224,13 @@ def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
     waited = last == outcome.WAITING and who.name != "human"
     full = known.failure == agent.CONTEXT_EXHAUSTED
     return (last == outcome.FAILED or waited or full) and who.continues
+
+
+def _waits_for_verdict(bench: Bench, task: Task) -> bool:
+    """Whether the work is there, in the user's own tree, and is not to be made again; steps are."""
+    known = bench.journal.state.tasks[task.id]
+    here = known.unjudged and bench.workspace.kind == "here" and leftovers.made_in(bench, known) == "here"
+    return here and _builder(bench, task).continues
 
 
 def _builder(bench: Bench, task: Task) -> Agent:

@@ -39,8 +39,9 @@ def answer(place: Path, verdict: str) -> None:
 
 @pytest.mark.parametrize("builder", ["builder: builds\n", ""])
 def test_the_work_waits_and_is_not_made_again(project: Project, builder: str) -> None:
-    """A condition that held before the work, and does not hold after it, is not asked again."""
-    fields = "- **Preconditions:** file absent a.txt\n" if builder else ""
+    """Nor is asked whether an effect may be had twice, or what had to hold before the work."""
+    before = "- **Preconditions:** file absent a.txt\n- **Rollback:** compensatable\n  - `true`\n"
+    fields = before if builder else ""
     steps = [] if builder else [projects.write("a.txt", "done")]
     project.plan([task("T1-01", files="create `a.txt`", check="grep -qx done a.txt", fields=fields, steps=steps)])
     configure(project, builder=builder)
