@@ -41,14 +41,22 @@ def parts(
 
 
 def _present(services: Services, contract: Contract) -> Mapping[str, str]:
-    """SHA-256 of the repository's files that commands and argument lists name, and that no task declares to write.
+    """SHA-256 of the repository's files that commands and argument lists name, and that no task declares to write."""
+    written = [p for task in contract.tasks.values() for p in ledger.written_paths(task.files)]
+    known = services.settings.bindings
+    argv = [known[name].argv for name in agents(services.settings, contract)]
+    return named_files(services, argv, commands=all_commands(contract), written=written)
+
+
+def named_files(
+    services: Services, arguments: Iterable[Sequence[str]], *, commands: Sequence[str] = (), written: Sequence[str] = ()
+) -> dict[str, str]:
+    """SHA-256 of the repository's files that these name, without those that are `written` (paths, globs).
 
     What git ignores is not the repository's: outputs of the very commands, most of them.
     """
-    written = [*OWN_REPORTS, *(p for task in contract.tasks.values() for p in ledger.written_paths(task.files))]
-    known = services.settings.bindings
-    argv = [" ".join(known[name].argv) for name in agents(services.settings, contract)]
-    found = services.files.digests(approvals.named_files([*all_commands(contract), *argv], written, services.root))
+    names = approvals.named_files(commands, [*OWN_REPORTS, *written], services.root, arguments)
+    found = services.files.digests(names)
     ignored = services.history.ignored(found)
     return {path: digest for path, digest in found.items() if path not in ignored}
 

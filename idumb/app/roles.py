@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import binding_words, budget, calling, going_on, session
+from idumb.app import approvals, binding_words, budget, calling, going_on, session
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
@@ -194,7 +194,7 @@ def _filling(services: Services, role: str) -> Filling:
 
 
 def consent_hash(services: Services, asked: Iterable[str]) -> str:
-    """What `--approve` must name, so that these roles may be asked: bindings, programs, models and templates."""
+    """What `--approve` must name, so that these roles may be asked: bindings, programs, scripts, models, templates."""
     return _joined(_own_hash(services, _filling(services, role)) for role in dict.fromkeys(asked))
 
 
@@ -205,15 +205,16 @@ def _joined(hashes: Iterable[str]) -> str:
 def _own_hash(services: Services, filled: Filling) -> str:
     settings = services.settings
     found = settings.bindings.get(filled.binding or "")
-    return canonical.digest(
-        {
-            "filling": roles.readable(filled),
-            "binding": dataclasses.asdict(found) if found is not None else None,
-            "argv": list(_argv(services, filled)),
-            "environment": list(settings.environment),
-            "limits": dataclasses.asdict(settings.limits),
-        }
-    )
+    argv = _argv(services, filled)
+    files = approvals.named_files(services, [argv])
+    bound = {
+        "filling": roles.readable(filled),
+        "binding": dataclasses.asdict(found) if found is not None else None,
+        "argv": list(argv),
+        "environment": list(settings.environment),
+        "limits": dataclasses.asdict(settings.limits),
+    }
+    return canonical.digest(bound | ({"files": files} if files else {}))
 
 
 def _argv(services: Services, filled: Filling) -> tuple[str, ...]:
@@ -284,9 +285,11 @@ def _question(services: Services, filled: list[Filling], whole: str, command: st
 
 def _line(services: Services, filled: Filling) -> str:
     name = filled.binding or ""
-    words = binding_words.line(services, name, _argv(services, filled), models={filled.role: filled.model})
+    argv = _argv(services, filled)
+    words = binding_words.line(services, name, argv, models={filled.role: filled.model})
     own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
-    return f"{filled.role}: {name}: {words}{own}"
+    used = "".join(f"; uses {path}, sha256 {sha[:16]}" for path, sha in approvals.named_files(services, [argv]).items())
+    return f"{filled.role}: {name}: {words}{own}{used}"
 
 
 def _refusal(question: Decision, whole: str, command: str) -> Refusal:

@@ -256,16 +256,26 @@ _HERE = r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`"
 _MOST_FOLDERS = 16
 
 
-def named_files(commands: Iterable[str], written: Iterable[str], root: str) -> tuple[str, ...]:
-    """Relative paths that commands may name as a word: what of them exists decides what a check says.
+def named_files(
+    commands: Iterable[str], written: Iterable[str], root: str, arguments: Iterable[Sequence[str]] = ()
+) -> tuple[str, ...]:
+    """Relative paths that commands and argument lists may name as a word: what of them exists decides what they do.
 
     `tests/test_a.py::one`, `--config=x.ini`, `python -m tests.test_a`, `cd tests && ./a.sh` and absolute paths below
     `root`, the repository's own, name files too. Paths that a task declares to write (`written`, globs allowed) are
-    left out, because the plan itself changes them.
+    left out, because the plan itself changes them. Of argument lists each argument is a word too, with its blanks.
     """
     is_written = paths.cover(written)
-    found = {path for command in dict.fromkeys(commands) for path in _named(command, root) if not is_written(path)}
-    return tuple(sorted(found))
+    lists = [tuple(argv) for argv in arguments]
+    texts = dict.fromkeys([*commands, *(" ".join(argv) for argv in lists)])
+    found = {path for text in texts for path in _named(text, root)}
+    found |= {path for argv in lists for argument in argv for path in _named_by(_whole(argument), root)}
+    return tuple(sorted(path for path in found if not is_written(path)))
+
+
+def _whole(argument: str) -> tuple[str, ...]:
+    """What an argument may name: itself, and what stands behind `--option=`."""
+    return (argument, argument.partition("=")[2])
 
 
 def unbound(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:

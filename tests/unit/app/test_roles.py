@@ -122,6 +122,30 @@ def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandb
         roles.ask(Wired(str(sandbox.root), Nobody, Silent), ASKED)
 
 
+@pytest.mark.parametrize("name", ["agent.py", "my agent.py"])
+def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(sandbox: GitSandbox, name: str) -> None:
+    """R-LOCK-3: as the files that builders' argument lists name; one that git ignores is not."""
+    script = sandbox.write(f"tools/{name}", "print('one')")
+    sandbox.write(".gitignore", "*.log")
+    log = sandbox.write("agent.log", "")
+    argv = json.dumps([sys.executable, f"tools/{name}", "--log=agent.log"])
+    sandbox.write(
+        ".idumb/config.yaml",
+        f"bindings: {{thinker: {{adapter: command, argv: {argv}}}}}\nroles: {{planner: {{binding: thinker}}}}\n",
+    )
+    sandbox.commit("start")
+    services = Wired(str(sandbox.root), Nobody, Silent)
+    digest = roles.consent_hash(services, ["planner"])
+    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    log.write_text("it was asked", encoding="utf-8")
+    assert roles.ask(services, ASKED).reply == "one\n"
+    script.write_text("print('two')", encoding="utf-8")
+    with pytest.raises(Refusal) as caught:
+        roles.ask(services, ASKED)
+    assert caught.value.code == "consent.missing"
+    assert f"uses tools/{name}, sha256 " in caught.value.details["evidence"][0]
+
+
 def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -> None:
     """R-ADAPT-1."""
     digest = roles.consent_hash(services, ["planner"])
