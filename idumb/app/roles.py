@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import approvals, binding_words, budget, calling, going_on, session
+from idumb.app import approvals, binding_words, budget, calling, going_on, role_binding, session
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
 from idumb.domain import canonical, failures, roles, spending
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import AdapterError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.event import NewEvent
 from idumb.domain.failures import Told
 from idumb.domain.roles import Filling
@@ -195,34 +195,7 @@ def _filling(services: Services, role: str) -> Filling:
 
 def consent_hash(services: Services, asked: Iterable[str]) -> str:
     """What `--approve` must name, so that these roles may be asked: bindings, programs, scripts, models, templates."""
-    return _joined(_own_hash(services, _filling(services, role)) for role in dict.fromkeys(asked))
-
-
-def _joined(hashes: Iterable[str]) -> str:
-    return canonical.digest(sorted(hashes))
-
-
-def _own_hash(services: Services, filled: Filling) -> str:
-    settings = services.settings
-    found = settings.bindings.get(filled.binding or "")
-    argv = _argv(services, filled)
-    files = approvals.named_files(services, [argv])
-    bound = {
-        "filling": roles.readable(filled),
-        "binding": dataclasses.asdict(found) if found is not None else None,
-        "argv": list(argv),
-        "environment": list(settings.environment),
-        "limits": dataclasses.asdict(settings.limits),
-    }
-    return canonical.digest(bound | ({"files": files} if files else {}))
-
-
-def _argv(services: Services, filled: Filling) -> tuple[str, ...]:
-    try:
-        return tuple(services.adapters.get(filled.binding or "").describe())
-    except AdapterError as problem:
-        words = f"The binding {filled.binding}: {problem.message}"
-        raise Refusal(problem.code, words, hint=problem.hint) from problem
+    return role_binding.joined(role_binding.digest(services, _filling(services, role)) for role in dict.fromkeys(asked))
 
 
 def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | None, command: str) -> None:
@@ -231,15 +204,11 @@ def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | N
     `command` is what a person types to go on, without `--approve`.
     """
     filled = [_filling(services, role) for role in dict.fromkeys(asked)]
-    own = [_own_hash(services, each) for each in filled]
-    whole = _joined(own)
+    own = [role_binding.digest(services, each) for each in filled]
+    whole = role_binding.joined(own)
     if approve is not None and approve != whole:
-        raise Refusal(
-            "consent.other-agents",
-            f"--approve names {approve[:16]}, but these agents are {whole[:16]} now: the configuration changed.",
-            hint=f"{command} --approve {whole}",
-            details={"expected": whole},
-        )
+        other = role_binding.other(services, approve, filled)
+        raise _refusal(_question(services, filled, whole, command), whole, command, other=other)
     missing = [digest for digest in own if not services.consent.given(digest)]
     if not missing:
         return
@@ -256,10 +225,10 @@ def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | N
 
 def _require_consent(services: Services, filled: list[Filling]) -> None:
     """The use case asks with `ensure_consent`; nobody reaches an agent around it."""
-    own = [_own_hash(services, each) for each in filled]
+    own = [role_binding.digest(services, each) for each in filled]
     if all(services.consent.given(digest) for digest in own):
         return
-    whole = _joined(own)
+    whole = role_binding.joined(own)
     raise _refusal(_question(services, filled, whole, "idumb COMMAND"), whole, "the same command with")
 
 
@@ -285,17 +254,19 @@ def _question(services: Services, filled: list[Filling], whole: str, command: st
 
 def _line(services: Services, filled: Filling) -> str:
     name = filled.binding or ""
-    argv = _argv(services, filled)
+    argv = role_binding.argv(services, filled)
     words = binding_words.line(services, name, argv, models={filled.role: filled.model})
     own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
     used = "".join(f"; uses {path}, sha256 {sha[:16]}" for path, sha in approvals.named_files(services, [argv]).items())
     return f"{filled.role}: {name}: {words}{own}{used}"
 
 
-def _refusal(question: Decision, whole: str, command: str) -> Refusal:
+def _refusal(question: Decision, whole: str, command: str, *, other: str | None = None) -> Refusal:
+    """Nobody's word is there; `other` says why the one that was given is not for this."""
+    missing = f"Nobody consented to these agents ({whole[:16]}): {question.what.removeprefix('Ask ')}"
     return Refusal(
-        "consent.missing",
-        f"Nobody consented to these agents ({whole[:16]}): {question.what.removeprefix('Ask ')}.",
+        "consent.missing" if other is None else "consent.other-agents",
+        f"{other or missing}.",
         hint=f"{command} --approve {whole}",
         details={
             "what": question.what,
@@ -304,5 +275,6 @@ def _refusal(question: Decision, whole: str, command: str) -> Refusal:
             "choices": going_on.rows(question.choices),
             "consent_hash": whole,
             "decision": question.id,
+            **({} if other is None else {"expected": whole}),
         },
     )

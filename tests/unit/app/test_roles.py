@@ -146,6 +146,33 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
     assert f"uses tools/{name}, sha256 " in caught.value.details["evidence"][0]
 
 
+def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_started(
+    services: Wired, sandbox: GitSandbox
+) -> None:
+    """R-LOCK-3."""
+    both_bound = CONFIGURATION.replace("roles: {", "roles: {researcher: {binding: thinker}, ")
+    (sandbox.root / ".idumb/config.yaml").write_text(both_bound, encoding="utf-8")
+    services = Wired(str(sandbox.root), Nobody, Silent)
+    digest = roles.consent_hash(services, ["planner"])
+
+    def refused(services: Wired, asked: list[str], approve: str) -> Refusal:
+        with pytest.raises(Refusal) as caught:
+            roles.ensure_consent(services, asked, approve=approve, command="idumb plan-phase 2")
+        assert caught.value.code == "consent.other-agents"
+        assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == asked
+        assert caught.value.hint == f"idumb plan-phase 2 --approve {roles.consent_hash(services, asked)}"
+        return caught.value
+
+    both = ["researcher", "planner"]
+    words = refused(services, both, digest).message
+    assert words == "--approve names the planner, as configured now, but the researcher would be asked now as well."
+    words = refused(services, ["planner"], roles.consent_hash(services, both)).message
+    assert words.endswith("but the researcher would not be asked now.")
+    (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
+    later = Wired(str(sandbox.root), Nobody, Silent)
+    assert "would start changed since that was shown" in refused(later, ["planner"], digest).message
+
+
 def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -> None:
     """R-ADAPT-1."""
     digest = roles.consent_hash(services, ["planner"])
