@@ -41,10 +41,11 @@ def _files(place: Repository) -> Iterator[tuple[str, str]]:
 
 
 def _digest(path: str) -> str | None:
+    mode, link, data = 0, "", b""
     try:
-        # Not to be opened: a pipe would wait for a writer.
-        status = os.lstat(path)
-        link, data = os.readlink(path) if os.path.islink(path) else "", b""
+        mode = os.lstat(path).st_mode
+        link = os.readlink(path) if os.path.islink(path) else ""
+        # Nothing else is opened: a pipe would wait for a writer.
         if os.path.isfile(path):
             with open(path, "rb") as stream:
                 data = stream.read()
@@ -52,5 +53,7 @@ def _digest(path: str) -> str | None:
         return None
     except PermissionError:
         # Git cannot read it either. Any other failure must not pass for a change.
+        if os.access(path, os.R_OK):
+            raise
         data = b"unreadable"
-    return hashlib.sha256(f"{status.st_mode:o} {link}\0".encode("utf-8", "surrogateescape") + data).hexdigest()
+    return hashlib.sha256(f"{mode:o} {link}\0".encode("utf-8", "surrogateescape") + data).hexdigest()

@@ -1,0 +1,42 @@
+"""What git runs by, held against what it was before: a file that may not be read, and one that once could not be."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from idumb.git import discover, guarded
+from tests.support.gitrepo import GitSandbox
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
+    """Root may read everything, so that the system would refuse nothing here."""
+
+    def refused(path: Any, *_: Any) -> Any:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(guarded, "open", refused, raising=False)
+    monkeypatch.setattr(os, "access", lambda *_: readable)
+
+
+def test_a_file_that_nobody_may_read_is_known_by_that_and_by_its_mode(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = discover.find(str(sandbox.root))
+    before = guarded.digests(place)
+    refuse(monkeypatch, readable=False)
+    first = guarded.digests(place)
+    assert first.keys() == before.keys()
+    assert first[".git/config"] != before[".git/config"]
+    assert guarded.digests(place) == first
+
+
+def test_a_file_that_may_be_read_and_once_could_not_be_is_no_change(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-5: the system's refusal is told as such, and nobody is blamed for a change that was none."""
+    refuse(monkeypatch, readable=True)
+    with pytest.raises(PermissionError, match=r"\.git/config"):
+        guarded.digests(discover.find(str(sandbox.root)))
