@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ Redact = Callable[[str], str]
 
 LONGEST_ARGUMENT = 200
 _FORMAT = "1"
+_IGNORED = "is there already and git ignores it, so idumb did not save it and could not bring it back"
 
 
 class StepsAgent:
@@ -140,6 +142,7 @@ class ToolCalls:
         self._redact = redact
         self._request = request
         self._declared = frozenset(request.allowed_paths)
+        self._made: set[str] = set()
         self._apply_patch = apply_patch
         self._environment = environment
         self._deadline = deadline
@@ -160,9 +163,11 @@ class ToolCalls:
         if tool is None:
             return Reply(outcome.ERRORED, f"there is no tool {step.tool}; known are {', '.join(self._tools)}")
         try:
-            return tool(step)
+            reply = tool(step)
         except FileProblem as problem:
             return Reply(outcome.FAILED, str(problem))
+        self._made.update(touched_by(step) if step.tool in {"write_file", "move_file"} else ())
+        return reply
 
     def is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
@@ -182,7 +187,16 @@ class ToolCalls:
         rule = paths.protecting_rule(path, self._request.protected, self._declared)
         if rule is not None:
             return f"is protected by {rule}"
+        if self._would_be_lost(path):
+            return f"{_IGNORED}; to change it, declare `{path}` by its name among the task's files"
         return f"is outside the step's scope {', '.join(scope)}" if scope and not _covers(scope, path) else None
+
+    def _would_be_lost(self, path: str) -> bool:
+        """Whether no snapshot could bring back the file at a path that no call before this one made."""
+        if path in self._made or not self._request.is_unsaved(path):
+            return False
+        place = os.path.join(self._request.workspace, path)
+        return os.path.lexists(place) and (os.path.islink(place) or not os.path.isdir(place))
 
     def _write_file(self, step: Step) -> Reply:
         path = self._path(step)

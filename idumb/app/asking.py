@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb.app import budget, committing, ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, contract, failures, ledger, levels, outcome, paths, roles
+from idumb.domain import agent, contract, failures, file_system, ledger, levels, outcome, paths, roles
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.failures import Told
@@ -58,7 +58,15 @@ def request(
         model=filled.model,
         settled=bench.journal.state.tasks[task.id].settled,
         candidate=_candidate(bench, attempt) if role == agent.VALIDATOR else "",
+        unsaved=_unsaved(bench),
     )
+
+
+def _unsaved(bench: Bench) -> tuple[str, ...]:
+    """What git ignores in the user's own work tree; all that a clone has of such was made in it."""
+    if bench.workspace.kind != "here":
+        return ()
+    return tuple(path for path, why in bench.work.left_out().items() if why == file_system.IGNORED)
 
 
 def _candidate(bench: Bench, attempt: Attempt) -> str:

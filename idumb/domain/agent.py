@@ -81,6 +81,7 @@ class AgentRequest:
     `session` is the agent's own id of a conversation that it is to go on in, None for a new one.
     `settled` is the number of the last attempt that ended otherwise than by waiting, 0 where none did; `candidate` is
     the tree that a validator judges, without idumb's own files, "" for other roles.
+    `unsaved` are paths, folders with `/` at their end, that git ignores, so that no snapshot has what is there.
     """
 
     role: str
@@ -105,6 +106,12 @@ class AgentRequest:
     schema: Mapping[str, Any] | None = None
     settled: int = 0
     candidate: str = ""
+    unsaved: tuple[str, ...] = ()
+
+    def is_unsaved(self, path: str) -> bool:
+        """Whether no snapshot has what may be at a path: git ignores it, and the task is not to write it by name."""
+        below = tuple(one for one in self.unsaved if one.endswith("/"))
+        return (path in self.unsaved or path.startswith(below)) and path not in self.allowed_paths
 
     @property
     def subject(self) -> str:

@@ -1,10 +1,12 @@
-"""Kinds of file systems, as the system calls them."""
+"""Kinds of file systems, as the system calls them, and why a path is in no snapshot."""
 
 from __future__ import annotations
 
 NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "fuse"}
 )
+
+IGNORED = "ignored by git"
 
 
 def is_network(kind: str) -> bool:

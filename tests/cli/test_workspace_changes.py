@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, making, shell, task, write
 
 
 @pytest.fixture
@@ -188,3 +188,21 @@ def test_a_resumed_run_that_was_killed_gives_no_command_as_its_reason(project: P
         os.close(opened)
     assert project.quick("next", "--json").data["next"]["why"] == "its run is not finished"
     assert "(resume)" not in project.quick("status").out
+
+
+@pytest.mark.parametrize(("declared", "code"), [("modify `own/**`", 1), ("modify `own/key`", 0)])
+def test_an_ignored_file_is_overwritten_only_where_its_name_is_declared(
+    project: Project, declared: str, code: int
+) -> None:
+    """R-GIT-1: what is declared by its name is saved before, whatever git ignores."""
+    project.repo.write(".git/info/exclude", "own/\n")
+    project.repo.write("own/key", "mine\n")
+    step = write("own/key", "theirs\n")
+    project.plan((task("T1-01", files=declared, check="grep -q theirs own/key", steps=(step,)),))
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == code, answer.out
+    assert project.read("own/key") == ("theirs\n" if code == 0 else "mine\n")
+    if code:
+        assert "declare `own/key` by its name" in answer.out
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.read("own/key") == "mine\n"

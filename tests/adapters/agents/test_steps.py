@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ctypes
+import dataclasses
 import functools
 import hashlib
 import os
@@ -41,15 +42,17 @@ def run(
     *steps: plan.Step,
     allowed: tuple[str, ...] = (),
     protected: tuple[str, ...] = (),
+    unsaved: tuple[str, ...] = (),
     deadline: float | None = None,
     apply_patch: Callable[..., tuple[bool, str]] = lambda *_: (False, "unexpected"),
     redact: Callable[[str], str] = lambda text: text,
 ) -> AgentResult:
     agent = StepsAgent(apply_patch, ENVIRONMENT, redact)
     task = plan.Task("T1-01", "Work", steps=steps)
-    return agent.run(
-        AgentRequest(BUILDER, task, "", str(work), allowed, deadline=deadline, protected=protected, run_id="run-1")
+    request = AgentRequest(
+        BUILDER, task, "", str(work), allowed, deadline=deadline, protected=protected, run_id="run-1"
     )
+    return agent.run(dataclasses.replace(request, unsaved=unsaved))
 
 
 def completed(work: Path, *steps: plan.Step, **options: Any) -> AgentResult:
@@ -234,6 +237,49 @@ def test_no_tool_takes_a_path_that_leads_out_or_is_protected(work: Path, tool: s
 def test_a_path_that_is_protected_unless_declared_may_be_declared(work: Path) -> None:
     completed(work, step("write_file", path=".env", content="A=1"), allowed=(".env",))
     assert (work / ".env").exists()
+
+
+IGNORED = ("out/", "a.log")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        step("write_file", path="out/key", content="x"),
+        step("edit_file", path="out/key", find="mine", replace="x"),
+        step("delete_file", path="a.log"),
+        step("move_file", from_="a.log", to="b.txt"),
+        step("move_file", from_="out/key", to="out/other"),
+        step("write_file", path="out/link", content="x"),
+    ],
+)
+def test_a_file_that_no_snapshot_has_is_not_changed(work: Path, bad: plan.Step) -> None:
+    """R-GIT-1: git ignores it, so a rollback could not bring it back."""
+    (work / "out").mkdir()
+    for name in ("out/key", "a.log"):
+        (work / name).write_text("mine", encoding="utf-8")
+    (work / "out/link").symlink_to("nowhere")
+    assert "declare `" in refused(work, bad, allowed=("**",), unsaved=IGNORED)
+    completed(work, bad, allowed=("**", "out/key", "a.log", "out/link"), unsaved=IGNORED)
+
+
+def test_an_ignored_file_of_the_steps_own_making_is_changed_again(work: Path) -> None:
+    """R-GIT-1."""
+    (work / "out").mkdir()
+    made = (step("make_directory", path="out"), step("write_file", path="out/new", content="x"))
+    more = (step("write_file", path="out/new", content="y"), step("delete_file", path="out/new"))
+    completed(work, *made, *more, allowed=("out/**",), unsaved=IGNORED)
+
+
+def test_a_patch_is_asked_about_files_that_no_snapshot_has(work: Path) -> None:
+    """R-GIT-1."""
+    (work / "a.log").write_text("mine", encoding="utf-8")
+
+    def apply(_: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+        return False, allowed("a.log") or "allowed"
+
+    words = refused(work, step("apply_patch", patch="x"), allowed=("*.log",), unsaved=IGNORED, apply_patch=apply)
+    assert "git ignores it" in words
 
 
 def test_a_step_stays_inside_its_scope(work: Path) -> None:
