@@ -21,6 +21,7 @@ from idumb.app import (
     enveloping,
     leftovers,
     lock,
+    meanwhile,
     naming,
     place,
     proofs,
@@ -99,7 +100,9 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
             **_known_before(bench, attempt, binding),
         )
     )
-    return dataclasses.replace(attempt, told={**told, "present": present})
+    # Idumb's own refs are looked at now, when those of this attempt are made; the user's before.
+    seen = dataclasses.replace(attempt.standing or services.history.standing(), kept=services.history.kept_refs())
+    return dataclasses.replace(attempt, told={**told, "present": present}, standing=seen)
 
 
 def _known_before(bench: Bench, attempt: Attempt, binding: str) -> dict[str, object]:
@@ -369,8 +372,7 @@ def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
 
 def check_standing(bench: Bench, attempt: Attempt) -> Attempt:
     """Nothing of the attempt is recorded, let alone committed, in a repository that was tampered with meanwhile."""
-    if attempt.standing is not None:
-        place.require_standing(bench.services, bench.journal.state, attempt.task.id, attempt.standing)
+    meanwhile.require(bench, attempt)
     return attempt
 
 

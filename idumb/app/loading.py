@@ -11,7 +11,7 @@ from idumb.app.services import Services, plans_ref
 from idumb.domain import contract as contracts
 from idumb.domain import step_plan
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, scope
 from idumb.domain.plan import STRICT, Plan
@@ -104,7 +104,14 @@ def _kept(services: Services, phase: str) -> str:
 
 def locked(services: Services, state: RunState, folder: str) -> Loaded:
     """The plans as the run locked them last, whatever the files say now; under the present configuration."""
-    kept = services.trees.kept_blobs(plans_ref(services, state.id, state.version))
+    ref = plans_ref(services, state.id, state.version)
+    kept = services.trees.kept_blobs(ref)
+    if not kept:
+        raise Refusal(
+            "plan.kept-gone",
+            f"The plans of run {state.number} as they were locked are kept under {ref}, and that is gone.",
+            hint="idumb doctor --mend, where the log knows its commit; git fsck --lost-found",
+        )
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
     return of_sources(services, state.phase, folder, sources)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb.app import going_on, killed
 from idumb.app.journal import Journal
-from idumb.app.ports import CommitAttempt, Standing
+from idumb.app.ports import CommitAttempt
 from idumb.app.services import Services
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.run import RunState
@@ -119,6 +119,13 @@ def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, 
     return tuple(sorted(n for n in {*before, *after} if before.get(n) != after.get(n)))
 
 
+def require_same_guarded(state: RunState, task: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """While a task ran, git's own files stayed as they were."""
+    changed = _changed(before, after)
+    if changed:
+        raise _guarded_changed(f"while {task} ran", state, changed, changed)
+
+
 def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: Sequence[str]) -> Refusal:
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
     return Refusal(
@@ -128,32 +135,6 @@ def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: 
         f" {going_on.command(state)} {flags}",
         details={"paths": list(named)},
     )
-
-
-def require_standing(services: Services, state: RunState, task: str, before: Standing) -> None:
-    """While a task ran, HEAD went forward on its branch if at all, and git's own files are as they were."""
-    after = services.history.standing()
-    changed = _changed(before.guarded, after.guarded)
-    if changed:
-        raise _guarded_changed(f"while {task} ran", state, changed, changed)
-    require_branch(services, state)
-    gone = sorted(before.refs.keys() - after.refs.keys())
-    if gone:
-        back = "; ".join(f"git update-ref {name} {before.refs[name]}" for name in gone[:5])
-        raise Refusal(
-            "git.refs-deleted",
-            f"While {task} ran, refs were deleted: {', '.join(gone[:5])}",
-            hint=f"{back}  (brings them back). Then {going_on.command(state)}",
-            details={"task": task, "refs": {name: before.refs[name] for name in gone}},
-        )
-    was = before.head.commit
-    if was is not None and not services.history.descends(was):
-        raise Refusal(
-            "git.branch-rewritten",
-            f"While {task} ran, HEAD went from {was} to {after.head.commit or 'no commit'}, which does not contain it.",
-            hint=f"git reflog shows what happened; git branch NAME {was} keeps it. Then {going_on.command(state)}",
-            details={"task": task, "was": was, "is": after.head.commit},
-        )
 
 
 def commit(services: Services, paths: Sequence[str], message: str) -> CommitAttempt:

@@ -41,11 +41,15 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where HEAD was, a digest of each of git's own files that decide what git runs, and the user's refs."""
+    """Where HEAD was, a digest of each of git's own files that decide what git runs, and the user's refs.
+
+    A ref's value is a commit or tag, or the name of another ref. `kept` are idumb's own refs of this work tree.
+    """
 
     head: Head
     guarded: Mapping[str, str]
     refs: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +218,26 @@ class History(Protocol):
 
     def standing(self) -> Standing: ...
 
-    def descends(self, commit: str) -> bool:
-        """Whether HEAD is this commit or came from it."""
+    def kept_refs(self) -> Mapping[str, str]:
+        """Idumb's own refs of this work tree and what they hold, without libgit2."""
+
+    def descends(self, commit: str, tip: str | None = None) -> bool:
+        """Whether HEAD, or the commit `tip`, is this commit or came from it."""
+
+    def index(self) -> bytes | None:
+        """The bytes of the index file; None where there is none."""
+
+    def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
+        """Paths of which the index has something else than at a snapshot; what git learned of times is no change."""
+
+    def put_index_back(self, snapshot: str, present: bytes | None) -> bool:
+        """Give the index file the bytes of a snapshot, under git's lock; False where it is not `present` any more."""
+
+    def index_command(self, snapshot: str) -> str:
+        """What a person says in the top folder to have the index of a snapshot again."""
+
+    def tree_of(self, commit: str | None) -> str:
+        """The tree of a commit of the user's; the empty one for None."""
 
     def obstacle(self) -> tuple[str, str] | None:
         """(code, message) of a state in which nothing may be run: a merge in progress, unmerged entries, ..."""

@@ -6,7 +6,6 @@ index entry as it was. Tried with swaps of file and folder, odd names, a dirty i
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ import pygit2
 
 from idumb.app.ports import CommitAttempt
 from idumb.domain.ledger import Entry
-from idumb.git import comparing, durable, opened, program, refs, tree_objects
+from idumb.git import comparing, durable, index_file, opened, program, refs, tree_objects
 from idumb.git.discover import Repository
 from idumb.system import file_systems
 
@@ -160,13 +159,13 @@ def _joined(paths: Iterable[str]) -> bytes:
 
 def _announce(place: Repository, repository: pygit2.Repository, new: Sequence[str]) -> _Index | str:
     """Tell the index of new files, without their bytes; git's words when that fails."""
-    before = _read_index(place)
+    before = index_file.read(place)
     if not new:
         return _Index(before, before)
     # A task may make files where a sparse checkout has none; older versions of git do not know the option.
     sparse = ["--sparse"] if _is_sparse(repository) else []
     result = program.write(place.root, ["add", "--intent-to-add", "--force", *sparse, *_FROM_STDIN], _joined(new))
-    return _Index(before, _read_index(place)) if result.status == 0 else result.words
+    return _Index(before, index_file.read(place)) if result.status == 0 else result.words
 
 
 def _is_sparse(repository: pygit2.Repository) -> bool:
@@ -204,40 +203,10 @@ def _exists(root: str, path: str) -> bool:
     return os.path.lexists(os.path.join(root, path))
 
 
-def _read_index(place: Repository) -> bytes | None:
-    try:
-        with open(os.path.join(place.git_dir, "index"), "rb") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
-
-
 def _take_back(place: Repository, index: _Index) -> None:
-    """Put the index back under git's own lock, unless somebody else wrote it since."""
-    if index.before == index.after:
-        return
-    path = os.path.join(place.git_dir, "index")
-    try:
-        descriptor = os.open(path + ".lock", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except FileExistsError:
-        return
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            same = _read_index(place) == index.after
-            stream.write(index.before or b"")
-            stream.flush()
-            os.fsync(descriptor)
-        if same and index.before is not None:
-            os.rename(path + ".lock", path)
-            return
-        if same:
-            os.unlink(path)
-        os.unlink(path + ".lock")
-    except BaseException:
-        # A lock that stays keeps git from everything.
-        with contextlib.suppress(OSError):
-            os.unlink(path + ".lock")
-        raise
+    """Put the index back, unless somebody else wrote it since."""
+    if index.before != index.after:
+        index_file.swap(place, index.after, index.before)
 
 
 def sync(place: Repository, branch: str | None) -> None:

@@ -19,6 +19,8 @@ from idumb.git import (
     debris,
     guarded,
     ignores,
+    index_file,
+    nested,
     obstacles,
     opened,
     program,
@@ -54,11 +56,30 @@ class GitHistory:
     def standing(self) -> Standing:
         return Standing(self.head(), guarded.digests(self._place), user_refs.values(self._place.common_dir))
 
-    def descends(self, commit: str) -> bool:
-        present = self._head_commit()
-        if present is None or commit not in self.repository:
+    def kept_refs(self) -> Mapping[str, str]:
+        return user_refs.own(self._place.common_dir, f"{refs.PREFIX}worktrees/{self._place.worktree_id}/")
+
+    def descends(self, commit: str, tip: str | None = None) -> bool:
+        present = tip or self._head_commit()
+        if present is None or commit not in self.repository or present not in self.repository:
             return False
         return present == commit or self.repository.descendant_of(present, commit)
+
+    def index(self) -> bytes | None:
+        return index_file.read(self._place)
+
+    def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
+        return index_file.changes(self._place, index_file.kept(self.repository, snapshot), present)
+
+    def put_index_back(self, snapshot: str, present: bytes | None) -> bool:
+        self._place.guard()
+        return index_file.swap(self._place, present, index_file.kept(self.repository, snapshot))
+
+    def index_command(self, snapshot: str) -> str:
+        return index_file.command(self._place, self.repository, snapshot)
+
+    def tree_of(self, commit: str | None) -> str:
+        return tree_objects.EMPTY_TREE if commit is None else comparing.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
         return obstacles.find(self._place)

@@ -39,18 +39,26 @@ DEEDS = [
     Deed("collects garbage", "git -c gc.reflogExpire=now gc -q --prune=now", 0),
     Deed("repacks and expires", "git reflog expire --expire=now --all; git repack -qad; git prune --expire=now", 0),
     Deed("makes a branch and a tag", "git branch mine; git tag mine", 0),
-    Deed("commits what was staged before", f"{GIT} commit -qm mine", 0, changes=("second.txt",)),
-    Deed("unstages", "git reset -q -- second.txt", 0, changes=("second.txt",)),
+    Deed(
+        "commits what was staged before",
+        f"{GIT} commit -qm mine",
+        4,
+        "git.committed-meanwhile",
+        (),
+        "git reset -q --soft HEAD~1",
+    ),
+    Deed("unstages", "git reset -q -- second.txt", 0),
+    Deed("stages everything", "git add -A", 0),
+    Deed("forgets files", "git rm -qf --cached first.txt second.txt", 0),
     Deed(
         "commits a new edit",
         f"echo x > first.txt; {GIT} commit -qm x first.txt",
-        5,
-        "run.waiting",
+        4,
+        "git.committed-meanwhile",
         ("first.txt",),
-        None,
     ),
     Deed("stages a new file", "echo x > x.txt; git add x.txt", 5, "run.waiting", ("x.txt",), None),
-    Deed("stashes everything", f"{GIT} stash -qu", 1, "run.halted", ("second.txt",), None),
+    Deed("stashes everything", f"{GIT} stash -qu", 4, "git.stashed", (), "git stash pop -q --index"),
     Deed("amends", f"{GIT} commit -q --amend -m amended", 4, "git.branch-rewritten"),
     Deed(
         "goes one commit back",
@@ -74,6 +82,23 @@ DEEDS = [
     Deed("sets an alias", "git config alias.x y", 4, "git.guarded-changed", (), "git config --unset alias.x"),
     Deed("makes it bare", "git config core.bare true", 4, "git.guarded-changed", (), "git config core.bare false"),
     Deed("deletes a branch", "git branch -qD kept", 4, "git.refs-deleted", (), "git branch kept HEAD"),
+    Deed(
+        "rewinds a branch",
+        f"git branch -qf kept $({GIT} commit-tree -m x HEAD^{{tree}})",
+        4,
+        "git.refs-moved",
+        (),
+        "git branch -qf kept HEAD",
+    ),
+    Deed(
+        "goes forward on a branch", f"git update-ref refs/heads/kept $({GIT} commit-tree -p HEAD -m x HEAD^{{tree}})", 0
+    ),
+    Deed(
+        "deletes idumb's refs",
+        "rm -rf .git/refs/idumb; sed -i /idumb/d .git/packed-refs || :",
+        4,
+        "git.own-refs-changed",
+    ),
 ]
 
 

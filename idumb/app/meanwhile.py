@@ -1,0 +1,269 @@
+"""What happened to the user's refs, branch and index, and to idumb's own refs, while an attempt was made.
+
+Nothing of it can be told from what the user does at the same time. So nothing is lost, everything is named, and only
+what costs nobody anything is put back: idumb's own refs, and the index where paths of no concern to the task changed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from idumb.app import asking, going_on, place, recovery
+from idumb.app.bench import Attempt, Bench
+from idumb.app.ports import Standing
+from idumb.app.services import attempt_ref
+from idumb.domain import ledger, paths
+from idumb.domain.errors import Refusal
+
+STASH = "refs/stash"
+STASHED = "git.stashed"
+_NAMED = 5
+_OBJECT = re.compile(r"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A ref of the user's; None where it was not there."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} ({_short(self.old)} -> {_short(self.new)})"
+
+    @property
+    def back(self) -> str:
+        """The command that puts it back, and does nothing where it was moved again."""
+        name = shlex.quote(self.name)
+        if self.old is None:
+            return f"git update-ref -d {name} {self.new}"
+        if not _OBJECT.fullmatch(self.old):
+            return f"git symbolic-ref {name} {shlex.quote(self.old)}"
+        return f"git update-ref {name} {self.old}" + (f" {self.new}" if self.new else "")
+
+
+def require(bench: Bench, attempt: Attempt) -> None:
+    """Refusal where the repository is not as it was; what was lost is kept before anything is said."""
+    before = attempt.standing
+    if before is None:
+        return
+    services, state, task = bench.services, bench.journal.state, attempt.task.id
+    after = services.history.standing()
+    own, gone_for_good = _own_again(bench, before)
+    moved = _moved(bench, before, after)
+    lost = [one for one in moved if not _keep(bench, attempt, one)]
+    place.require_same_guarded(state, task, before.guarded, after.guarded)
+    place.require_branch(services, state)
+    if own:
+        raise _halted(bench, attempt, _own_refusal(bench, task, own, gone_for_good))
+    _tell(bench, task, [one for one in moved if not _is_loud(bench, one)], before, after)
+    loud = [one for one in moved if _is_loud(bench, one)]
+    if loud:
+        raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
+    _require_head(bench, attempt, before, after)
+    if _watches(bench, attempt):
+        _index_again(bench, attempt)
+
+
+def _watches(bench: Bench, attempt: Attempt) -> bool:
+    """Whether a program works in the user's own tree; people commit and stage there what they like."""
+    known = bench.journal.state.tasks[attempt.task.id]
+    if bench.workspace.kind != "here" or attempt.task.is_human or known.opened is not None or attempt.built:
+        return False
+    return asking.binding_name(bench, attempt) != "human"
+
+
+def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:
+    """The attempt is over, and the log says why; the run stops until a person has looked."""
+    known = bench.journal.state.tasks[attempt.task.id]
+    # What a stash took away is the attempt's too, and is recorded when the user has it again.
+    if known.opened is None and refusal.code != STASHED:
+        recovery.record_interruption(bench, attempt.task, refusal.message)
+    return refusal
+
+
+def _own_again(bench: Bench, before: Standing) -> tuple[list[str], list[str]]:
+    """Idumb's own refs that were deleted or moved, made again; and those whose commits are gone too."""
+    history = bench.services.history
+    present = history.kept_refs() if before.kept else {}
+    changed = [name for name, commit in sorted(before.kept.items()) if present.get(name) != commit]
+    lost = []
+    for name in changed:
+        try:
+            history.keep_ref(name, before.kept[name])
+        except Refusal:
+            lost.append(name)
+    return changed, lost
+
+
+def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -> Refusal:
+    count = f"{len(changed)} ref{'s' * (len(changed) != 1)}"
+    words = f"While {task} ran, {count} of idumb's own were deleted or moved: {_listed(changed)}. "
+    words += f"Their commits are gone too: {_listed(lost)}" if lost else "They are as they were again."
+    way = going_on.command(bench.journal.state)
+    hint = f"idumb doctor, then {way}" if lost else f"Look at what the builder did, then {way}"
+    return Refusal("git.own-refs-changed", words, hint=hint, details={"task": task, "refs": changed, "lost": lost})
+
+
+def _moved(bench: Bench, before: Standing, after: Standing) -> list[Moved]:
+    """Refs of the user's that are not as they were, but for the branch itself, of which HEAD tells."""
+    if not before.refs:
+        return []  # nobody looked, or there was none
+    branch = f"refs/heads/{bench.journal.state.branch}"
+    names = sorted({name for name, _ in before.refs.items() ^ after.refs.items()} - {branch})
+    return [Moved(name, before.refs.get(name), after.refs.get(name)) for name in names]
+
+
+def _is_loud(bench: Bench, one: Moved) -> bool:
+    """Whether something may be lost by it.
+
+    A new ref and a branch that went forward lose nothing: people and other runs make these in other work trees. What
+    a fetch does to the refs of remotes is told, and what they named is kept.
+    """
+    if one.name.startswith("refs/remotes/"):
+        return False
+    if one.old is None:
+        return one.name.startswith("refs/replace/") or (one.name == STASH and bench.workspace.kind == "here")
+    return not _went_forward(bench, one)
+
+
+def _went_forward(bench: Bench, one: Moved) -> bool:
+    if not one.name.startswith(("refs/heads/", "refs/remotes/")) or one.old is None or one.new is None:
+        return False
+    objects = _OBJECT.fullmatch(one.old) and _OBJECT.fullmatch(one.new)
+    return bool(objects) and bench.services.history.descends(one.old, one.new)
+
+
+def _keep(bench: Bench, attempt: Attempt, one: Moved) -> bool:
+    """Hold what a ref named by a ref of ours, so that no garbage collection takes it; False where it is gone."""
+    if one.old is None or not _OBJECT.fullmatch(one.old) or _went_forward(bench, one):
+        return True
+    return _kept(bench, attempt, one.old)
+
+
+def _kept(bench: Bench, attempt: Attempt, commit: str) -> bool:
+    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, f"meanwhile/{commit[:16]}")
+    try:
+        bench.services.history.keep_ref(ref, commit)
+    except Refusal:
+        return False
+    return True
+
+
+def _tell(bench: Bench, task: str, quiet: list[Moved], before: Standing, after: Standing) -> None:
+    if quiet and before.refs != after.refs:
+        words = _listed(one.words for one in quiet)
+        bench.services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
+
+
+def _refs_refusal(bench: Bench, task: str, loud: list[Moved], lost: list[Moved]) -> Refusal:
+    deleted = all(one.new is None for one in loud)
+    what = "deleted" if deleted else "moved"
+    gone = [one for one in lost if one in loud]
+    words = f"While {task} ran, refs were {what}: {_listed(one.words for one in loud)}"
+    words += f". What they named is gone too: {_listed(one.name for one in gone)}" if gone else ""
+    stash = next((one for one in loud if one.name == STASH and one.new is not None), None)
+    back = "; ".join(one.back for one in loud[:_NAMED] if one is not stash)
+    if stash is not None:
+        kept = f"; git stash store {stash.old}" if stash.old else ""
+        back = "; ".join(filter(None, ("git stash pop --index" + kept, back)))
+    return Refusal(
+        "git.refs-deleted" if deleted else STASHED if stash is not None else "git.refs-moved",
+        words,
+        hint=f"{back}  (brings them back). Then {going_on.command(bench.journal.state)}",
+        details={
+            "task": task,
+            "refs": {one.name: one.old for one in loud},
+            "moved": [{"ref": one.name, "old": one.old, "new": one.new, "back": one.back} for one in loud],
+        },
+    )
+
+
+def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Standing) -> None:
+    """HEAD is where it was; where a person works it may go forward, and nobody takes it back."""
+    was, now, task = before.head.commit, after.head.commit, attempt.task.id
+    if was == now:
+        return
+    history = bench.services.history
+    if was is not None and not history.descends(was):
+        _kept(bench, attempt, was)
+        raise Refusal(
+            "git.branch-rewritten",
+            f"While {task} ran, HEAD went from {was} to {now or 'no commit'}, which does not contain it.",
+            hint=f"git reflog shows what happened; git branch NAME {was} keeps it."
+            f" Then {going_on.command(bench.journal.state)}",
+            details={"task": task, "was": was, "is": now},
+        )
+    if now is not None and _watches(bench, attempt):
+        raise _halted(bench, attempt, _committed(bench, attempt, was, now))
+
+
+def _committed(bench: Bench, attempt: Attempt, was: str | None, now: str) -> Refusal:
+    """What stands on the branch now, and how the branch and the index become what they were."""
+    services, state, task = bench.services, bench.journal.state, attempt.task
+    _kept(bench, attempt, now)
+    history = services.history
+    changed = [c.path for c in services.trees.changes(history.tree_of(was), history.tree_of(now))]
+    covers = paths.cover(ledger.written_paths(task.files))
+    strays = [path for path in changed if not covers(path)]
+    name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
+    back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
+    index = f"; {history.index_command(attempt.snapshot.commit)}" if attempt.snapshot else ""
+    told = f", with {_listed(strays)}, which {task.id} does not declare" if strays else ""
+    return Refusal(
+        "git.committed-meanwhile",
+        f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {_short(was)} -> {_short(now)}{told}.",
+        hint=f"git log --stat {f'{was}..' if was else ''}{now} shows them. Where they may stay:"
+        f" {going_on.command(state)}. Else first, in the top folder (no file changes): {back}{index}."
+        " With `git.commit: builder` agents commit in a clone, and what they commit is judged.",
+        details={"task": task.id, "was": was, "is": now, "paths": changed, "undeclared": strays, "back": back},
+    )
+
+
+def _index_again(bench: Bench, attempt: Attempt) -> None:
+    """The index file as it was, where entries of paths changed that the task does not declare; what it was is kept."""
+    if attempt.snapshot is None:
+        return
+    services, task = bench.services, attempt.task
+    present = services.history.index()
+    covers = paths.cover((*ledger.written_paths(task.files), *attempt.accepted_paths))
+    changed = [p for p in services.history.index_changes(attempt.snapshot.commit, present) if not covers(p)]
+    if not changed:
+        return
+    if present is not None:
+        ref = attempt_ref(services, bench.run, task.id, attempt.number, "index")
+        kept = services.trees.keep_blobs(ref, {"index": services.trees.store(present)}, f"the index after {task.id}")
+        other = f"; git cat-file blob {kept}:index has what it was"
+    else:
+        other = ""
+    named = _listed(changed)
+    if services.history.put_index_back(attempt.snapshot.commit, present):
+        services.reporter.note(f"While {task.id} ran, the index changed: {named}. It is as it was before{other}")
+        return
+    raise _halted(
+        bench,
+        attempt,
+        Refusal(
+            "git.index-changed",
+            f"While {task.id} ran, the index changed, and another git writes it now: {named}",
+            hint=f"{services.history.index_command(attempt.snapshot.commit)}  (brings it back, in the top folder)."
+            f" Then {going_on.command(bench.journal.state)}",
+            details={"task": task.id, "paths": changed},
+        ),
+    )
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "nothing"
+    return value[:12] if _OBJECT.fullmatch(value) else value
+
+
+def _listed(names: Iterable[str] | Mapping[str, object]) -> str:
+    found = list(names)
+    return ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
