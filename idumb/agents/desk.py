@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from idumb.agents.hidden import Hidden, is_secret
 from idumb.agents.running import Reply
 from idumb.agents.steps import ApplyPatch, Redact, ToolCalls, content, record, touched_by
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
@@ -27,7 +28,6 @@ MOST_CALLS = 100  # in one turn of a model's
 _MARGIN = 32 * 1024  # read besides, so that a secret at the end of what is shown is known as one
 _TEXT = {"type": "string"}
 _INTENT = {"intent": {**_TEXT, "description": "why, in one short sentence"}}
-_UNSEEN = (".git/**", ".env", "**/.env", ".env.*", "**/.env.*", "**/*.pem", "**/*.key", "**/id_rsa*", "**/id_ed25519*")
 
 # name: (what it does, its arguments, whether it writes)
 _TOOLS: Mapping[str, tuple[str, Mapping[str, Any], bool]] = {
@@ -91,6 +91,7 @@ class Desk:
         self._redact = redact
         self._guard = guard
         self._files = WorkspaceFiles(request.workspace)
+        self._hidden = Hidden(request, self.is_late)
         self._edits = ToolCalls(self._files, request, apply_patch or _no_patch, {}, None, redact)
         patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
         self._offered = frozenset((*offered(request.role), *patches))
@@ -107,7 +108,7 @@ class Desk:
 
     def declared_files(self) -> str:
         """As the function of that name; what is not shown as a whole cannot be written as a whole afterwards."""
-        text, in_part = _declared(self._files, self._request, self._redact)
+        text, in_part = _declared(self._files, self._request, self._redact, self._hidden)
         self._in_part.update(in_part)
         return text
 
@@ -150,7 +151,7 @@ class Desk:
             reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is no file of this task; its files are: {allowed}")
         elif (mark := self._mark_of(step)) is not None:
             reply = Reply(outcome.FAILED, f"{mark} {_MARKED}")
-        elif (why := self._would_lose(step)) is not None:
+        elif (why := self._would_lose(step) or self._would_show(step)) is not None:
             reply = Reply(outcome.FAILED, why)
         else:
             reply = self._edits.make(step)
@@ -195,19 +196,29 @@ class Desk:
         except FileProblem:
             return ""
 
+    def _why_hidden(self, path: str) -> str | None:
+        return self._hidden.why(path, self.touched)
+
+    def _would_show(self, step: Step) -> str | None:
+        """Why a file may not be given another name: under that one it would be shown."""
+        source, target = (str(step.arguments.get(name)) for name in ("from", "to"))
+        why = self._why_hidden(source) if step.tool == "move_file" else None
+        return None if why is None or is_secret(target) else f"{source} {why}, so it is not moved to {target}"
+
     def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         if name == "list_files":
             wanted = arguments.get("glob")
             glob = wanted if isinstance(wanted, str) and wanted else "**"
-            found = list(_listed(self._request.workspace, glob, self.is_late))
+            found = list(_listed(self._request.workspace, glob, self.is_late, self._why_hidden))
             more = [f"[more than {MOST_LISTED}]"] if len(found) > MOST_LISTED else []
             return Reply(outcome.COMPLETED, "\n".join([*found[:MOST_LISTED], *more]) or "no file")
         path = arguments.get("path")
         why = "`path` must be text" if not isinstance(path, str) else paths.problem(path)
         if why is not None or not isinstance(path, str):
             return Reply(outcome.FAILED, f"{path!r} {why}")
-        if _is_unseen(path):
-            return Reply(outcome.FAILED, f"{path} may hold secrets and is not shown")
+        why = self._why_hidden(path)
+        if why is not None:
+            return Reply(outcome.FAILED, f"{path} {why}")
         try:
             return Reply(outcome.COMPLETED, _shown(self._files, path, self._redact))
         except FileProblem as problem:
@@ -257,19 +268,21 @@ def declared_files(request: AgentRequest, redact: Redact) -> str:
     """The present texts of the files that a task names, without secrets, for models without tools; bounded."""
     files = WorkspaceFiles(request.workspace)
     try:
-        return _declared(files, request, redact)[0]
+        return _declared(files, request, redact, Hidden(request))[0]
     finally:
         files.close()
 
 
-def _declared(files: WorkspaceFiles, request: AgentRequest, redact: Redact) -> tuple[str, tuple[str, ...]]:
+def _declared(
+    files: WorkspaceFiles, request: AgentRequest, redact: Redact, hidden: Hidden
+) -> tuple[str, tuple[str, ...]]:
     """(the texts; the paths of those that are cut because all together are too long)."""
     named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     parts: list[str] = []
     cut: list[str] = []
     left = MOST_READ
     for path in dict.fromkeys(named):
-        if paths.has_wildcard(path) or paths.problem(path) or _is_unseen(path):
+        if paths.has_wildcard(path) or paths.problem(path) or hidden.why(path):
             continue
         try:
             text = _shown(files, path, redact)
@@ -283,11 +296,9 @@ def _declared(files: WorkspaceFiles, request: AgentRequest, redact: Redact) -> t
     return "\n\n".join(parts), tuple(cut)
 
 
-def _is_unseen(path: str) -> bool:
-    return paths.matches_any(path.casefold(), _UNSEEN) or ".git" in path.casefold().split("/")
-
-
-def _listed(root: str, glob: str, is_late: Callable[[], bool]) -> Iterator[str]:
+def _listed(
+    root: str, glob: str, is_late: Callable[[], bool], why_hidden: Callable[[str], str | None]
+) -> Iterator[str]:
     """Names below a folder that fit, one more than are shown, as far as the time goes; links are not followed."""
     fits = paths.cover([glob])
     count = 0
@@ -297,7 +308,7 @@ def _listed(root: str, glob: str, is_late: Callable[[], bool]) -> Iterator[str]:
         below[:] = sorted(name for name in below if name not in {".git", "node_modules", "__pycache__"})
         for name in sorted(names):
             path = os.path.relpath(os.path.join(folder, name), root)
-            if fits(path) and not _is_unseen(path):
+            if fits(path) and why_hidden(path) is None:
                 yield path
                 count += 1
                 if count > MOST_LISTED:

@@ -187,3 +187,84 @@ def test_the_library_s_calls_of_one_turn_are_bounded_in_number_and_time(root: Pa
     with pytest.raises(Ended) as caught:
         late._called("list_files", {})
     assert caught.value.outcome == outcome.TIMED_OUT
+
+
+SECRETS = (
+    ".env",
+    "api/.env.local",
+    "settings.env",
+    ".envrc",
+    ".netrc",
+    ".npmrc",
+    "web/.YARNRC.yml",
+    ".pypirc",
+    ".git-credentials",
+    ".pgpass",
+    ".aws/config",
+    ".docker/config.json",
+    "credentials",
+    "credentials.json",
+    "client_secret_1.json",
+    "config/secrets.yml",
+    "gcp-service-account.json",
+    "config/master.key",
+    "store.p12",
+    "prod.tfvars",
+    "terraform.tfstate.backup",
+    "id_ecdsa",
+)
+HARMLESS = ("conf.json", "src/secrets.py", "lib/credentials/model.py", "environment.md", "keys.py", "token_counter.py")
+
+
+def planted(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("what is in it", encoding="utf-8")
+
+
+def test_files_that_usually_hold_secrets_are_neither_listed_nor_read(root: Path, work: desk.Desk) -> None:
+    """R-ADAPT-2: of the names that well-known tools give them; source code of such a name is shown."""
+    planted(root, *SECRETS, *HARMLESS)
+    assert work.call("list_files", {})[1].splitlines() == sorted(HARMLESS, key=lambda name: ("/" in name, name))
+    assert [name for name in SECRETS if work.call("read_file", {"path": name})[0]] == []
+    assert [name for name in HARMLESS if not work.call("read_file", {"path": name})[0]] == []
+
+
+def test_what_git_ignores_is_shown_only_where_the_task_names_it(root: Path) -> None:
+    """R-ADAPT-2."""
+    planted(root, "own/key", "own/named", "own/read", "a.log", "src/a.py")
+    claims = (
+        plan.FileClaim("modify", "own/**"),
+        plan.FileClaim("modify", "own/named"),
+        plan.FileClaim("read", "own/read"),
+    )
+    asked = AgentRequest(
+        BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), ("own/**", "own/named"),
+        unsaved=("own/", "a.log"),
+    )  # fmt: skip
+    work = desk.Desk(asked, str)
+    assert work.call("list_files", {})[1].splitlines() == ["conf.json", "own/named", "own/read", "src/a.py"]
+    assert "git ignores it" in work.call("write_file", {"path": "own/read", "content": "x"})[1]
+    assert "ignored by git" in work.call("read_file", {"path": "own/key"})[1]
+    assert "git ignores it" in work.call("write_file", {"path": "own/key", "content": "x"})[1]
+    assert work.call("write_file", {"path": "own/new", "content": "x"})[0]
+    assert work.call("read_file", {"path": "own/new"}) == (True, "x")
+    assert "own/named" in work.declared_files()
+    work.close()
+    assert (root / "own/key").read_text(encoding="utf-8") == "what is in it"
+
+
+def test_a_secret_is_not_shown_under_another_name_either(root: Path) -> None:
+    """R-ADAPT-2."""
+    planted(root, ".env", "plain.txt")
+    (root / "linked.txt").hardlink_to(root / ".env")
+    (root / "again.txt").hardlink_to(root / "plain.txt")
+    claims = tuple(plan.FileClaim("modify", name) for name in (".env", "linked.txt", "moved.txt"))
+    names = tuple(claim.path for claim in claims)
+    work = desk.Desk(AgentRequest(BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), names), str)
+    assert work.call("list_files", {})[1].splitlines() == ["again.txt", "conf.json", "plain.txt"]
+    assert not work.call("read_file", {"path": "linked.txt"})[0]
+    assert work.declared_files() == ""
+    assert "is not moved" in work.call("move_file", {"from": ".env", "to": "moved.txt"})[1]
+    assert work.call("read_file", {"path": "again.txt"})[0]
+    work.close()

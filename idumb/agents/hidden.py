@@ -1,0 +1,96 @@
+"""Files of a workspace that a model without hands of its own is not shown: secrets, and what git ignores.
+
+Names are judged, not contents: secrets in other files are taken out of what is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Container
+from functools import cached_property
+
+from idumb.domain.agent import AgentRequest
+
+_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", "gcloud"})
+_PATHS = (".docker/config.json", ".config/gh/hosts.yml", ".cargo/credentials", ".m2/settings.xml")
+_NAMES = frozenset(
+    """
+    .env .envrc .dev.vars .netrc _netrc .authinfo .npmrc .yarnrc .yarnrc.yml .pypirc .pgpass pgpass.conf .my.cnf
+    .mylogin.cnf .git-credentials .htpasswd .dockercfg .dockerconfigjson .boto .s3cfg .vault-token .vault_pass
+    .terraformrc terraform.rc kubeconfig credentials secrets auth.json wp-config.php local.settings.json
+    """.split()  # noqa: SIM905 - a list of a name a line would be forty lines
+)
+_FORMS = re.compile(
+    r"""
+      \.env\..* | .*\.env                                                       # settings of many tools
+    | id_(rsa|dsa|ecdsa|ed25519).*                                              # keys of OpenSSH
+    | .*\.(pem|key|ppk|p12|pfx|jks|keystore|kdbx|kubeconfig|gpg)                # keys and stores of keys
+    | .*\.tfvars(\.json)? | .*\.tfstate(\..*)?                                  # Terraform
+    | (.*[-_.])?(secrets?|credentials?|service[-_]account)([-_.].*)?\.(json|ya?ml|toml|ini|txt|properties|xml|cfg|conf)
+    """,
+    re.VERBOSE,
+)
+
+
+def is_secret(path: str) -> bool:
+    """Whether a file of this name usually holds secrets, whatever the case of its letters."""
+    *folders, name = path.casefold().split("/")
+    inside = f"/{path.casefold()}".endswith(tuple(f"/{known}" for known in _PATHS))
+    return inside or not _FOLDERS.isdisjoint((*folders, name)) or name in _NAMES or _FORMS.fullmatch(name) is not None
+
+
+class Hidden:
+    """What one request does not show. `is_late` ends the one search that looks at every file."""
+
+    def __init__(self, request: AgentRequest, is_late: Callable[[], bool] = lambda: False) -> None:
+        self._request = request
+        self._is_late = is_late
+        files = () if request.task is None else request.task.files or ()
+        self._named = frozenset(claim.path for claim in files)
+
+    def why(self, path: str, made: Container[str] = ()) -> str | None:
+        """Why a file is not shown, in words that go on from its path; None where it is.
+
+        `made` are files that the model itself made: what git ignores of these it may see.
+        """
+        if is_secret(path) or self._is_link(path):
+            return "may hold secrets and is not shown"
+        if path not in made and self._is_ignored(path):
+            return "is ignored by git and is not shown; the task does not name it"
+        return None
+
+    def _is_ignored(self, path: str) -> bool:
+        return path not in self._named and self._request.is_unsaved(path)
+
+    def _is_link(self, path: str) -> bool:
+        """Whether a file is also there under the name of one that is not shown; few files have two names."""
+        try:
+            found = os.lstat(os.path.join(self._request.workspace, path))
+        except (OSError, ValueError):
+            return False
+        return found.st_nlink > 1 and (found.st_dev, found.st_ino) in self._linked
+
+    @cached_property
+    def _linked(self) -> frozenset[tuple[int, int]]:
+        """Device and inode of every file that is not shown by its name and has another one."""
+        root = self._request.workspace
+        known: set[tuple[int, int]] = set()
+        for folder, below, names in os.walk(root):
+            if self._is_late():
+                break
+            below[:] = [name for name in below if name != "node_modules"]  # links to the store of a package manager
+            for name in names:
+                whole = os.path.join(folder, name)
+                path = os.path.relpath(whole, root)
+                if is_secret(path) or self._is_ignored(path):
+                    known.update(_places(whole))
+        return frozenset(known)
+
+
+def _places(path: str) -> list[tuple[int, int]]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return []
+    return [(found.st_dev, found.st_ino)] if found.st_nlink > 1 else []
