@@ -20,7 +20,6 @@ from idumb.git import (
     guarded,
     ignores,
     index_file,
-    nested,
     obstacles,
     opened,
     program,
