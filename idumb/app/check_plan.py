@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from idumb.app import approvals, loading, schedule, session
+from idumb.app import approvals, loading, programs, schedule, session
 from idumb.app.loading import Loaded
 from idumb.app.result import Result
 from idumb.app.services import Services
@@ -86,7 +86,7 @@ def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
         "tasks": len(contract.tasks),
         "contract_hash": contract.hash,
         "next_free_id": next_free_id(contract),
-        "consent": services.consent.given(contract.hash),
+        "consent": programs.consented(services, contract),
         "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
         "policy_hash": services.policy.digest,
         "approval": approvals.shown(services, contract),

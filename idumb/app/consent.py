@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import dataclasses
+from collections.abc import Collection, Iterable, Sequence
 
-from idumb.app import approvals, binding_words, going_on, irreversible
+from idumb.app import approvals, binding_words, going_on, irreversible, programs
+from idumb.app.programs import Move
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import ledger
@@ -49,54 +51,68 @@ def ensure(
 
 
 def _ensure_guided(services: Services, contract: Contract, approve: str | None, again: str) -> None:
-    if approve is not None and approve != contract.hash:
+    """Plain consent. Where it was to other programs, it must be given anew, and by a hash that tells them too."""
+    moved = programs.moves(services, contract)
+    whole = programs.whole_hash(services, contract)
+    if approve is not None and approve not in {contract.hash, whole}:
         raise Refusal(
             "consent.other-contract",
             f"--approve names {approve[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
             " its plan or the configuration changed.",
             hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
-            details={"expected": contract.hash},
+            details={"expected": whole if moved else contract.hash},
         )
-    if services.consent.given(contract.hash) or (
-        approve is None and approvals.newest_live(services, contract) is not None
-    ):
+    if services.consent.given(contract.hash) and not moved:
         return
-    if approve is not None:
-        services.consent.record(contract.hash, phase=contract.phase, how="--approve", at=services.clock.now())
+    if (approve is None or moved) and approvals.newest_live(services, contract) is not None:
         return
-    question = decision(services, contract, again)
-    answer = services.asker.ask(question)
-    if answer is None or answer.choice != "run":
-        raise Refusal(
-            "consent.missing",
-            f"Nobody consented to contract {contract.hash[:16]} of phase {contract.phase}.",
-            hint=f"{again} --approve {contract.hash}",
-            details={
-                "what": question.what,
-                "why": question.why,
-                "evidence": list(question.evidence),
-                "choices": going_on.rows(question.choices),
-                "contract_hash": contract.hash,
-                "decision": question.id,
-            },
-        )
-    services.consent.record(contract.hash, phase=contract.phase, how="terminal", at=services.clock.now())
+    how = "--approve"
+    if approve is None or (moved and approve != whole):
+        question = decision(services, contract, again, moved)
+        answer = services.asker.ask(question) if approve is None else None
+        if answer is None or answer.choice != "run":
+            raise _refusal(contract, question, moved)
+        how = "terminal"
+    bound, now = programs.bound(services, contract), services.clock.now()
+    services.consent.record(contract.hash, phase=contract.phase, how=how, at=now, agreed=bound)
 
 
-def decision(services: Services, contract: Contract, again: str) -> Decision:
+def _refusal(contract: Contract, question: Decision, moved: Sequence[Move]) -> Refusal:
+    code, words = "consent.missing", f"Nobody consented to contract {contract.hash[:16]} of phase {contract.phase}."
+    if moved:
+        code = "consent.other-program"
+        words = f"Consent to phase {contract.phase} was to other programs: {'; '.join(move.words for move in moved)}."
+    return Refusal(
+        code,
+        words,
+        hint=question.choices[0].command,
+        details={
+            "what": question.what,
+            "why": question.why,
+            "evidence": list(question.evidence),
+            "choices": going_on.rows(question.choices),
+            "contract_hash": contract.hash,
+            "decision": question.id,
+            **({"changed": [dataclasses.asdict(move) for move in moved]} if moved else {}),
+        },
+    )
+
+
+def decision(services: Services, contract: Contract, again: str, moved: Sequence[Move] = ()) -> Decision:
+    known = programs.whole_hash(services, contract) if moved else contract.hash
     return Decision(
-        id=f"consent.{contract.hash[:12]}",
+        id=f"consent.{known[:12]}",
         kind="consent",
         what=f"Run phase {contract.phase}: {len(contract.tasks)} tasks of {', '.join(p.path for p in contract.plans)}",
         why="A plan can run commands on this machine. It runs only when you agree to exactly this contract and"
-        " configuration.",
-        evidence=tuple(lines(services, contract)),
+        " configuration, and to these programs.",
+        evidence=(*(move.words for move in moved), *lines(services, contract)),
         choices=(
             Choice(
                 "run",
                 "run it",
                 f"consent is recorded for contract {contract.hash[:16]}",
-                f"{again} --approve {contract.hash}",
+                f"{again} --approve {known}",
             ),
             Choice("no", "do not run it", "nothing happens"),
         ),

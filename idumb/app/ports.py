@@ -487,7 +487,16 @@ class ConsentStore(Protocol):
 
     def given(self, contract_hash: str) -> bool: ...
 
-    def record(self, contract_hash: str, *, phase: str, how: str, at: str) -> None: ...
+    def record(
+        self, contract_hash: str, *, phase: str, how: str, at: str, agreed: Mapping[str, Any] | None = None
+    ) -> None:
+        """`agreed` is what the hash does not tell of what was agreed to, any JSON object."""
+
+    def agreed(self, contract_hash: str) -> Mapping[str, Any]:
+        """What `record` was given with it; empty where there is no consent."""
+
+    def all_agreed(self, phase: str) -> tuple[Mapping[str, Any], ...]:
+        """The same of every consent under a phase, the newest first."""
 
     def approvals(self, phase: str) -> tuple[Kept, ...]:
         """Every approval of a phase that was given for this repository, the newest first."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from idumb.app import programs
 from idumb.app.journal import Journal
 from idumb.app.services import Services, plans_ref
 from idumb.domain import contract as contracts
@@ -58,7 +59,8 @@ def lock(services: Services, journal: Journal, wanted: Next) -> None:
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in wanted.sources}
     services.trees.keep_blobs(said["ref"], blobs, f"plans of run {state.number}, version {said['version']}")
     if wanted.consents:
-        services.consent.record(wanted.contract.hash, phase=state.phase, how=HOW, at=now)
+        agreed = programs.bound(services, wanted.contract, state.contract_hash)
+        services.consent.record(wanted.contract.hash, phase=state.phase, how=HOW, at=now, agreed=agreed)
     if wanted.path is not None:
         journal.write(journal.event("amendment.intended", **said))
         _write(services, journal, wanted)

@@ -29,15 +29,30 @@ class FileConsentStore:
 
     def given(self, contract_hash: str) -> bool:
         """Whether consent is on record. Refusal `consent.unsafe` when others could have written the record."""
+        return self._record(contract_hash) is not None
+
+    def agreed(self, contract_hash: str) -> Mapping[str, Any]:
+        """Nothing where there is no consent, and of records that an older version wrote."""
+        return _agreed(self._record(contract_hash) or {})
+
+    def _record(self, contract_hash: str) -> dict[str, Any] | None:
         repository = repository_id(self._common_dir)
         path = os.path.join(state_dir.path(), "consent", repository, _file_name(contract_hash))
         if not os.path.lexists(path):
-            return False
+            return None
         _require_safe(state_dir.problem("consent", repository) or state_dir.unsafe(path))
         known = _read(path)
-        return known.get("contract") == contract_hash and known.get("repository") == repository
+        return known if known.get("contract") == contract_hash and known.get("repository") == repository else None
 
-    def record(self, contract_hash: str, *, phase: str, how: str, at: str) -> None:
+    def all_agreed(self, phase: str) -> tuple[Mapping[str, Any], ...]:
+        repository = repository_id(self._common_dir)
+        found = [record for _, record in self._records(repository, _CONSENT) if record.get("phase") == phase]
+        found.sort(key=lambda record: str(record.get("at")), reverse=True)
+        return tuple(_agreed(record) for record in found)
+
+    def record(
+        self, contract_hash: str, *, phase: str, how: str, at: str, agreed: Mapping[str, Any] | None = None
+    ) -> None:
         repository = repository_id(self._common_dir)
         record = {
             "schema": SCHEMA,
@@ -47,6 +62,7 @@ class FileConsentStore:
             "phase": phase,
             "how": how,
             "at": at,
+            "agreed": dict(agreed or {}),
         }
         _require_safe(state_dir.problem("consent", repository))
         folder = state_dir.prepare("consent", repository)
@@ -136,6 +152,11 @@ class FileConsentStore:
         if approval is None or not isinstance(record.get("signature"), str):
             raise _unreadable(path, "it is no signed approval of this version of idumb")
         return Kept(approval, record["signature"])
+
+
+def _agreed(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = record.get("agreed")
+    return found if isinstance(found, dict) else {}
 
 
 def _unreadable(path: str, why: str) -> InputError:

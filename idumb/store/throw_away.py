@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from idumb.app import ports
 from idumb.domain.approval import Kept
@@ -26,14 +27,25 @@ class ForgetfulConsent(FileConsentStore):
 
     def __init__(self, common_dir: str) -> None:
         super().__init__(common_dir)
-        self._now: set[str] = set()
+        self._now: dict[str, Mapping[str, Any]] = {}
         self._approved: list[Kept] = []
 
     def given(self, contract_hash: str) -> bool:
         return contract_hash in self._now or super().given(contract_hash)
 
-    def record(self, contract_hash: str, *, phase: str, how: str, at: str) -> None:  # noqa: ARG002 - the port's signature
-        self._now.add(contract_hash)
+    def agreed(self, contract_hash: str) -> Mapping[str, Any]:
+        return self._now[contract_hash] if contract_hash in self._now else super().agreed(contract_hash)
+
+    def record(
+        self,
+        contract_hash: str,
+        *,
+        phase: str,  # noqa: ARG002 - the port's signature
+        how: str,  # noqa: ARG002
+        at: str,  # noqa: ARG002
+        agreed: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._now[contract_hash] = agreed or {}
 
     def approvals(self, phase: str) -> tuple[Kept, ...]:
         return (*(kept for kept in reversed(self._approved) if kept.approval.phase == phase), *super().approvals(phase))

@@ -50,6 +50,16 @@ def test_consent_given_in_one_process_counts_in_the_next(consent: FileConsentSto
     assert consent.given(HASH)
 
 
+def test_what_was_agreed_to_besides_the_hash_is_kept_and_the_newest_comes_first(consent: FileConsentStore) -> None:
+    """R-LOCK-3."""
+    give(consent)
+    assert (consent.agreed(HASH), consent.agreed(OTHER), consent.all_agreed("2")) == ({}, {}, ())
+    for hashed, day in ((OTHER, "05"), (HASH, "04")):
+        consent.record(hashed, phase="2", how="ask", at=f"2026-01-{day}T00:00:00.000000Z", agreed={"day": day})
+    assert consent.agreed(OTHER) == {"day": "05"}
+    assert consent.all_agreed("2") == ({"day": "05"}, {"day": "04"})
+
+
 def test_folders_and_file_are_the_users_alone(consent: FileConsentStore) -> None:
     before = os.umask(0)
     try:

@@ -1,0 +1,74 @@
+"""Which programs the agents of a contract are, by their paths: those that were agreed to, and those of now.
+
+The hash of a contract does not tell them: which file a name means is for PATH to say. What a program's bytes are is not
+looked at, so an agent may be brought up to date where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app import approvals
+from idumb.app.services import Services
+from idumb.domain import canonical
+from idumb.domain.contract import Contract
+from idumb.domain.errors import AdapterError
+
+_KEY = "programs"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The agent of a binding is another file than the one that was agreed to; `was` is None where none was."""
+
+    binding: str
+    was: str | None
+    now: str
+
+    @property
+    def words(self) -> str:
+        return f"agent {self.binding}: {self.was or 'no program'} was agreed to, and {self.now} would be started now"
+
+
+def present(services: Services, contract: Contract) -> dict[str, str]:
+    """Binding to the absolute path of its program; without those that start none, or cannot be started."""
+    found = {}
+    for name in approvals.agents(services.settings, contract):
+        try:
+            argv = services.adapters.get(name).describe()
+        except AdapterError:  # the run itself says so
+            continue
+        if argv:
+            found[name] = argv[0]
+    return found
+
+
+def bound(services: Services, contract: Contract, earlier: str | None = None) -> dict[str, Any]:
+    """What to record with consent. To programs that were agreed to under `earlier`, a hash, nobody agreed anew."""
+    now = present(services, contract)
+    kept = {} if earlier is None else _agreed(services, earlier)
+    return {_KEY: {name: kept.get(name, path) for name, path in now.items()}}
+
+
+def moves(services: Services, contract: Contract) -> tuple[Move, ...]:
+    """The agents that are another file than when the contract was consented to; none without such consent."""
+    if not services.consent.given(contract.hash):
+        return ()
+    now, was = present(services, contract), _agreed(services, contract.hash)
+    return tuple(Move(name, was.get(name), path) for name, path in now.items() if was.get(name) != path)
+
+
+def consented(services: Services, contract: Contract) -> bool:
+    """Whether plain consent is on record, to these very programs."""
+    return services.consent.given(contract.hash) and not moves(services, contract)
+
+
+def whole_hash(services: Services, contract: Contract) -> str:
+    """A hash of the contract and its programs: what is agreed to where only the programs changed."""
+    return canonical.digest({"contract": contract.hash, _KEY: present(services, contract)})
+
+
+def _agreed(services: Services, contract_hash: str) -> dict[str, str]:
+    found = services.consent.agreed(contract_hash).get(_KEY)
+    return {str(name): str(path) for name, path in found.items()} if isinstance(found, dict) else {}

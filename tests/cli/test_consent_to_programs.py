@@ -1,0 +1,88 @@
+"""Guided consent is to the programs of agents by their paths, whatever their bytes are (R-LOCK-3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task
+
+CONFIG = "builder: b\nbindings: {b: {adapter: command, argv: [coder]}}\n"
+
+
+def put(folder: Path, text: str) -> str:
+    """A program `coder` in this folder that writes so into a.txt; its path."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "coder"
+    program.write_text(f"#!/bin/sh\necho {text} > a.txt\n", encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A phase that ran once by the coder of the folder `one`, and was rolled back."""
+    put(tmp_path / "one", "one")
+    monkeypatch.setenv("PATH", str(tmp_path / "one"), prepend=":")
+    made = projects.create(sandbox)
+    made.configure(CONFIG)
+    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    approval = made.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert made.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
+    assert made.read("a.txt") == "one\n"
+    assert made.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    return made
+
+
+def again(project: Project, *flags: str) -> Answer:
+    return project.quick("execute-phase", "1", "--force", "--json", *flags)
+
+
+def test_another_program_of_the_same_name_is_not_started_without_a_word(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOCK-3: the refusal names both, and a hash that tells the new one too."""
+    here = project.quick("check-plan", "1", "--json").data
+    assert here["consent"] is True
+    other = put(tmp_path / "two", "two")
+    monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
+    assert project.quick("check-plan", "1", "--json").data["consent"] is False
+    for flags in ((), ("--approve", here["contract_hash"])):
+        refused = again(project, *flags)
+        assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
+        changed = {"binding": "b", "was": str(tmp_path / "one/coder"), "now": other}
+        assert refused.error["details"]["changed"] == [changed]
+        assert changed["was"] in refused.error["message"]
+        assert changed["now"] in refused.error["message"]
+    assert not project.exists("a.txt")
+    wanted = refused.error["hint"].split()[-1]
+    assert again(project, "--approve", wanted).code == 0
+    assert project.read("a.txt") == "two\n"
+    assert project.quick("check-plan", "1", "--json").data["consent"] is True
+    repeated = project.quick("execute-phase", "1", "--json", "--approve", wanted)
+    assert repeated.error["code"] == "phase.verified"
+
+
+def test_an_agent_that_was_brought_up_to_date_where_it_is_starts_unasked(project: Project, tmp_path: Path) -> None:
+    """R-LOCK-3."""
+    put(tmp_path / "one", "newer")
+    assert again(project).code == 0
+    assert project.read("a.txt") == "newer\n"
+
+
+def test_a_word_for_an_amendment_is_none_for_another_program(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOCK-3: what the run may start is carried over, and no more."""
+    put(tmp_path / "one", "one; exit 1")
+    assert again(project).code == 1
+    put(tmp_path / "two", "two")
+    monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
+    amended = project.quick("amend", "1", "--decision", "a.txt stays small", "--yes", "--json")
+    assert amended.code == 0, amended
+    refused = project.quick("resume", "1", "--retry-failed", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
