@@ -146,9 +146,7 @@ def problem(chain: Sequence[Commit], base: str | None) -> str:
     """
     for commit in chain:
         if len(commit.parents) > 1:
-            return (
-                f"{commit.id[:12]} merges {len(commit.parents)} commits; only a plain line of commits is taken"
-            )
+            return f"{commit.id[:12]} merges {len(commit.parents)} commits; only a plain line of commits is taken"
     if len(chain) > MOST:
         return f"it made more than {MOST} commits, or they do not stand on the task's base {_name(base)}"
     before = () if base is None else (base,)
