@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from itertools import chain, combinations
+from typing import Any
 
 from idumb.app import approvals
 from idumb.app.services import Services
@@ -12,12 +13,19 @@ from idumb.domain import agent, canonical, roles
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.roles import Filling
 
+PLACE = "roles"
+"""Where consent to agents is kept among the phases, so that it can be taken back like theirs."""
+
 
 def joined(hashes: Iterable[str]) -> str:
     return canonical.digest(sorted(hashes))
 
 
 def digest(services: Services, filled: Filling) -> str:
+    return canonical.digest(_bound(services, filled))
+
+
+def _bound(services: Services, filled: Filling) -> dict[str, Any]:
     settings = services.settings
     found = settings.bindings.get(filled.binding or "")
     starts = argv(services, filled)
@@ -29,7 +37,27 @@ def digest(services: Services, filled: Filling) -> str:
         "environment": list(settings.environment),
         "limits": dataclasses.asdict(settings.limits),
     }
-    return canonical.digest(bound | ({"files": files} if files else {}))
+    return bound | ({"files": files} if files else {})
+
+
+def agreed(services: Services, filled: Filling) -> dict[str, Any]:
+    """What to record with consent, so that a change can be named: the program's path, and digests of all else."""
+    bound = _bound(services, filled)
+    starts = bound.pop("argv")
+    readable = {**bound.pop("filling"), "arguments": starts[1:], **bound.pop("files", {}), **bound}
+    parts = {name: canonical.digest(value) for name, value in readable.items()}
+    return {"role": filled.role, "program": starts[0] if starts else None, "parts": parts}
+
+
+def changes(services: Services, filled: Filling) -> tuple[str, ...]:
+    """What differs from the newest word for this role, in words; () where there is none, or nothing does."""
+    known = (one for one in services.consent.all_agreed(PLACE) if one.get("role") == filled.role)
+    was, now = next(known, None), agreed(services, filled)
+    if was is None or not isinstance(was.get("parts"), dict):
+        return ()
+    program = f"its program, {was.get('program')} then and {now['program']} now"
+    names = sorted(name for name in {*was["parts"], *now["parts"]} if was["parts"].get(name) != now["parts"].get(name))
+    return (*([program] if was.get("program") != now["program"] else []), *names)
 
 
 def argv(services: Services, filled: Filling) -> tuple[str, ...]:
@@ -46,6 +74,11 @@ def other(services: Services, approve: str, filled: Sequence[Filling]) -> str:
     known = {role: found for role, found in hashes if found is not None}
     given = next((named for named in _groups(known) if joined(known[role] for role in named) == approve), None)
     asked = [each.role for each in filled]
+    since = [f"{each.role}: {', '.join(found)}" for each in filled if (found := changes(services, each))]
+    if given is None and since:
+        return (
+            f"--approve names {approve[:16]}, and since these agents were agreed to, this changed: {'; '.join(since)}"
+        )
     if given is None:
         return (
             f"--approve names {approve[:16]}: what the {_and(asked)} would start changed since that was shown"

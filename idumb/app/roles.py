@@ -23,8 +23,7 @@ from idumb.domain.run import RunState
 from idumb.domain.settings import Ceiling
 from idumb.domain.spending import Spent
 
-PLACE = "roles"
-"""Where consent to agents is kept among the phases, so that it can be taken back like theirs."""
+PLACE = role_binding.PLACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +208,7 @@ def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | N
     if approve is not None and approve != whole:
         other = role_binding.other(services, approve, filled)
         raise _refusal(_question(services, filled, whole, command), whole, command, other=other)
-    missing = [digest for digest in own if not services.consent.given(digest)]
+    missing = [each for each, digest in zip(filled, own, strict=True) if not services.consent.given(digest)]
     if not missing:
         return
     how = "--approve"
@@ -219,8 +218,9 @@ def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | N
         if answer is None or answer.choice != "run":
             raise _refusal(question, whole, command)
         how = "terminal"
-    for digest in missing:
-        services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now())
+    for each in missing:
+        agreed, digest = role_binding.agreed(services, each), role_binding.digest(services, each)
+        services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
 
 
 def _require_consent(services: Services, filled: list[Filling]) -> None:
@@ -258,7 +258,9 @@ def _line(services: Services, filled: Filling) -> str:
     words = binding_words.line(services, name, argv, models={filled.role: filled.model})
     own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
     used = "".join(f"; uses {path}, sha256 {sha[:16]}" for path, sha in approvals.named_files(services, [argv]).items())
-    return f"{filled.role}: {name}: {words}{own}{used}"
+    found = role_binding.changes(services, filled)
+    since = f"; changed since you agreed: {', '.join(found)}" if found else ""
+    return f"{filled.role}: {name}: {words}{own}{used}{since}"
 
 
 def _refusal(question: Decision, whole: str, command: str, *, other: str | None = None) -> Refusal:

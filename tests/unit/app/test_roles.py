@@ -173,6 +173,36 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
     assert "would start changed since that was shown" in refused(later, ["planner"], digest).message
 
 
+def test_what_changed_since_agents_were_agreed_to_is_named(
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOCK-3: by a program's paths, and by the names of all else."""
+    config = "bindings: {t: {adapter: command, argv: [coder]}}\nroles: {planner: {binding: t}}\nprofiles: {p: MODELS}\n"
+    place = sandbox.write(".idumb/config.yaml", config.replace("MODELS", "{planner: big}") + "profile: p\n")
+    sandbox.commit("start")
+
+    def at(folder: str) -> tuple[Wired, str]:
+        program = tmp_path / folder / "coder"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\n", encoding="utf-8")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+        return Wired(str(sandbox.root), Nobody, Silent), str(program)
+
+    services, one = at("one")
+    digest = roles.consent_hash(services, ["planner"])
+    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
+    services, two = at("two")
+    words = f"its program, {one} then and {two} now, model"
+    for named, told in ((digest, f"this changed: planner: {words}."), (None, "Nobody consented")):
+        with pytest.raises(Refusal) as caught:
+            roles.ensure_consent(services, ["planner"], approve=named, command="idumb plan-phase 2")
+        assert told in caught.value.message
+        (line,) = caught.value.details["evidence"]
+        assert line.endswith(f"; changed since you agreed: {words}")
+
+
 def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -> None:
     """R-ADAPT-1."""
     digest = roles.consent_hash(services, ["planner"])
