@@ -409,6 +409,7 @@ def _result(
     word = "complete" if done else _STANDS.get(ending.kind, "partial")
     if not done and not any(s in outcome.DONE for s in shown.values()) and word == "partial":
         word = "failed"
+    asked = session.pending(state)
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,
@@ -423,8 +424,8 @@ def _result(
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].touched}),
         "lock_in": None if state.lock_in is None else dict(state.lock_in),
         "verification": verification,
-        "decisions": session.pending(state),
-        "next": session.next_commands(contract, shown, ending.kind, verification),
+        "decisions": asked,
+        "next": session.next_commands(contract, shown, ending.kind, verification, asked=bool(asked)),
     }
     if word == "complete":
         return _complete(data, verification, warnings, contract)
@@ -438,11 +439,13 @@ def _result(
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
+    elsewhere = ending.kind == "waiting" and not asked
+    hint = f"Write the answer, then {data['next'][0]}" if elsewhere else data["next"][0]
     return Result(
         data,
         code,
         warnings,
-        (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", data["next"][0]),
+        (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", hint),
         data["failure"] or {},
     )
 

@@ -18,7 +18,7 @@ MOST_CALLS = 200
 
 
 def structured(services: Services, state: RunState, contract: Contract, task: str | None) -> dict[str, Any] | None:
-    """What failed, where, with which tool, under which plan, and its audit trail; None where no task did.
+    """What failed or waits, where, with which tool, under which plan, and its audit trail; None where no task did.
 
     `audit_trail` has the events of the task and, of a step plan, the tool calls of the steps before it, the newest
     `MOST_CALLS`; the event log has all.
@@ -36,7 +36,7 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
     steps = contract.tasks[task].steps
     return {
         **_deviation(services, contract, state, task),
-        "status": "failed",
+        "status": outcome.WAITING if state.tasks[task].status == outcome.WAITING else outcome.FAILED,
         "step_id": f"{task}.{calls[-1].payload['index']}" if calls and not of_steps else task,
         "tool": calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
         "error": state.tasks[task].reason,

@@ -294,7 +294,8 @@ def require_agents(bench: Bench) -> None:
         try:
             bench.agents.get(name).describe()
         except AdapterError as problem:
-            raise Refusal(problem.code, f"The binding {name}: {problem.message}", hint=problem.hint) from problem
+            named = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
+            raise Refusal(problem.code, f"{named}{problem.message}", hint=problem.hint) from problem
 
 
 def require_setup(bench: Bench) -> None:

@@ -228,9 +228,14 @@ def _past_skipped(contract: Contract, shown: Mapping[str, str]) -> list[str]:
 
 
 def next_commands(
-    contract: Contract, shown: Mapping[str, str], ending: str, verification: Mapping[str, Any] | None
+    contract: Contract,
+    shown: Mapping[str, str],
+    ending: str,
+    verification: Mapping[str, Any] | None,
+    *,
+    asked: bool = True,
 ) -> list[str]:
-    """What a user can do now, the most likely first."""
+    """What a user can do now, the most likely first. `asked` tells whether a question waits for a person."""
     phase = contract.phase
     if schedule.settled(shown):
         if verification is not None and verification["status"] == "waiting":
@@ -239,7 +244,7 @@ def next_commands(
             return [f"idumb verify-work {phase}"]
         return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
     if ending == "waiting":
-        return ["idumb decisions", f"idumb resume {phase}", f"idumb rollback {phase} --to start"]
+        return [*(["idumb decisions"] if asked else []), f"idumb resume {phase}", f"idumb rollback {phase} --to start"]
     failed = [t for t, s in shown.items() if s == outcome.FAILED]
     if not failed:
         return _past_skipped(contract, shown) or [f"idumb resume {phase}"]

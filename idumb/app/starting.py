@@ -120,7 +120,11 @@ def _require_turn(bench: Bench, task: Task) -> None:
             hint=f"idumb start {task.id} --retry tries it again; idumb show {task.id} tells what was wrong",
         )
     if status == outcome.WAITING:
-        raise Refusal("task.waiting", f"{task.id} waits for a person.", hint="idumb decisions")
+        asked = session.pending(state)
+        words = "waits for a person." if asked else f"waits: {state.tasks[task.id].reason}"
+        raise Refusal(
+            "task.waiting", f"{task.id} {words}", hint="idumb decisions" if asked else f"idumb resume {contract.phase}"
+        )
     if status in (outcome.PENDING, outcome.BLOCKED):
         waits = ", ".join(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id)[:5])
         raise Refusal("task.not-ready", f"{task.id} waits for {waits}.", hint=f"idumb next {contract.phase}")

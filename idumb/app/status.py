@@ -197,7 +197,8 @@ def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], ta
     if status in (outcome.BLOCKED, outcome.PENDING):
         return "waits for " + ", ".join(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task)[:5])
     if status == outcome.WAITING:
-        return "waits for a person: " + ", ".join(known.decisions if known else ())
+        asked = ", ".join(known.decisions) if known else ""
+        return f"waits for a person: {asked}" if asked or known is None else known.reason
     return known.reason if known else ""
 
 

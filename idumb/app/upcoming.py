@@ -64,6 +64,8 @@ def _commands(
     uncommitted = opened.uncommitted(contract, state, services.settings) if state is not None else None
     if uncommitted is not None:
         return [f"idumb submit {uncommitted}"]
+    if first is None and state is not None and any(t.status == outcome.WAITING for t in state.tasks.values()):
+        return ["idumb decisions" if session.pending(state) else f"idumb resume {contract.phase}"]
     if first is None:
         return ["idumb next"]
     mine = contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings)

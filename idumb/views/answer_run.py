@@ -25,12 +25,13 @@ def ended(data: phrases.Data) -> str:
 
 
 def _failure(found: phrases.Data | None) -> list[str]:
-    """The step that failed, with which tool, under which plan, and where its audit trail is."""
+    """The step that failed or waits, with which tool, under which plan, and where its audit trail is."""
     if not found or not found.get("run"):
         return []
+    stands = "Waits at:    " if found["status"] == "waiting" else "Failed step: "
     return [
         "",
-        f"Failed step: {found['step_id']} ({markup.one_line(found['tool'] or 'no tool')})",
+        f"{stands}{found['step_id']} ({markup.one_line(found['tool'] or 'no tool')})",
         f"Plan:        sha256 {found['plan_hash']}",
         f"Audit trail: idumb log --run {found['run']}",
     ]

@@ -339,6 +339,12 @@ def _totals(counts: LineCounts, files: Sequence[str]) -> str:
     return f"Total: {amount.counted(len(files), 'file')}, +{added} -{removed}{extra}{uncounted}."
 
 
+def _waiting(facts: _Facts, task: str) -> str:
+    if facts.task(task).decisions:
+        return f"- {markup.prose(task)} waits for a person: `idumb decisions` lists what is asked."
+    return f"- {markup.prose(task)} waits for an answer: write it, then `{advice.resume(facts.contract.phase)}`"
+
+
 def _next_steps(facts: _Facts) -> list[str]:
     phase, failed = facts.contract.phase, facts.ids(outcome.FAILED)
     result = standing.result(facts.where)
@@ -347,10 +353,7 @@ def _next_steps(facts: _Facts) -> list[str]:
     if result == "pass":
         return [f"- Proceed to verification: `{advice.verify(phase)}`"]
     steps = [f"- {markup.prose(i)}: {advice.remediation(phase, i, facts.task(i).outcome)}" for i in failed]
-    steps += [
-        f"- {markup.prose(i)} waits for a person: `idumb decisions` lists what is asked."
-        for i in facts.ids(outcome.WAITING)
-    ]
+    steps += [_waiting(facts, i) for i in facts.ids(outcome.WAITING)]
     if facts.ids(outcome.READY, outcome.PENDING):
         steps.append(f"- Go on with the tasks that are left: `{advice.resume(phase)}`")
     if failed:

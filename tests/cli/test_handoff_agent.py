@@ -132,3 +132,28 @@ def test_a_folder_in_the_repository_is_refused(project: Project) -> None:
     project.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{inside}'}}}}\n")
     answer = execute(project)
     assert (answer.code, answer.error["code"]) == (4, "agent.bad-option")
+
+
+def test_the_next_step_of_a_task_that_waits_for_an_answer_is_that_answer(project: Project) -> None:
+    """R-ADAPT-2: nothing failed, and no question waits; every command that shows it says so."""
+    answer = execute(project)
+    asked = next(next((project.folder / ".git").rglob("handoffs")).glob("T1-01-builder-*.md"))
+    assert answer.error["hint"] == "Write the answer, then idumb resume 1"
+    assert answer.data["next"][0] == "idumb resume 1"
+    assert answer.data["failure"]["status"] == "waiting"
+    shown = project.quick("resume", "1").out
+    assert "Waits at:    T1-01 (away)" in shown
+    assert "Failed step" not in shown
+    for command in (("next",), ("next", "1"), ("status",)):
+        shown = project.quick(*command).out
+        assert f"waits for an answer to {asked}" in shown
+        assert "waits for a person" not in shown
+        assert "Next: idumb resume 1" in shown
+    assert "idumb decisions" not in project.read(".planning/phases/1/1-SUMMARY.md")
+
+
+def test_a_refusal_names_the_binding_once(project: Project) -> None:
+    """R-ADAPT-2."""
+    project.configure("builder: away\nbindings:\n  away: {adapter: handoff, options: {folder: answers}}\n")
+    answer = execute(project)
+    assert answer.error["message"].count("The binding away") == 1
