@@ -167,7 +167,8 @@ def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     loaded = loading.assemble("1", "folder", [("01-PLAN.md", parsed)], settings, policy=known)
     if loaded.contract is None:
         return loaded.findings
-    return (*loaded.findings, *registry.findings(loaded.contract, settings, known, mode))
+    found = registry.findings(loaded.contract, settings, known, mode, repositories=example.repositories)
+    return (*loaded.findings, *found)
 
 
 def of_phase(phase: Phase) -> tuple[Finding, ...]:

@@ -97,7 +97,7 @@ def _wanted(services: Services, request: Request, state: RunState, now: Contract
         made = services.plans.amended(before, path, changes)
         sources = tuple((p, made if p == path else data) for p, data in sources)
         loaded = loading.of_sources(services, state.phase, now.folder, sources)
-        now = loading.runnable(loaded, services.settings)
+        now = loading.runnable(loading.with_links(services, loaded), services.settings)
     found = since(services, state, now)
     refused = amendment.forbidden(found.diff, found.contract, now, state)
     if refused is not None:

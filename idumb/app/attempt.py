@@ -28,6 +28,7 @@ from idumb.app import (
     publish,
     recording,
     step_results,
+    within,
 )
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
@@ -209,6 +210,8 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
             bench, attempt.task, changes, ledger.compare(attempt.task.files, changes, protected, accepted)
         )
         attempt = dataclasses.replace(attempt, ledger=found, accepted_paths=accepted)
+    found = within.judge(bench, attempt, found)
+    attempt = dataclasses.replace(attempt, ledger=found)
     strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
     if strays:
         words = f"changed outside its declared files: {', '.join(strays[:5])}"
@@ -222,7 +225,8 @@ def _tell_where(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> None
     """What the builder wrote over or deleted may be the user's own: the command that shows the bytes of before."""
     if attempt.snapshot is None or bench.workspace.kind != "here":
         return
-    held = {c.path for c in attempt.changes if c.old is not None}
+    within.tell(bench, attempt.task, attempt.snapshot, attempt.ledger)
+    held = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
     for path in [path for path in strays if path in held][:5]:
         named = shlex.quote(f"{attempt.snapshot.ref}:worktree/{path}")
         bench.services.reporter.note(f"{path} as it was before {attempt.task.id}: git show {named}")

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app import ports
 from idumb.app.journal import Journal
 from idumb.app.services import Services
-from idumb.domain import agent, contract, ledger
+from idumb.domain import agent, contract, ledger, paths
 from idumb.domain.conversation import Conversation
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.evidence import Evidence
@@ -73,7 +73,9 @@ class Bench:
         return self.journal.state.id
 
     def protected(self, plan: Plan) -> tuple[str, ...]:
-        return (*plan.scope.protected, *self.services.settings.protected)
+        """Globs of what no task of a plan may write; all that is in another repository is among it."""
+        others = paths.below_rules(self.services.trees.repositories())
+        return (*plan.scope.protected, *self.services.settings.protected, *others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     every = [*findings(services, loaded, mode), *_options(services, loaded.contract)]
     found = sorted(every, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
-        case = registry.case(loaded.contract, services.settings, services.policy, mode, loaded.links)
+        given = (loaded.links, loaded.repositories)
+        case = registry.case(loaded.contract, services.settings, services.policy, mode, *given)
         data |= _of_contract(services, loaded.contract)
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, found)]
     return _result(phase, data, found)

@@ -77,12 +77,14 @@ def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
     if not declared:
         return ()
     own = frozenset(known.touched) if known.base is not None else frozenset()
-    # A wide glob covers plans and projections too, which no task may write.
-    return tuple(
+    # A wide glob covers plans and projections too, which no task may write, and other repositories.
+    found = [
         p
         for p in bench.services.history.uncommitted(declared)
         if p not in own and not paths.matches_any(p, paths.OWN_FILES)
-    )
+    ]
+    others = bench.services.history.repositories(p.rstrip("/") for p in found) if found else ()
+    return tuple(p for p in found if paths.repository_of(p.rstrip("/"), others) is None)
 
 
 def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:

@@ -26,9 +26,10 @@ _UNPROVEN = "criterion.unproven"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`contract` is None when a finding of the format or the graph is an error; `links` as a `Case` has them.
+    """`contract` is None when a finding of the format or the graph is an error.
 
-    `drafts` are the plans as far as they could be read, where there is no contract.
+    `links` and `repositories` are as a `Case` has them. `drafts` are the plans as far as they could be read, where
+    there is no contract.
     """
 
     phase: str
@@ -40,6 +41,7 @@ class Loaded:
     policy: Policy = NO_POLICY
     links: Mapping[str, str] = field(default_factory=dict)
     drafts: tuple[Plan, ...] = ()
+    repositories: tuple[str, ...] = ()
 
 
 def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
@@ -83,10 +85,12 @@ def of(services: Services, phase: str) -> Loaded:
 
 
 def with_links(services: Services, loaded: Loaded) -> Loaded:
-    """With the links below the folders that the contract writes to, where there is a contract."""
+    """With the links below the folders that the contract writes to, and repositories that its paths may lie in."""
     if loaded.contract is None:
         return loaded
-    return replace(loaded, links=services.files.links(scope.folders(loaded.contract)))
+    links = services.files.links(scope.folders(loaded.contract))
+    places = {*scope.places(loaded.contract), *(target for target in links.values() if not target.startswith("/"))}
+    return replace(loaded, links=links, repositories=services.history.repositories(places))
 
 
 def _kept(services: Services, phase: str) -> str:
@@ -163,7 +167,7 @@ def judged(loaded: Loaded, settings: Settings, mode: str | None = None) -> list[
     """Every finding: of format and graph, and of the checks, by the mode of the plans or a stricter one."""
     known, contract = list(loaded.findings), loaded.contract
     if contract is not None:
-        return [*known, *registry.findings(contract, settings, loaded.policy, mode, loaded.links)]
+        return [*known, *registry.findings(contract, settings, loaded.policy, mode, loaded.links, loaded.repositories)]
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         known = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in known]
     return [*known, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]

@@ -70,6 +70,18 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerChange:
+    """A path in a submodule or nested repository that is not as it was; the repository's own, where HEAD moved.
+
+    `kept` says that the snapshot has its bytes of before.
+    """
+
+    repository: str
+    path: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CommitAttempt:
     """`commit` is None when git, a hook or the signer refused; `words` then holds what they said."""
 
@@ -143,6 +155,12 @@ class Trees(Protocol):
 
     def gone(self) -> tuple[str, ...]:
         """What git ignores that was there at the last snapshot and is no more; no snapshot has it."""
+
+    def repositories(self) -> tuple[str, ...]:
+        """Submodules, and folders that are repositories of their own, as the last scan found them."""
+
+    def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
+        """What is not as it was at a snapshot in these: HEAD, and files that are or were not as HEAD has them."""
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         """A commit under `ref` for a tree that was scanned before."""
@@ -250,6 +268,12 @@ class History(Protocol):
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that git ignores and does not track."""
+
+    def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
+        """Every submodule of the index, and those of the places and the folders above them that are repositories.
+
+        A folder that holds tracked files is none. Nothing is written.
+        """
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Those of the paths (globs allowed) with changes in work tree or index against HEAD, as git sees it."""

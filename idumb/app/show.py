@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, schedule, session
+from idumb.app import loading, schedule, session, within
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -100,15 +101,24 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
 
 def _bring_back(row: dict[str, Any]) -> list[str]:
     """A command for each undeclared change of a file that was there before: it may be the user's own."""
-    changed = [line["path"] for line in row.get("ledger") or () if _was_there(line)]
+    changed = [line for line in row.get("ledger") or () if _was_there(line)]
     if not row.get("snapshot"):
         return []
     kept = row["snapshot"]
-    return [f"git show {shlex.quote(f'{kept}:worktree/{path}')} > {shlex.quote(path)}" for path in changed]
+    return [f"git show {shlex.quote(_kept_at(kept, line))} > {shlex.quote(line['path'])}" for line in changed]
+
+
+def _kept_at(snapshot: str, line: Mapping[str, Any]) -> str:
+    path: str = line["path"]
+    return within.place(snapshot, path) if line.get("within") else f"{snapshot}:worktree/{path}"
 
 
 def _was_there(line: dict[str, Any]) -> bool:
-    return line["status"] in {"undeclared", "protected"} and "symbol" not in line and line["actual"] != "created"
+    return line["status"] in {"undeclared", "protected"} and _has_bytes(line)
+
+
+def _has_bytes(line: Mapping[str, Any]) -> bool:
+    return "symbol" not in line and line["actual"] != "created" and line.get("kept", True)
 
 
 def diff(services: Services, task: str) -> Result:

@@ -19,6 +19,8 @@ MISSING = "missing"
 MISMATCH = "mismatch"
 PROTECTED = "protected"
 
+SUBMODULE = 0o160000
+
 _EXPECTED = {
     "create": frozenset({CREATED}),
     "modify": frozenset({MODIFIED}),
@@ -48,13 +50,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`actual` is what happened (None: nothing), `declared` what the task says (None: nothing)."""
+    """`actual` is what happened (None: nothing), `declared` what the task says (None: nothing).
+
+    `within` is the other repository that the path is in; `kept` then says whether a snapshot has its bytes of before.
+    """
 
     path: str
     status: str
     actual: str | None
     declared: str | None
     rule: str | None = None
+    within: str | None = None
+    kept: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        row = {"path": self.path, "status": self.status, "actual": self.actual, "declared": self.declared}
+        return row if self.within is None else {**row, "within": self.within, "kept": self.kept}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +92,7 @@ class Ledger:
 
     def as_list(self) -> list[dict[str, Any]]:
         """Rows of files, then of symbols, which have a key `symbol` besides."""
-        files = [
-            {"path": line.path, "status": line.status, "actual": line.actual, "declared": line.declared}
-            for line in self.lines
-        ]
+        files = [line.as_dict() for line in self.lines]
         return [*files, *(line.as_dict() for line in self.symbols)]
 
 

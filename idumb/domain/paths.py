@@ -194,3 +194,17 @@ def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str]
         if matches(folded, _folded(rule)):
             return rule
     return None
+
+
+def repository_of(path: str, repositories: Iterable[str]) -> str | None:
+    """The repository, of those at these folders, that a path is or lies in; a glob by what stands before its stars."""
+    names = path.rstrip("/").split("/")
+    plain = next((n for n, name in enumerate(names) if has_wildcard(name)), len(names))
+    fixed = f"{path}/" if plain == len(names) else "".join(f"{name}/" for name in names[:plain])
+    return next((folder for folder in repositories if path == folder or fixed.startswith(f"{folder}/")), None)
+
+
+def below_rules(folders: Iterable[str]) -> tuple[str, ...]:
+    """Globs for each folder itself and for all that is in it."""
+    literal = (re.sub(r"[\[*]", r"[\g<0>]", re.sub(r"[{}]", "?", folder)) for folder in folders)
+    return tuple(rule for folder in literal for rule in (folder, f"{folder}/**"))

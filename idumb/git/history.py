@@ -20,6 +20,7 @@ from idumb.git import (
     guarded,
     ignores,
     index_file,
+    nested,
     obstacles,
     opened,
     program,
@@ -102,6 +103,9 @@ class GitHistory:
         tracked = ignores.Tracked(self._place)
         tracked.refresh()
         return frozenset(path for path in found if not tracked.holds(path))
+
+    def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
+        return nested.of_places(self._place, places)
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """As git sees it, filters applied, so a CRLF checkout is no change."""

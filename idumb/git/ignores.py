@@ -13,6 +13,7 @@ Signature = tuple[tuple[int, ...] | None, ...]
 
 # So many questions are answered by looking into the raw index; with more, parsing it is cheaper.
 _RAW_QUESTIONS = 64
+_SUBMODULE_MODE = b"\0\0\xe0\0"
 
 
 class Tracked:
@@ -52,6 +53,15 @@ class Tracked:
     def submodule(self, path: str) -> str | None:
         """The commit that the index records for a submodule at this path."""
         return None if self._ruled_out(path, b"\0") else self._submodules.get(path)
+
+    def submodules(self) -> tuple[str, ...]:
+        """All that the index records; where its raw bytes hold no such mode, git is not asked."""
+        if self._raw is not None:
+            if _SUBMODULE_MODE not in self._raw:
+                return ()
+            self._raw = None
+            self._load()
+        return tuple(sorted(self._submodules))
 
     def _ruled_out(self, path: str, *ends: bytes) -> bool:
         if self._raw is None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from idumb.domain import errors
-from idumb.git import blobs, ignores, room, tree_objects
+from idumb.git import blobs, ignores, inner, room, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.folder import UNKNOWN, Folder
-from idumb.git.walk import Forced, Walk
+from idumb.git.walk import NESTED, Forced, Walk
 from idumb.git.writer import Writer
 from idumb.system import folders
 
@@ -51,7 +51,19 @@ class Scanner:
         found = dict.fromkeys(self._ignored(), "ignored by git")
         for prefix, folder in self.top.below():
             found.update((prefix + name, why) for name, why in folder.skipped.items())
-        return found
+        dirty = (path for path in self._submodules() if inner.is_dirty(self._place.root, path))
+        return found | dict.fromkeys(dirty, "uncommitted work in a submodule")
+
+    def repositories(self) -> tuple[str, ...]:
+        """Submodules and nested repositories that the last scan met."""
+        return tuple(sorted((*self._submodules(), *self._nested())))
+
+    def _submodules(self) -> Iterator[str]:
+        return (prefix + name for prefix, folder in self.top.below() for name in folder.links)
+
+    def _nested(self) -> Iterator[str]:
+        found = ((prefix + name, why) for prefix, folder in self.top.below() for name, why in folder.skipped.items())
+        return (path for path, why in found if why == NESTED)
 
     def gone(self) -> tuple[str, ...]:
         """What was there, ignored by git, at the mark, and is no more: no snapshot has it."""

@@ -10,14 +10,14 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pygit2
 
 from idumb.app.ports import Snapshot
 from idumb.domain import errors
-from idumb.git import comparing, ignores, refs, tree_objects
+from idumb.git import comparing, ignores, inner, refs, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.folder import Folder
 from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
@@ -45,12 +45,16 @@ class Snapshots:
         self._stored: dict[bytes, bytes] = {}
         self._index: tuple[ignores.Signature, Item | None] | None = None
 
-    def take(self, ref: str, tree: str, reason: str, top: Folder) -> Snapshot:
-        """A snapshot of what was just scanned into `tree`."""
+    def take(self, ref: str, tree: str, reason: str, top: Folder, within: inner.Look | None = None) -> Snapshot:
+        """A snapshot of what was just scanned into `tree`, and of what was found `within` other repositories."""
         items = self._items(tree, {**self._head(), **described(top)})
         index = self._index_item()
         if index is not None:
             items[INDEX] = index
+        if within is not None:
+            items[inner.FACTS] = Item(FILE, self._writer.blob(within.as_json()))
+            if within.files:
+                items[inner.KEPT] = Item(FOLDER, inner.tree(within.files, self._writer.tree))
         return self._commit(ref, tree, reason, items, self._head_commit())
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None) -> Snapshot:
@@ -80,6 +84,17 @@ class Snapshots:
         top = comparing.tree_of(self._repository, commit)
         return comparing.rows(self._repository, bytes.fromhex(top))[WORKTREE].oid.hex()
 
+    def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
+        """What a snapshot says of other repositories, and whether it has the bytes of a path in them."""
+        items = comparing.rows(self._repository, bytes.fromhex(comparing.tree_of(self._repository, commit)))
+        if inner.FACTS not in items:
+            return {}, lambda _: False
+        facts: dict[str, Any] = json.loads(self._repository[pygit2.Oid(items[inner.FACTS].oid)].read_raw())
+        if inner.KEPT not in items:
+            return facts, lambda _: False
+        kept = items[inner.KEPT].oid.hex()
+        return facts, lambda path: comparing.entry(self._repository, kept, path) is not None
+
     def _items(self, tree: str, meta: Mapping[str, Any]) -> dict[str, Item]:
         text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
         oid = self._writer.blob(text.encode("ascii"))
@@ -88,6 +103,8 @@ class Snapshots:
     def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
         commit = self._write_commit(items, reason, parent)
         self._read_back(commit, bytes.fromhex(tree))
+        if inner.KEPT in items:
+            self._verify(items[inner.KEPT].oid, None)
         refs.move(self._repository, self._objects, ref, commit)
         return Snapshot(commit, tree, ref)
 

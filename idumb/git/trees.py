@@ -6,10 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pygit2
 
-from idumb.app.ports import Conflict, Snapshot
+from idumb.app.ports import Conflict, InnerChange, Snapshot
 from idumb.domain import errors
 from idumb.domain.ledger import Change, Entry
-from idumb.git import comparing, durable, empty_folders, manifest, opened, patch, restore, scan_cache, scanner, snapshot
+from idumb.git import (
+    blobs,
+    comparing,
+    durable,
+    empty_folders,
+    inner,
+    manifest,
+    opened,
+    patch,
+    restore,
+    scan_cache,
+    scanner,
+    snapshot,
+)
 from idumb.git.discover import Repository
 from idumb.git.writer import Writer
 
@@ -69,7 +82,7 @@ class GitTrees:
         tree = self.scans.scan(also).hex()
         self.scans.mark()
         try:
-            return self.snapshots.take(ref, tree, reason, self.scans.top)
+            return self.snapshots.take(ref, tree, reason, self.scans.top, self._inner())
         except errors.Refusal as refusal:
             if refusal.code != snapshot.UNREADABLE:
                 raise
@@ -78,7 +91,20 @@ class GitTrees:
         self.writer.afresh()
         self._scanner = scanner.Scanner(self._place, self.writer)
         self._snapshots = None
-        return self.snapshots.take(ref, self.scan(also), reason, self.scans.top)
+        return self.snapshots.take(ref, self.scan(also), reason, self.scans.top, self._inner())
+
+    def _inner(self, also: Iterable[str] = ()) -> inner.Look | None:
+        """The uncommitted work in the repositories in this one; nothing is looked at where there are none."""
+        found = {*self.scans.repositories(), *also}
+        return inner.look(self.root, found, lambda path: blobs.put_path(self.writer, path)) if found else None
+
+    def repositories(self) -> tuple[str, ...]:
+        return self.scans.repositories()
+
+    def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
+        before, kept = self.snapshots.inner(snapshot.commit)
+        present = self._inner(before)
+        return () if present is None else inner.changes(before, present, kept)
 
     def uncovered(self, path: str) -> bool:
         try:

@@ -14,6 +14,7 @@ from idumb.git.folder import Folder
 
 # Listing a new folder ahead saves one question to git for each of its levels.
 _AHEAD = 500
+NESTED = "a repository of its own"
 
 
 class Walk:
@@ -152,7 +153,7 @@ class Walk:
             folder.links.pop(name, None)
             if not os.path.lexists(f"{self._base}{path}/.git") or tracked.holds_below(path):
                 return False
-            folder.skipped[name] = "a repository of its own"
+            folder.skipped[name] = NESTED
             return True
         commit = checked_out(self._base + path) or recorded
         row = tree_objects.line(tree_objects.SUBMODULE, name, bytes.fromhex(commit))

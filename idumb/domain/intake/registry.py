@@ -34,10 +34,11 @@ def case(
     policy: Policy = policies.NONE,
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
+    repositories: tuple[str, ...] = (),
 ) -> Case:
     """What the checks look at; `mode` strict judges a guided contract as if it were strict."""
     judged = STRICT if STRICT in (contract.mode, mode) else contract.mode
-    return Case(contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES}, links)
+    return Case(contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES}, links, repositories)
 
 
 def findings(
@@ -46,9 +47,10 @@ def findings(
     policy: Policy = policies.NONE,
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
+    repositories: tuple[str, ...] = (),
 ) -> tuple[Finding, ...]:
     """What stops a legal plan from being executed here, and what is doubtful in it."""
-    return findings_of(case(contract, settings, policy, mode, links))
+    return findings_of(case(contract, settings, policy, mode, links, repositories))
 
 
 def findings_of_drafts(

@@ -21,12 +21,14 @@ class Example:
     """The smallest plan that shows a finding: `task` is Markdown below `## Tasks`, `head` more lines of frontmatter.
 
     `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" where there is none.
+    `repositories` are folders that are repositories of their own.
     """
 
     task: str
     head: str = ""
     policy: str = ""
     config: str = ""
+    repositories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Case:
     """One contract under one configuration and policy; `severities` says for each code what it is in this mode.
 
     `links` are folders of written paths that are not what their names say, and where they lead: from the root of the
-    workspace, or absolute where that is outside.
+    workspace, or absolute where that is outside. `repositories` are folders of the workspace that are submodules or
+    repositories of their own.
     """
 
     contract: Contract
@@ -42,6 +45,7 @@ class Case:
     policy: Policy = policies.NONE
     severities: Mapping[str, str] | None = None
     links: Mapping[str, str] = field(default_factory=dict)
+    repositories: tuple[str, ...] = ()
 
     @cached_property
     def pairs(self) -> tuple[tuple[Plan, Task], ...]:

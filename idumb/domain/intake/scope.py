@@ -64,6 +64,37 @@ def _doubtful(plan: Plan, rules: Sequence[str], links: Mapping[str, str]) -> Cal
     return doubtful
 
 
+def other_repositories(case: Case) -> Iterator[Finding]:
+    """A path in a submodule or a nested repository: no snapshot of this one has what is in there."""
+    for plan, task in case.pairs if case.repositories else ():
+        claimed = () if task.notation == "step" else ledger.written_paths(task.files)
+        stepped = ((path, step.line) for step in task.steps for path in (*step_paths(step), *step.scope))
+        for path, line in (*((path, 0) for path in claimed), *stepped):
+            inner = paths.repository_of(path, case.repositories)
+            inner = inner or paths.repository_of(_resolved(path, case.links), case.repositories)
+            if inner is not None:
+                yield case.at(
+                    "path.other-repository",
+                    plan,
+                    task,
+                    "steps" if line else "files",
+                    found=path,
+                    accepted=f"a path outside {inner}",
+                    message=f"{task.id} would write {path}, but {inner} is a submodule or a repository of its own.",
+                    mend=f"Take the path out of the task; a plan in {inner} itself can change it.",
+                    line=line,
+                )
+
+
+def places(contract: Contract) -> frozenset[str]:
+    """What paths to be written name before their first wildcard, file names and all; inside the workspace only."""
+    written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
+    steps = (step for task in contract.tasks.values() for step in task.steps)
+    stepped = (path for step in steps for path in (*step_paths(step), *step.scope))
+    found = {_fixed(path).removesuffix("/*") for path in (*written, *stepped)}
+    return frozenset(place for place in found if place and paths.problem(place) is None)
+
+
 def folders(contract: Contract) -> frozenset[str]:
     """Every folder that a path to be written lies in, in no order; of paths that can be in the workspace only."""
     written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
@@ -208,6 +239,15 @@ RULES = (
         written_paths,
         "A task or step would write a path that idumb, the plan or the configuration protects.",
         Example(_STEP.format(path="LICENSE", step="LICENSE"), head="scope: {protected: [LICENSE]}\n"),
+    ),
+    Rule(
+        "path.other-repository",
+        ERROR,
+        ERROR,
+        other_repositories,
+        "A task or step would write at or below a submodule or nested repository (here `lib`), which idumb leaves"
+        " alone.",
+        Example(_STEP.format(path="lib/hello.txt", step="lib/hello.txt"), repositories=("lib",)),
     ),
     Rule(
         "plan.bad-scope",

@@ -1,0 +1,27 @@
+"""Submodules and nested repositories, which a plan may not write into: found without a scan of the work tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from idumb.git import ignores
+from idumb.git.discover import Repository
+
+
+def of_places(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
+    """Every submodule of the index, and those of the places and the folders above them that are repositories."""
+    tracked = ignores.Tracked(place)
+    tracked.refresh()
+    found = set(tracked.submodules())
+    for folder in dict.fromkeys(above for path in places for above in _leading(path)):
+        if folder not in found and os.path.lexists(os.path.join(place.root, folder, ".git")):
+            found.update(() if tracked.holds_below(folder) else (folder,))
+    return tuple(sorted(found))
+
+
+def _leading(path: str) -> Iterator[str]:
+    """The path and every folder above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
