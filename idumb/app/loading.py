@@ -114,7 +114,7 @@ def locked(services: Services, state: RunState, folder: str) -> Loaded:
         raise Refusal(
             "plan.kept-gone",
             f"The plans of run {state.number} as they were locked are kept under {ref}, and that is gone.",
-            hint="idumb doctor --mend, where the log knows its commit; git fsck --lost-found",
+            hint=f"git update-ref {ref} COMMIT, with the one that git fsck --unreachable --no-reflogs names for it",
         )
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]

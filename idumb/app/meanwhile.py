@@ -64,7 +64,9 @@ def require(bench: Bench, attempt: Attempt) -> None:
     _tell(bench, task, [one for one in moved if not _is_loud(bench, one)], before, after)
     loud = [one for one in moved if _is_loud(bench, one)]
     if loud:
-        raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
+        refusal = _refs_refusal(bench, task, loud, lost)
+        # What a stash took away is the attempt's too, and is recorded when the user has it again.
+        raise refusal if refusal.code == STASHED else _halted(bench, attempt, refusal)
     _require_head(bench, attempt, before, after)
     if _watches(bench, attempt):
         _index_again(bench, attempt)
@@ -81,8 +83,7 @@ def _watches(bench: Bench, attempt: Attempt) -> bool:
 def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:
     """The attempt is over, and the log says why; the run stops until a person has looked."""
     known = bench.journal.state.tasks[attempt.task.id]
-    # What a stash took away is the attempt's too, and is recorded when the user has it again.
-    if known.opened is None and refusal.code != STASHED:
+    if known.opened is None:
         recovery.record_interruption(bench, attempt.task, refusal.message)
     return refusal
 
@@ -200,7 +201,8 @@ def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Stand
             details={"task": task, "was": was, "is": now},
         )
     if now is not None and _watches(bench, attempt):
-        raise _halted(bench, attempt, _committed(bench, attempt, was, now))
+        # Recorded when the user has said what becomes of the commits: what stays committed is never put back.
+        raise _committed(bench, attempt, was, now)
 
 
 def _committed(bench: Bench, attempt: Attempt, was: str | None, now: str) -> Refusal:
@@ -219,9 +221,17 @@ def _committed(bench: Bench, attempt: Attempt, was: str | None, now: str) -> Ref
         "git.committed-meanwhile",
         f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {_short(was)} -> {_short(now)}{told}.",
         hint=f"git log --stat {f'{was}..' if was else ''}{now} shows them. Where they may stay:"
-        f" {going_on.command(state)}. Else first, in the top folder (no file changes): {back}{index}."
+        f" {going_on.command(state)} (idumb accept {task.id} --why REASON, if that says that nothing changed)."
+        f" Else first, in the top folder (no file changes): {back}{index}."
         " With `git.commit: builder` agents commit in a clone, and what they commit is judged.",
-        details={"task": task.id, "was": was, "is": now, "paths": changed, "undeclared": strays, "back": back},
+        details={
+            "task": task.id,
+            "was": was,
+            "is": now,
+            "paths": changed,
+            "undeclared": strays,
+            "back": [part for part in (back, index.removeprefix("; ")) if part],
+        },
     )
 
 

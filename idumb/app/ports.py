@@ -254,6 +254,9 @@ class History(Protocol):
     def index_command(self, snapshot: str) -> str:
         """What a person says in the top folder to have the index of a snapshot again."""
 
+    def head_at(self, snapshot: str) -> str | None:
+        """HEAD's commit when a snapshot was taken."""
+
     def tree_of(self, commit: str | None) -> str:
         """The tree of a commit of the user's; the empty one for None."""
 

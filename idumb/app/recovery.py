@@ -18,6 +18,7 @@ from idumb.app import (
     proofs,
     recording,
     schedule,
+    unseen,
 )
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref, run_ref
@@ -160,7 +161,9 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
         else:
             record_interruption(bench, task, KILLED if leftovers.made_in(bench, known) == "here" else UNDELIVERED)
     elif known.running:
-        record_interruption(bench, task)
+        if leftovers.made_in(bench, known) == "here":
+            unseen.tell(bench, task, known)
+        record_interruption(bench, task, _why_halted(bench, task) or KILLED)
     elif not _tries_again(bench, task):
         _fail(bench, task)
     # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.
@@ -185,6 +188,14 @@ def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mappi
             raise _commit_refusal(bench, task, attempt.commit_refused)
     else:
         record_interruption(bench, task, UNDELIVERED)
+
+
+def _why_halted(bench: Bench, task: Task) -> str | None:
+    """What was said when the run was stopped in the middle of the attempt, if it was."""
+    log = bench.services.log
+    begun = next(iter(log.events(run=bench.run, task=task.id, kind="attempt.started", newest_first=True, limit=1)))
+    halted = next(iter(log.events(run=bench.run, kind="run.halted", after=begun.seq, limit=1)), None)
+    return None if halted is None else str(halted.payload.get("reason") or "") or None
 
 
 def _tries_again(bench: Bench, task: Task) -> bool:

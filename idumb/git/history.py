@@ -78,6 +78,10 @@ class GitHistory:
     def index_command(self, snapshot: str) -> str:
         return index_file.command(self._place, self.repository, snapshot)
 
+    def head_at(self, snapshot: str) -> str | None:
+        parents = self.repository[snapshot].peel(pygit2.Commit).parent_ids
+        return str(parents[0]) if parents else None
+
     def tree_of(self, commit: str | None) -> str:
         return tree_objects.EMPTY_TREE if commit is None else comparing.tree_of(self.repository, commit)
 

@@ -1,0 +1,169 @@
+"""A builder moves the user's refs, commits the user's work, changes the index or deletes idumb's own refs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task, write
+
+WHO = "git -c user.name=Pat -c user.email=pat@example.invalid"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """The user has a branch of their own, an edit, something staged and a note; the second task does as it is told."""
+    made = projects.create(sandbox, files={"README.md": "one\n", "src.txt": "one\n"})
+    sandbox.git("tag", "v1")
+    sandbox.git("update-ref", "refs/heads/feature", other_commit(sandbox))
+    steps = [write("b.txt", "b\n"), shell("sh ../actor")]
+    made.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
+    sandbox.write_all({"src.txt": "two\n", "notes.txt": "mine\n", "staged.txt": "staged\n"})
+    sandbox.git("add", "staged.txt")
+    return made
+
+
+def other_commit(repo: GitSandbox) -> str:
+    return repo.git("commit-tree", "-p", "HEAD", "-m", "unique", "HEAD^{tree}")
+
+
+def run(project: Project, *deeds: str) -> Answer:
+    act(project, *deeds)
+    return project.execute("--max-attempts", "1")
+
+
+def act(project: Project, *deeds: str) -> None:
+    (project.folder.parent / "actor").write_text("\n".join((*deeds, "exit 0", "")))
+
+
+def refused(answer: Answer, code: str) -> dict[str, object]:
+    assert answer.code == 4, answer
+    assert answer.error["code"] == code, answer.error
+    return dict(answer.error)
+
+
+def say(project: Project, command: str) -> None:
+    subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
+
+
+def index(project: Project) -> bytes:
+    return (project.repo.git_dir / "index").read_bytes()
+
+
+def goes_on(project: Project) -> None:
+    act(project)
+    assert project.resume().data["outcome"] == "complete"
+
+
+@pytest.mark.parametrize("ref", ["refs/heads/feature", "refs/tags/v1", "refs/notes/mine"])
+def test_a_ref_that_a_builder_moves_is_named_and_kept_and_comes_back_by_the_printed_command(
+    project: Project, ref: str
+) -> None:
+    """R-GIT-6, F58: also when its only commit stands in no reflog any more and garbage is collected."""
+    project.repo.git("update-ref", ref, other_commit(project.repo))
+    was, now = project.repo.git("rev-parse", ref), project.repo.git("rev-parse", "HEAD~1")
+    answer = run(project, f"git update-ref {ref} {now}", "git reflog expire --expire=now --all")
+    error = refused(answer, "git.refs-moved")
+    assert f"{ref} ({was[:12]} -> {now[:12]})" in str(error["message"])
+    project.repo.git("gc", "--quiet", "--prune=now")
+    command = str(error["hint"]).partition("  (")[0]
+    assert command == f"git update-ref {ref} {was} {now}"
+    project.repo.git(*shlex.split(command)[1:])
+    assert project.repo.git("rev-parse", ref) == was
+    assert ref in project.idumb("show", "T1-02").out
+    goes_on(project)
+
+
+def test_new_refs_and_a_branch_that_goes_forward_are_told_and_stop_nothing(project: Project) -> None:
+    """R-GIT-6: people and other runs make these in other work trees."""
+    forward = f"$({WHO} commit-tree -p feature -m x HEAD^{{tree}})"
+    answer = run(project, "git branch new", f"git update-ref refs/heads/feature {forward}")
+    assert answer.code == 0, answer
+    (told,) = [words for words in answer.object["warnings"] if "refs" in words and "T1-02" in words]
+    assert "refs/heads/feature (" in told
+    assert "refs/heads/new (nothing -> " in told
+
+
+def test_a_ref_that_replaces_objects_is_no_harmless_new_one(project: Project) -> None:
+    """R-GIT-6: git would show other bytes for the same name."""
+    answer = run(project, "git replace $(git rev-parse HEAD:README.md) $(git rev-parse HEAD:a.txt)")
+    error = refused(answer, "git.refs-moved")
+    assert str(error["hint"]).startswith("git update-ref -d refs/replace/")
+
+
+def test_what_a_builder_commits_is_told_and_the_printed_commands_take_it_off_the_branch(project: Project) -> None:
+    """R-GIT-6: with the user's own work in it; no file changes, the commit is kept, the staged state is back."""
+    before = project.repo.git("ls-files", "--stage"), index(project)
+    answer = run(project, f"git add -A; {WHO} commit -qm mine")
+    error = refused(answer, "git.committed-meanwhile")
+    details = dict(answer.error["details"])
+    assert {"notes.txt", "staged.txt", "src.txt"} <= set(details["undeclared"])
+    assert re.search(r"src.txt.*, which T1-02 does not declare", str(error["message"]))
+    files = {name: project.read(name) for name in ("notes.txt", "staged.txt", "src.txt", "b.txt")}
+    for command in details["back"]:
+        assert command in str(error["hint"])
+        say(project, command)
+    assert project.repo.git("rev-parse", "HEAD") == details["was"]
+    assert project.repo.git("ls-files", "--stage").splitlines()[0] == before[0].splitlines()[0]
+    assert project.repo.git("diff", "--cached", "--name-only").splitlines() == ["staged.txt"]
+    assert files == {name: project.read(name) for name in files}
+    project.repo.git("reflog", "expire", "--expire=now", "--all")
+    project.repo.git("gc", "--quiet", "--prune=now")
+    project.repo.git("cat-file", "-e", f"{details['is']}:notes.txt")
+    goes_on(project)
+    assert "commits were made on main" in project.idumb("show", "T1-02").out
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").splitlines() == ["b.txt"]
+    assert project.repo.git("diff", "--cached", "--name-only").splitlines() == ["staged.txt"]
+
+
+def test_the_index_is_as_it_was_where_a_builder_staged_or_unstaged_what_is_none_of_its_task(project: Project) -> None:
+    """R-GIT-6: the run goes on, it is told, and the index that the builder left is kept."""
+    answer = run(project, "git reset -q; git rm -q --cached README.md; git update-index --assume-unchanged src.txt")
+    assert answer.code == 0, answer
+    (told,) = [words for words in answer.object["warnings"] if "the index changed" in words]
+    assert "README.md, src.txt, staged.txt" in told
+    assert project.repo.git("diff", "--cached", "--name-only").splitlines() == ["staged.txt"]
+    assert project.repo.git("ls-files", "-v", "src.txt") == "H src.txt"
+    kept = re.search(r"git cat-file blob \w+:index", told)
+    assert kept is not None
+    assert project.repo.try_git(*kept[0].split()[1:]).stdout.startswith(b"DIRC")
+
+
+def test_what_git_learned_about_times_and_what_the_task_declares_is_no_change_of_the_index(project: Project) -> None:
+    """R-GIT-6."""
+    answer = run(project, "touch README.md; git update-index -q --refresh; git add b.txt")
+    assert answer.code == 0, answer
+    assert not [words for words in answer.object["warnings"] if "the index changed" in words]
+
+
+def test_refs_of_idumb_that_a_builder_deletes_or_moves_are_made_again_and_the_run_stops(project: Project) -> None:
+    """R-GIT-6, R-GIT-2: snapshots must not be lost to the next garbage collection."""
+    project.repo.write("more.txt", "1")
+    deed = (
+        "git for-each-ref --format='delete %(refname)' refs/idumb | git update-ref --stdin",
+        "git update-ref refs/idumb/worktrees/main/mine HEAD",
+    )
+    error = refused(run(project, *deed), "git.own-refs-changed")
+    assert "They are as they were again" in str(error["message"])
+    assert project.json("doctor").code == 0
+    goes_on(project)
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("audit", "workspace", "1").code in {0, 1}
+
+
+def test_plans_that_are_kept_nowhere_any_more_are_one_clear_refusal(project: Project) -> None:
+    """R-RUN-14: where somebody deleted the refs when nobody looked."""
+    assert run(project).code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    project.repo.git("pack-refs", "--all")
+    for ref in project.repo.refs():
+        if ref.startswith("refs/idumb/"):
+            project.repo.git("update-ref", "-d", ref)
+    error = refused(project.json("audit", "workspace", "1"), "plan.kept-gone")
+    assert "git update-ref refs/idumb/" in str(error["hint"])

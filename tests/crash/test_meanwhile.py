@@ -1,0 +1,73 @@
+"""kill -9 while what a builder did to the index is put back, and before what it committed is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import harness
+from tests.crash.harness import KILLED
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task, write
+
+WHO = "git -c user.name=Pat -c user.email=pat@example.invalid"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox, files={"src.txt": "one\n"})
+    steps = [write("b.txt", "b\n"), shell("sh ../actor")]
+    made.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
+    sandbox.write_all({"src.txt": "two\n", "notes.txt": "mine\n", "staged.txt": "staged\n"})
+    sandbox.git("add", "staged.txt")
+    return made
+
+
+def killed(project: Project, deed: str, start: str, tmp_path: Path) -> str:
+    """Run with a deed of the builder's and kill idumb at the first point that starts so; the warnings of `resume`."""
+    actor = project.folder.parent / "actor"
+    actor.write_text(deed)
+    consent = project.approval()
+    copy = harness.copy(project.folder, tmp_path / "whole" / "repo")
+    (copy.folder.parent / "actor").write_text(deed)
+    count = tmp_path / "points"
+    harness.run(copy, "execute-phase", "1", "--approve", consent, count=count)
+    at = next(n for n, name in enumerate(count.read_text().splitlines()) if name.startswith(start))
+    answer = harness.run(project, "execute-phase", "1", "--approve", consent, at=at)
+    assert answer.code == KILLED, answer
+    actor.write_text("")
+    answer = harness.go_on(project, consent)
+    assert answer.code in {0, 1}, answer  # 1: what stays committed leaves the task nothing to do
+    return "\n".join(answer.object["warnings"])
+
+
+def staged(project: Project) -> list[str]:
+    return project.repo.git("diff", "--cached", "--name-only").splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edge", ["before GitHistory.put_index_back", "after GitHistory.put_index_back"])
+def test_an_index_that_a_builder_changed_is_put_back_or_told_when_idumb_is_killed(
+    project: Project, tmp_path: Path, edge: str
+) -> None:
+    """R-GIT-2, R-GIT-6: it is whole, either as it was before or named with the command that has it so."""
+    told = killed(project, "git reset -q; git add src.txt", edge, tmp_path)
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1") == "b.txt"
+    if edge.startswith("after"):
+        assert staged(project) == ["staged.txt"]
+        return
+    assert "the index changed: src.txt, staged.txt" in told
+    assert "cat-file blob" in told
+
+
+@pytest.mark.slow
+def test_a_commit_of_a_builder_is_told_and_kept_when_idumb_is_killed_before_it_could_say_so(
+    project: Project, tmp_path: Path
+) -> None:
+    """R-GIT-2, R-GIT-6."""
+    told = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted", tmp_path)
+    assert "HEAD went from" in told
+    mine = project.repo.git("log", "--format=%H", "--grep=^mine$")
+    assert mine in project.repo.refs("refs/idumb/").values()
