@@ -16,7 +16,7 @@ class LinkInTheWay(OSError):
     """A part of the path is a link or no folder. `filename` is the path as it was asked for."""
 
     def __init__(self, path: str, part: str) -> None:
-        super().__init__(errno.ELOOP, f"`{part}` is a link or no folder; reports go to real folders only", path)
+        super().__init__(errno.ELOOP, f"`{part}` is a link or no folder, and idumb follows none to its own files", path)
 
 
 class FileReports:

@@ -114,6 +114,7 @@ def test_no_link_is_followed(project: Project, tmp_path: Path) -> None:
     (project.folder / ".claude").symlink_to(outside)
     left = install(project, "--host", "claude", code=4)
     assert left.error["code"] == "install.refused"
+    assert "report" not in left.error["message"]
     assert ".claude" in left.error["message"]
     assert list((outside / "commands").iterdir()) == []
     (outside / "commands/idumb-next.md").write_text("theirs\n", encoding="utf-8")
