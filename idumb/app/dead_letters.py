@@ -102,8 +102,9 @@ def _row(services: Services, letter: Letter) -> dict[str, Any]:
     row["class"] = row.pop("class_")
     why = _why_not(services, letter)
     shown = f"idumb debug {letter.phase}" + (f" --task {letter.task}" if letter.task else "")
-    ways = [shown, f"idumb dlq retry {letter.id}", f"idumb dlq remove {letter.id}"]
-    return row | {"retryable": not why, "why_not": why, "next": [w for w in ways if not why or " retry " not in w]}
+    again = [] if why else [f"idumb dlq retry {letter.id}"]
+    hide = [] if letter.state == dead_letter.REMOVED else [f"idumb dlq remove {letter.id}"]
+    return row | {"retryable": not why, "why_not": why, "next": [shown, *again, *hide]}
 
 
 def _hint(letter: Letter) -> str:
