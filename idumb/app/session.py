@@ -99,6 +99,7 @@ def end_processes(services: Services, state: RunState) -> None:
 def require_run(services: Services, phase: str) -> RunState:
     state = latest_run(services, phase)
     if state is None:
+        services.plans.phase_folder(phase)  # where there is no such phase, that is what is told
         raise Refusal(
             "run.none", f"Phase {phase} has not been run in this work tree.", hint=f"idumb execute-phase {phase}"
         )

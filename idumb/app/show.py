@@ -171,7 +171,7 @@ def log(
     until: str | None,
     limit: int,
 ) -> Result:
-    """The newest events that fit, oldest first."""
+    """The newest events that fit, oldest first; InputError where the phase is none and never was."""
     if kind is not None and kind not in KINDS:
         near = nearest(kind, KINDS)
         raise UsageError(
@@ -182,6 +182,7 @@ def log(
     if run is None and phase is not None:
         run = services.runs.latest(step_plan.phase_of(phase) or phase)
         if run is None:
+            services.plans.phase_folder(phase)
             return Result({"events": [], "run": None})
     found = list(
         services.log.events(run=run, task=task, kind=kind, since=since, until=until, limit=limit, newest_first=True)

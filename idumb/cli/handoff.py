@@ -7,6 +7,7 @@ import click
 from idumb.cli import options, output
 
 _WORDS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
+_STATUSES = ["pending", "in_progress", "complete", "blocked", "failed"]
 
 
 @click.command("handoff")
@@ -14,7 +15,7 @@ _WORDS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
 @click.argument("words", nargs=-1, metavar="[ID] [STATUS]")
 @click.option("--run", metavar="ID", help="list, stats: of this run.")
 @click.option("--phase", metavar="N", help="list, stats: of this phase.")
-@click.option("--status", metavar="STATUS", help="list, stats: with this status.")
+@click.option("--status", type=click.Choice(_STATUSES), help="list, stats: with this status.")
 @click.option("--agent", metavar="NAME", help="list, stats: for this receiver.")
 @click.option("--why", default="", help="update: the reason; it is kept in the record.")
 @options.as_json

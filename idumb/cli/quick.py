@@ -43,6 +43,9 @@ def command(
 
     if events and as_json:
         raise click.UsageError("--events and --json both want standard output; choose one")
+    strange = next((path for path in files if _holds_control(path)), None)
+    if strange is not None:
+        raise click.UsageError(f"--files {strange!r} holds a control character, which no path of a plan can.")
     if not task.strip():
         raise click.UsageError("Say what is to be done.")
     typed = ["idumb", "quick", task, *(word for path in files for word in ("--files", path))]
@@ -56,6 +59,13 @@ def command(
         wanted = Wanted(task, claims(named, there) if files else None, check, builder)
         result = quick.run(services, wanted, Request("", approve=approve, command="quick"), again=shlex.join(typed))
     return output.finish("quick", result, as_json=as_json, quiet=events)
+
+
+def _holds_control(path: str) -> bool:
+    """Whether a plan, which is lines of text, would name another file."""
+    import unicodedata
+
+    return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
 
 
 def _from_root(path: str, root: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
-from idumb.domain import quick, step_plan
+from idumb.domain import paths, quick, step_plan
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.legacy import OldFile
@@ -39,6 +39,12 @@ class PlanningFolder:
         if not phase.strip():
             raise InputError("phase.not-found", "A phase has a number or a name; none was given.", hint="idumb roadmap")
         found = phases.matching_folders(names, phase)
+        if not found and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
+            raise InputError(
+                "phase.bad-name",
+                f"{phase!r} is no name that a phase can have: it is one folder of {PHASES}.",
+                hint="idumb roadmap",
+            )
         if not found:
             raise InputError(
                 "phase.not-found",

@@ -326,7 +326,7 @@ def test_without_an_identity_a_run_is_refused_before_it_starts(project: Project)
 def test_a_phase_that_does_not_exist_is_named_with_those_that_do(project: Project) -> None:
     """R-RUN-1."""
     project.plan([making("T1-01", "a.txt")])
-    for command in ("execute-phase", "check-plan", "graph", "resume", "verify-work"):
+    for command in ("execute-phase", "check-plan", "graph", "resume", "verify-work", "metrics", "log"):
         error, _ = refused(project, command, "7", exit=3, code="phase.not-found")
         assert "7" in str(error["message"])
 
@@ -498,6 +498,8 @@ USAGE: Mapping[str, tuple[str, ...]] = {
     "a missing argument": ("execute-phase",),
     "an argument too many": ("status", "1", "2"),
     "a bad choice": ("graph", "1", "--format", "png"),
+    "a bad status of a handoff": ("handoff", "list", "--status", "bogus"),
+    "a file that no plan can name": ("quick", "Fix it", "--files", "docs/new\nline.txt"),
     "a bad number": ("execute-phase", "1", "--max-attempts", "none"),
     "a missing value": ("log", "--limit"),
     "a missing option": ("rollback", "1"),
@@ -561,6 +563,15 @@ def test_phases_that_cannot_be_are_refused(project: Project, phase: str) -> None
         answer = project.quick(*command, "--json")
         assert answer.code in {2, 3, 4}
         project.quick(*command)
+
+
+@pytest.mark.parametrize("phase", ["../../etc", "/etc", "1/../1", "a/b", "..", "~root", "1\n2"])
+def test_a_name_that_no_phase_can_have_is_refused_as_such(project: Project, phase: str) -> None:
+    """R-RUN-1: no file is proposed that would lie elsewhere."""
+    project.plan([making("T1-01", "a.txt")])
+    for command in ("next", "check-plan", "metrics", "log"):
+        error, _ = refused(project, command, phase, exit=3, code="phase.bad-name")
+        assert error["hint"] == "idumb roadmap"
 
 
 def as_somebody_else(project: Project, *arguments: str) -> Answer:
