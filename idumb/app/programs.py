@@ -12,6 +12,7 @@ from typing import Any
 from idumb.app import approvals
 from idumb.app.services import Services
 from idumb.domain import canonical
+from idumb.domain.approval import Kept
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError
 
@@ -47,7 +48,7 @@ def present(services: Services, contract: Contract) -> dict[str, str]:
 def bound(services: Services, contract: Contract, earlier: str | None = None) -> dict[str, Any]:
     """What to record with consent. To programs that were agreed to under `earlier`, a hash, nobody agreed anew."""
     now = present(services, contract)
-    kept = {} if earlier is None else _agreed(services, earlier)
+    kept = {} if earlier is None else _agreed(services, earlier) or _approved(services, contract.phase, earlier)
     return {_KEY: {name: kept.get(name, path) for name, path in now.items()}}
 
 
@@ -67,6 +68,17 @@ def consented(services: Services, contract: Contract) -> bool:
 def whole_hash(services: Services, contract: Contract) -> str:
     """A hash of the contract and its programs: what is agreed to where only the programs changed."""
     return canonical.digest({"contract": contract.hash, _KEY: present(services, contract)})
+
+
+def _approved(services: Services, phase: str, contract_hash: str) -> dict[str, str]:
+    """Of the newest approval of a contract, which counts as consent too."""
+    known = (one.approval.bound for one in services.consent.approvals(phase) if _is_of(one, contract_hash))
+    found: Any = next((bound["adapters"].value for bound in known if "adapters" in bound), {})
+    return {str(name): argv[0] for name, argv in found.items() if argv}
+
+
+def _is_of(kept: Kept, contract_hash: str) -> bool:
+    return kept.approval.contract_hash == contract_hash
 
 
 def _agreed(services: Services, contract_hash: str) -> dict[str, str]:

@@ -74,10 +74,15 @@ def test_an_agent_that_was_brought_up_to_date_where_it_is_starts_unasked(project
     assert project.read("a.txt") == "newer\n"
 
 
+@pytest.mark.parametrize("by", ["consent", "approval"])
 def test_a_word_for_an_amendment_is_none_for_another_program(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     """R-LOCK-3: what the run may start is carried over, and no more."""
+    if by == "approval":
+        assert project.quick("approve", "1", "--revoke", "--json").code == 0
+        contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
+        assert project.quick("approve", "1", "--hash", contract, "--json").code == 0
     put(tmp_path / "one", "one; exit 1")
     assert again(project).code == 1
     put(tmp_path / "two", "two")
