@@ -56,14 +56,13 @@ class Scanner:
 
     def repositories(self) -> tuple[str, ...]:
         """Submodules and nested repositories that the last scan met."""
-        return tuple(sorted((*self._submodules(), *self._nested())))
+        found = list(self._submodules())
+        for prefix, folder in self.top.below():
+            found += [prefix + name for name, why in folder.skipped.items() if why == NESTED]
+        return tuple(sorted(found))
 
     def _submodules(self) -> Iterator[str]:
         return (prefix + name for prefix, folder in self.top.below() for name in folder.links)
-
-    def _nested(self) -> Iterator[str]:
-        found = ((prefix + name, why) for prefix, folder in self.top.below() for name, why in folder.skipped.items())
-        return (path for path, why in found if why == NESTED)
 
     def gone(self) -> tuple[str, ...]:
         """What was there, ignored by git, at the mark, and is no more: no snapshot has it."""

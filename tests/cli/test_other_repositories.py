@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support import acp_agent, chat_server
 from tests.support import project as projects
+from tests.support.chat_server import ChatServer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
@@ -126,3 +129,66 @@ def test_an_agent_that_changes_a_nested_repository_does_not_pass(project: Projec
     assert answer.code == 1, answer
     ledger = project.json("show", "T1-01").data["attempts"][-1]["ledger"]
     assert [line["path"] for line in ledger if line["status"] == "protected"] == ["in/a.txt"]
+
+
+def test_a_models_tools_refuse_a_path_in_another_repository_whatever_is_declared(project: Project) -> None:
+    """R-GIT-7: and read it."""
+    GitSandbox.create(project.folder / "vendor/in").write("a.txt", "mine\n")
+    before = files(project)
+    intent = {"intent": "try"}
+    tried = chat_server.calls(
+        ("write_file", {"path": f"{SUB}/lib.txt", "content": "gone\n", **intent}),
+        ("edit_file", {"path": f"{SUB}/lib.txt", "find": "mine", "replace": "gone", **intent}),
+        ("delete_file", {"path": f"{SUB}/new.txt", **intent}),
+        ("move_file", {"from": f"{SUB}/new.txt", "to": "vendor/new.txt", **intent}),
+        ("write_file", {"path": "vendor/in/a.txt", "content": "gone\n", **intent}),
+        ("read_file", {"path": f"{SUB}/lib.txt"}),
+        ("write_file", {"path": "vendor/a.txt", "content": "made\n", **intent}),
+    )
+    project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
+    with ChatServer(tried, chat_server.text("Done.")).serving() as server:
+        project.configure(
+            f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n"
+        )
+        answer = project.execute()
+        told = [m["content"] for m in server.asked[-1].body["messages"] if m["role"] == "tool"]
+    assert answer.code == 0, answer
+    assert ["is protected by vendor/" in words for words in told] == [True] * 5 + [False] * 2
+    assert "mine" in told[5]
+    assert files(project) == before
+    assert project.read("vendor/in/a.txt") == "mine\n"
+    assert project.read("vendor/a.txt") == "made\n"
+
+
+def test_what_an_agent_of_the_protocol_asks_idumb_to_write_in_a_submodule_is_refused(project: Project) -> None:
+    """R-GIT-7."""
+    before = files(project)
+    script = json.dumps([sys.executable, acp_agent.__file__, "write", f"{SUB}/lib.txt", "write", "vendor/a.txt"])
+    project.configure(f"builder: one\nbindings: {{one: {{adapter: acp, argv: {script}}}}}\n")
+    project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
+    answer = project.execute()
+    assert answer.code == 0, answer
+    assert files(project) == before
+    assert project.read("vendor/a.txt") == "made\n"
+
+
+def test_files_in_a_submodule_that_is_not_checked_out_are_told_too(project: Project) -> None:
+    """R-GIT-7."""
+    project.repo.git("submodule", "--quiet", "deinit", "--force", SUB)
+    command(project, f"echo a > vendor/a.txt; echo lost > {SUB}/lost.txt")
+    project.plan([projects.task("T1-01", files="create `vendor/**`")])
+    answer = project.execute()
+    assert answer.code == 1, answer
+    ledger = project.quick("show", "T1-01", "--json").data["attempts"][-1]["ledger"]
+    assert [line["path"] for line in ledger if line["status"] == "protected"] == [f"{SUB}/lost.txt"]
+
+
+def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Project, tmp_path: Path) -> None:
+    """R-GIT-7."""
+    project.plan([projects.making("T1-01", "a.txt", content="")])
+    assert project.execute().code == 1
+    more = tmp_path / "more.md"
+    more.write_text(projects.making("T1-02", f"{SUB}/more.txt"), encoding="utf-8")
+    answer = project.quick("amend", "1", "--add-task", str(more), "--why", "more", "--yes", "--json")
+    assert answer.code == 3, answer
+    assert "path.other-repository" in answer.out

@@ -1,0 +1,107 @@
+"""Uncommitted work in other repositories: found without git, kept beside the snapshot, compared with later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from idumb.app.ports import InnerChange, Snapshot
+from idumb.git import inner
+from idumb.git.history import GitHistory
+from idumb.git.trees import GitTrees
+from tests.adapters.git.conftest import REF
+from tests.support.gitrepo import GitSandbox
+
+
+@pytest.fixture
+def inside(sandbox: GitSandbox, tmp_path: Path) -> GitSandbox:
+    """A submodule `lib` of the sandbox, with a committed file `f`."""
+    library = GitSandbox.create(tmp_path / "library")
+    library.write_all({"f": "1", ".gitignore": "made/\n"})
+    library.commit()
+    sandbox.write("a", "a")
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    sandbox.commit()
+    return GitSandbox(sandbox.root / "lib", library.environment)
+
+
+def snapshot(trees: GitTrees) -> Snapshot:
+    return trees.snapshot(REF, "test")
+
+
+def test_what_is_uncommitted_in_a_submodule_is_kept_byte_for_byte(
+    sandbox: GitSandbox, trees: GitTrees, inside: GitSandbox
+) -> None:
+    """R-GIT-7."""
+    inside.write_all({"f": b"\xff\0mine\r\n", "new": "new", "made/x": "built"})
+    index = sandbox.git_dir / "modules/lib/index"
+    before = (inside.ledger(), index.read_bytes())
+    made = snapshot(trees)
+    kept = sandbox.git("ls-tree", "-r", "--name-only", f"{made.commit}:{inner.KEPT}").split()
+    assert kept == ["lib/f", "lib/new"]
+    assert trees.read(sandbox.git("rev-parse", f"{made.commit}:{inner.KEPT}/lib/f")) == b"\xff\0mine\r\n"
+    assert trees.inner_changes(made) == ()
+    assert (inside.ledger(), index.read_bytes()) == before
+
+
+def test_a_repository_without_others_keeps_nothing_more(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """R-GIT-7."""
+    sandbox.write("a", "a")
+    assert sandbox.git("ls-tree", "--name-only", snapshot(trees).commit).split() == ["meta.json", "worktree"]
+
+
+def test_every_way_to_change_a_submodule_is_found(trees: GitTrees, inside: GitSandbox) -> None:
+    """R-GIT-7."""
+    inside.write_all({"f": "mine", "new": "new"})
+    made = snapshot(trees)
+    inside.write("made/x", "what it ignores does not count")
+    assert trees.inner_changes(made) == ()
+    inside.git("add", "f")
+    assert trees.inner_changes(made) == (InnerChange("lib", "lib/f", kept=True),)
+    inside.git("reset", "--quiet", "--hard")
+    inside.remove("new")
+    inside.write("other", "other")
+    assert trees.inner_changes(made) == (
+        InnerChange("lib", "lib/f", kept=True),
+        InnerChange("lib", "lib/new", kept=True),
+        InnerChange("lib", "lib/other", kept=False),
+    )
+    inside.remove("other")
+    inside.write_all({"f": "mine", "new": "new"})
+    assert trees.inner_changes(made) == ()
+    inside.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "moved")
+    assert trees.inner_changes(made) == (InnerChange("lib", "lib", kept=False),)
+
+
+def test_repositories_in_repositories_count(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """R-GIT-7."""
+    outer = GitSandbox.create(sandbox.root / "outer")
+    deep = GitSandbox.create(outer.root / "x/deep")
+    deep.write("f", "1")
+    made = snapshot(trees)
+    deep.write("f", "2")
+    assert trees.inner_changes(made) == (InnerChange("outer/x/deep", "outer/x/deep/f", kept=True),)
+
+
+def test_what_is_too_much_to_keep_is_found_all_the_same(
+    trees: GitTrees, inside: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-7."""
+    monkeypatch.setattr(inner, "MOST_FILES", 0)
+    inside.write("f", "mine")
+    made = snapshot(trees)
+    inside.write("f", "gone")
+    assert trees.inner_changes(made) == (InnerChange("lib", "lib/f", kept=False),)
+
+
+def test_submodules_and_repositories_are_known_without_a_scan(
+    sandbox: GitSandbox, history: GitHistory, inside: GitSandbox
+) -> None:
+    """R-GIT-7: folders with tracked files are none, whatever lies in them."""
+    sandbox.write("kept/a", "a")
+    sandbox.commit()
+    GitSandbox.create(sandbox.root / "kept")
+    GitSandbox.create(sandbox.root / "x/nested")
+    assert history.repositories(()) == (inside.root.name,)
+    assert history.repositories(["x/nested/a/b", "kept/a", "none/a"]) == ("lib", "x/nested")
