@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
-from idumb.domain import errors
+from idumb.domain import errors, file_system
 from idumb.git import blobs, ignores, inner, room, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.folder import UNKNOWN, Folder
@@ -48,7 +48,7 @@ class Scanner:
 
     def left_out(self) -> dict[str, str]:
         """Path (a folder with `/`) to why the last scan did not save it."""
-        found = dict.fromkeys(self._ignored(), "ignored by git")
+        found = dict.fromkeys(self._ignored(), file_system.IGNORED)
         for prefix, folder in self.top.below():
             found.update((prefix + name, why) for name, why in folder.skipped.items())
         dirty = (path for path in self._submodules() if inner.is_dirty(self._place.root, path))
