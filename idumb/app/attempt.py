@@ -102,7 +102,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
         )
     )
     # Idumb's own refs are looked at now, when those of this attempt are made; the user's before.
-    seen = dataclasses.replace(attempt.standing or services.history.standing(), kept=services.history.kept_refs())
+    seen = dataclasses.replace(attempt.standing or services.history.standing(), kept=services.history.expected_refs())
     return dataclasses.replace(attempt, told={**told, "present": present}, standing=seen)
 
 

@@ -18,9 +18,8 @@ from idumb.app.services import attempt_ref
 from idumb.domain import ledger, paths
 from idumb.domain.errors import Refusal
 
-STASH = "refs/stash"
-STASHED = "git.stashed"
 _NAMED = 5
+_MANY = 300
 _OBJECT = re.compile(r"[0-9a-f]{40,64}")
 
 
@@ -54,7 +53,9 @@ def require(bench: Bench, attempt: Attempt) -> None:
         return
     services, state, task = bench.services, bench.journal.state, attempt.task.id
     after = services.history.standing()
-    own, gone_for_good = _own_again(bench, before)
+    # In a long run this is the dearest look, and what checks do to them is seen in the next attempt.
+    again = attempt.candidate is not None and len(before.kept) > _MANY
+    own, gone_for_good = ([], []) if again else _own_again(bench, before)
     moved = _moved(bench, before, after)
     lost = [one for one in moved if not _keep(bench, attempt, one)]
     place.require_same_guarded(state, task, before.guarded, after.guarded)
@@ -64,9 +65,7 @@ def require(bench: Bench, attempt: Attempt) -> None:
     _tell(bench, task, [one for one in moved if not _is_loud(bench, one)], before, after)
     loud = [one for one in moved if _is_loud(bench, one)]
     if loud:
-        refusal = _refs_refusal(bench, task, loud, lost)
-        # What a stash took away is the attempt's too, and is recorded when the user has it again.
-        raise refusal if refusal.code == STASHED else _halted(bench, attempt, refusal)
+        raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
     _require_head(bench, attempt, before, after)
     if _watches(bench, attempt):
         _index_again(bench, attempt)
@@ -129,7 +128,7 @@ def _is_loud(bench: Bench, one: Moved) -> bool:
     if one.name.startswith("refs/remotes/"):
         return False
     if one.old is None:
-        return one.name.startswith("refs/replace/") or (one.name == STASH and bench.workspace.kind == "here")
+        return one.name.startswith("refs/replace/")
     return not _went_forward(bench, one)
 
 
@@ -168,13 +167,9 @@ def _refs_refusal(bench: Bench, task: str, loud: list[Moved], lost: list[Moved])
     gone = [one for one in lost if one in loud]
     words = f"While {task} ran, refs were {what}: {_listed(one.words for one in loud)}"
     words += f". What they named is gone too: {_listed(one.name for one in gone)}" if gone else ""
-    stash = next((one for one in loud if one.name == STASH and one.new is not None), None)
-    back = "; ".join(one.back for one in loud[:_NAMED] if one is not stash)
-    if stash is not None:
-        kept = f"; git stash store {stash.old}" if stash.old else ""
-        back = "; ".join(filter(None, ("git stash pop --index" + kept, back)))
+    back = "; ".join(one.back for one in loud[:_NAMED])
     return Refusal(
-        "git.refs-deleted" if deleted else STASHED if stash is not None else "git.refs-moved",
+        "git.refs-deleted" if deleted else "git.refs-moved",
         words,
         hint=f"{back}  (brings them back). Then {going_on.command(bench.journal.state)}",
         details={
@@ -200,23 +195,30 @@ def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Stand
             f" Then {going_on.command(bench.journal.state)}",
             details={"task": task, "was": was, "is": now},
         )
-    if now is not None and _watches(bench, attempt):
+    if now is None or not _watches(bench, attempt):
+        return
+    changed = [c.path for c in bench.services.trees.changes(history.tree_of(was), history.tree_of(now))]
+    covers = paths.cover(ledger.written_paths(attempt.task.files))
+    strays = [path for path in changed if not covers(path)]
+    if strays:
         # Recorded when the user has said what becomes of the commits: what stays committed is never put back.
-        raise _committed(bench, attempt, was, now)
+        raise _committed(bench, attempt, (was, now), changed, strays)
+    words = f"While {task} ran, commits of its declared files were made: {_short(was)} -> {_short(now)}"
+    bench.services.reporter.note(words)
 
 
-def _committed(bench: Bench, attempt: Attempt, was: str | None, now: str) -> Refusal:
+def _committed(
+    bench: Bench, attempt: Attempt, heads: tuple[str | None, str], changed: list[str], strays: list[str]
+) -> Refusal:
     """What stands on the branch now, and how the branch and the index become what they were."""
     services, state, task = bench.services, bench.journal.state, attempt.task
+    was, now = heads
     _kept(bench, attempt, now)
     history = services.history
-    changed = [c.path for c in services.trees.changes(history.tree_of(was), history.tree_of(now))]
-    covers = paths.cover(ledger.written_paths(task.files))
-    strays = [path for path in changed if not covers(path)]
     name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
     back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
     index = f"; {history.index_command(attempt.snapshot.commit)}" if attempt.snapshot else ""
-    told = f", with {_listed(strays)}, which {task.id} does not declare" if strays else ""
+    told = f", with {_listed(strays)}, which {task.id} does not declare"
     return Refusal(
         "git.committed-meanwhile",
         f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {_short(was)} -> {_short(now)}{told}.",

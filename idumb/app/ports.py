@@ -237,7 +237,10 @@ class History(Protocol):
     def standing(self) -> Standing: ...
 
     def kept_refs(self) -> Mapping[str, str]:
-        """Idumb's own refs of this work tree and what they hold, without libgit2."""
+        """Idumb's own refs of this work tree and what they hold, as they are now."""
+
+    def expected_refs(self) -> Mapping[str, str]:
+        """The same as they were when somebody looked last, and as this process made them since."""
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         """Whether HEAD, or the commit `tip`, is this commit or came from it."""

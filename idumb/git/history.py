@@ -41,6 +41,7 @@ class GitHistory:
     def __init__(self, repository: Repository) -> None:
         self._place = repository
         self._opened: pygit2.Repository | None = None
+        self._kept: dict[str, str] | None = None
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -57,7 +58,19 @@ class GitHistory:
         return Standing(self.head(), guarded.digests(self._place), user_refs.values(self._place.common_dir))
 
     def kept_refs(self) -> Mapping[str, str]:
-        return user_refs.own(self._place.common_dir, f"{refs.PREFIX}worktrees/{self._place.worktree_id}/")
+        self._kept = dict(user_refs.own(self._place.common_dir, self._own()))
+        refs.written(self._place)
+        return dict(self._kept)
+
+    def expected_refs(self) -> Mapping[str, str]:
+        if self._kept is None:
+            return self.kept_refs()
+        known = {**self._kept, **refs.written(self._place)}
+        self._kept = {name: at for name, at in known.items() if at is not None and name.startswith(self._own())}
+        return dict(self._kept)
+
+    def _own(self) -> str:
+        return f"{refs.PREFIX}worktrees/{self._place.worktree_id}/"
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         present = tip or self._head_commit()

@@ -11,6 +11,13 @@ from idumb.git import durable
 from idumb.git.discover import Repository
 
 PREFIX = "refs/idumb/"
+# What this process made of refs of ours since somebody asked, by shared git folder; None where it deleted one.
+_written: dict[str, dict[str, str | None]] = {}
+
+
+def written(place: Repository) -> dict[str, str | None]:
+    """What was written since this was asked last."""
+    return _written.pop(place.common_dir, {})
 
 
 def current(repository: pygit2.Repository, ref: str) -> str | None:
@@ -36,6 +43,7 @@ def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str
         raise errors.Refusal(
             "git.ref-moved", f"{ref} could not be moved to {commit[:12]}: {problem}", hint="idumb status"
         ) from problem
+    _written.setdefault(place.common_dir, {})[ref] = commit
     path = os.path.join(place.common_dir, ref)
     durable.force([path, os.path.dirname(path), *missing] if os.path.exists(path) else missing)
 
@@ -56,6 +64,7 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
     except (pygit2.GitError, ValueError) as problem:
         words = f"{ref} could not be deleted: {problem}"
         raise errors.Refusal("git.ref-moved", words, hint="idumb status") from problem
+    _written.setdefault(place.common_dir, {})[ref] = None
     folder = os.path.dirname(os.path.join(place.common_dir, ref))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)

@@ -167,3 +167,11 @@ def test_plans_that_are_kept_nowhere_any_more_are_one_clear_refusal(project: Pro
             project.repo.git("update-ref", "-d", ref)
     error = refused(project.json("audit", "workspace", "1"), "plan.kept-gone")
     assert "git update-ref refs/idumb/" in str(error["hint"])
+
+
+def test_a_commit_of_declared_files_alone_is_told_and_stops_nothing(project: Project) -> None:
+    """R-GIT-6: nothing of the user's is in it, and idumb's own commit says what was proven."""
+    answer = run(project, f"git add b.txt; {WHO} commit -qm mine -- b.txt")
+    assert answer.code == 0, answer
+    assert [words for words in answer.object["warnings"] if "commits of its declared files were made" in words]
+    assert project.repo.git("diff", "--cached", "--name-only").splitlines() == ["staged.txt"]

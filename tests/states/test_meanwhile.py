@@ -58,7 +58,7 @@ DEEDS = [
         ("first.txt",),
     ),
     Deed("stages a new file", "echo x > x.txt; git add x.txt", 5, "run.waiting", ("x.txt",), None),
-    Deed("stashes everything", f"{GIT} stash -qu", 4, "git.stashed", (), "git stash pop -q --index"),
+    Deed("stashes everything", f"{GIT} stash -qu", 1, "run.halted", ("second.txt",), None),
     Deed("amends", f"{GIT} commit -q --amend -m amended", 4, "git.branch-rewritten"),
     Deed(
         "goes one commit back",
