@@ -7,7 +7,7 @@ from typing import Any
 from idumb.app import going_on
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import outcome, step_plan
+from idumb.domain import outcome, paths, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.event import Event
 from idumb.domain.run import RunState
@@ -52,12 +52,14 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
     strays = state.tasks[task].deviations
     if not strays:
         return {}
+    others = services.history.repositories(strays)
+    inner = any(paths.repository_of(path, others) for path in strays)
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
     return {
         "what": f"{task} changed files it does not declare",
         "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         "evidence": list(strays),
-        "choices": going_on.rows(going_on.of_deviation(contract.phase, task, strays, in_editor=mine)),
+        "choices": going_on.rows(going_on.of_deviation(contract.phase, task, strays, in_editor=mine, inner=inner)),
     }
 
 

@@ -96,15 +96,18 @@ def hint_of_changed_plan(state: RunState) -> str:
     return f"idumb plan-diff {phase} shows what; {first}idumb amend {phase} --from-file takes it over"
 
 
-def of_deviation(phase: str, task: str, paths: Sequence[str], *, in_editor: bool = False) -> tuple[Choice, ...]:
+def of_deviation(
+    phase: str, task: str, paths: Sequence[str], *, in_editor: bool = False, inner: bool = False
+) -> tuple[Choice, ...]:
     """A task changed files that it does not declare, and the run halted with everything kept.
 
-    `in_editor`: its builder drives idumb itself, so it is begun and submitted once more.
+    `in_editor`: its builder drives idumb itself, so it is begun and submitted once more. `inner`: some are in another
+    repository, so they can belong to no task.
     """
     again = f"idumb start {task} --retry"
     taken = f"{again}; idumb submit {task} --on-deviation accept"
     flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in paths)
-    return (
+    choices = (
         Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}"),
         Choice(
             "amend",
@@ -125,6 +128,7 @@ def of_deviation(phase: str, task: str, paths: Sequence[str], *, in_editor: bool
             again if in_editor else f"idumb resume {phase} --retry-failed",
         ),
     )
+    return tuple(one for one in choices if not inner or one.id not in {"amend", "accept"})
 
 
 def of_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:

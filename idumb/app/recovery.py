@@ -19,6 +19,7 @@ from idumb.app import (
     recording,
     schedule,
     unseen,
+    within,
 )
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref, run_ref
@@ -270,9 +271,12 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED) -> None:
     # What is committed by now is somebody's word, and never put back.
     changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
     tampered = place.changed_guarded(services, bench.journal.state)
-    touched = [c.path for c in changed if covers(c.path)]
-    attributed = {*touched}
+    theirs = services.trees.repositories() if here else ()
+    touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
+    inner = within.since(bench, task.id, known.attempt) if theirs else ()
+    attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
+    others += inner
     bench.journal.write(
         bench.journal.event(
             "attempt.interrupted",

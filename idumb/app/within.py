@@ -7,6 +7,7 @@ import shlex
 
 from idumb.app import ports
 from idumb.app.bench import Attempt, Bench
+from idumb.app.services import attempt_ref
 from idumb.domain import ledger
 from idumb.domain.plan import Task
 
@@ -26,6 +27,15 @@ def judge(bench: Bench, attempt: Attempt, found: ledger.Ledger) -> ledger.Ledger
         for one in new
     )
     return dataclasses.replace(found, lines=(*found.lines, *lines)) if lines else found
+
+
+def since(bench: Bench, task: str, attempt: int) -> tuple[str, ...]:
+    """Paths in other repositories that are not as they were before an attempt that was interrupted."""
+    ref = attempt_ref(bench.services, bench.run, task, attempt, "base")
+    commit = bench.services.history.refs(ref).get(ref)
+    if commit is None:
+        return ()
+    return tuple(one.path for one in bench.services.trees.inner_changes(ports.Snapshot(commit, "", ref)))
 
 
 def tell(bench: Bench, task: Task, snapshot: ports.Snapshot, found: ledger.Ledger) -> None:

@@ -12,6 +12,7 @@ from tests.support import acp_agent, chat_server
 from tests.support import project as projects
 from tests.support.chat_server import ChatServer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import dies_at
 from tests.support.project import Project
 
 SUB = "vendor/sub"
@@ -109,6 +110,7 @@ def test_an_agent_that_changes_a_submodule_does_not_pass(
         words = line.split(" > ")
         assert project.repo.git(*words[0].split()[1:]) + "\n" == before[Path(words[1]).name]
     assert "vendor/sub is a submodule or a repository of its own" in answer.out
+    assert "--accept-deviation" not in answer.out
 
 
 def test_an_agent_that_leaves_a_dirty_submodule_alone_passes(project: Project) -> None:
@@ -192,3 +194,14 @@ def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Projec
     answer = project.quick("amend", "1", "--add-task", str(more), "--why", "more", "--yes", "--json")
     assert answer.code == 3, answer
     assert "path.other-repository" in answer.out
+
+
+def test_what_a_killed_attempt_changed_in_a_submodule_is_told_and_left(project: Project) -> None:
+    """R-GIT-7: the next attempt starts from it."""
+    command(project, f"test -e ../once || echo gone > {SUB}/lib.txt; touch ../once; echo a > vendor/a.txt")
+    project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
+    dies_at(project, "failed", "execute-phase", "1", "--approve", project.approval(), module="asking")
+    answer = project.resume()
+    assert f"T1-01 was interrupted; also changed since then, left as it is: {SUB}/lib.txt" in answer.out, answer
+    assert answer.code == 0, answer
+    assert files(project)["lib.txt"] == "gone\n"
