@@ -14,8 +14,11 @@ def of_places(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     tracked = ignores.Tracked(place)
     tracked.refresh()
     found = set(tracked.submodules())
+    own = os.path.realpath(place.root)
     for folder in dict.fromkeys(above for path in places for above in _leading(path)):
-        if folder not in found and os.path.lexists(os.path.join(place.root, folder, ".git")):
+        inside = os.path.join(place.root, folder)
+        # A link may lead back to the top.
+        if folder not in found and os.path.lexists(os.path.join(inside, ".git")) and os.path.realpath(inside) != own:
             found.update(() if tracked.holds_below(folder) else (folder,))
     return tuple(sorted(found))
 

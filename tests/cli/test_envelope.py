@@ -137,7 +137,7 @@ def test_a_context_that_nobody_can_hash_is_unknown_and_not_equal(project: Projec
 @pytest.mark.parametrize(
     ("arguments", "code", "slug"),
     [
-        (("show", "T1-01"), 4, "run.none"),
+        (("show", "T1-01"), 3, "phase.not-found"),
         (("show", "T1-01", "T1-02"), 2, "usage"),
         (("show", "T1-01", "--with", "2"), 2, "usage"),
         (("diff", "T1-01"), 2, "usage"),
