@@ -87,7 +87,8 @@ def test_a_healthy_project_is_healthy(project: Project) -> None:
     assert answer.code == 0, answer.out
     assert "0 problems" in answer.out
     data = doctor(project).data
-    assert [c["code"] for c in data["checks"] if c["state"] != "ok"] in ([], ["git.program"])
+    # Of the machine, not of the project: an old git, a disk in memory.
+    assert {c["code"] for c in data["checks"] if c["state"] != "ok"} <= {"git.program", "disk.kind"}
     assert len({check["code"] for check in data["checks"]}) == len(data["checks"])
 
 

@@ -205,15 +205,14 @@ def test_a_run_step_may_change_only_what_its_scope_declares(project: Project) ->
     assert project.read("out/a.txt") == "x\n"
 
 
-def test_a_step_is_proven_by_the_frozen_tree_never_by_its_own_word(project: Project) -> None:
-    """R-PLAN-7: in a repository of its own a file is written well, and no snapshot has it."""
-    project.repo.git("init", "--quiet", "inner")
-    put(project, write("inner/a.txt", "x\n"))
+def test_a_repository_that_a_step_makes_is_closed_to_the_steps_behind_it(project: Project) -> None:
+    """R-PLAN-7, R-GIT-7: no snapshot would have what is written there, so it is not written."""
+    put(project, shell("git init --quiet inner"), write("inner/a.txt", "x\n"))
     failed = execute(project)
     assert failed.code == 1
-    assert failed.error["details"]["step_id"] == f"{ID}-01"
-    shown = project.quick("show", f"{ID}-01", "--json").data["attempts"][0]
-    assert [(e["result"], "inner/a.txt is missing" in e["text"]) for e in shown["evidence"]] == [("failed", True)]
+    assert failed.error["details"]["step_id"] == f"{ID}-02"
+    assert "'inner/a.txt' is protected by inner" in failed.error["details"]["error"]
+    assert not project.exists("inner/a.txt")
 
 
 def test_a_hook_that_changes_a_written_file_while_it_is_committed_fails_the_step(project: Project) -> None:

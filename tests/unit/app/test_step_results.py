@@ -1,0 +1,63 @@
+"""Steps are proven by the bytes of the frozen tree, never by what they say of themselves (R-PLAN-7)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from idumb.app import step_results
+from idumb.domain import evidence
+from idumb.domain.agent import StepRecord
+from idumb.domain.plan import STEPS, Criterion, Step, Task
+
+WRITE = Step(0, "write_file", "make it", {"path": "a.txt", "content": "x\n", "mode": "755"})
+DELETE = Step(0, "delete_file", "drop it", {"path": "a.txt"})
+FILE, PROGRAM = 0o100644, 0o100755
+BEFORE, AFTER = "before", "after"
+
+
+class Trees:
+    """What of `a.txt` is in the tree before and in the frozen one: (mode, bytes), None for nothing."""
+
+    def __init__(self, frozen: tuple[int, bytes] | None) -> None:
+        self.frozen = frozen
+
+    def entry(self, tree: str, path: str) -> Any:
+        assert path == "a.txt"
+        known = self.frozen if tree == AFTER else None
+        return None if known is None else SimpleNamespace(mode=known[0], oid=known[1])
+
+    def read(self, oid: bytes) -> bytes:
+        return oid
+
+
+def judged(step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True) -> list[tuple[str, str]]:
+    task = Task("T1-01", "Steps", acceptance=(Criterion("AC-1", "made", STEPS),), steps=(step,))
+    record = StepRecord(0, step.tool, step.intent, step.arguments, ok=ok, response="no room")
+    attempt = SimpleNamespace(task=task, result=SimpleNamespace(steps=(record,)), base=BEFORE, candidate=AFTER)
+    bench = SimpleNamespace(work=Trees(frozen))
+    return [(e.result, e.text) for e in step_results.judge(cast("Any", bench), cast("Any", attempt))]
+
+
+def test_a_step_whose_file_is_as_it_was_to_leave_it_is_proven() -> None:
+    assert judged(WRITE, (PROGRAM, b"x\n")) == [(evidence.PASSED, "made")]
+    assert judged(DELETE, None) == [(evidence.PASSED, "made")]
+
+
+@pytest.mark.parametrize(
+    ("step", "frozen", "why"),
+    [
+        (WRITE, None, "a.txt is missing"),
+        (WRITE, (PROGRAM, b"y\n"), "a.txt does not hold the bytes that the step was to leave"),
+        (WRITE, (FILE, b"x\n"), "a.txt has another mode than the step gives"),
+        (DELETE, (FILE, b"x\n"), "a.txt is still there"),
+    ],
+)
+def test_a_step_that_says_it_did_well_is_not_believed(step: Step, frozen: tuple[int, bytes] | None, why: str) -> None:
+    assert judged(step, frozen) == [(evidence.FAILED, f"made: {why}")]
+
+
+def test_a_step_that_failed_is_not_saved_by_the_files() -> None:
+    assert judged(WRITE, (PROGRAM, b"x\n"), ok=False) == [(evidence.FAILED, "made: no room")]
