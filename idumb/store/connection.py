@@ -164,11 +164,8 @@ class Database:
         return self._connection
 
     def _opened(self, *, create: bool) -> sqlite3.Connection | None:
-        if not os.path.exists(self.path) or not os.path.getsize(self.path):
-            if not os.path.isdir(self._common_dir):
-                return None
-            self._require_none_before()
-            if not create:
+        if self._is_absent() and not self._was_made_meanwhile():
+            if not create or not os.path.isdir(self._common_dir):
                 return None
             self._begin()
             _make_file(self.folder, self.path)
@@ -181,6 +178,21 @@ class Database:
         if create:
             self._require_safe_copy()
         return connection
+
+    def _is_absent(self) -> bool:
+        return not os.path.exists(self.path) or not os.path.getsize(self.path)
+
+    def _was_made_meanwhile(self) -> bool:
+        """By another process, before it left a witness of it; StoreError where there is a witness and no log."""
+        if not os.path.isdir(self._common_dir):
+            return False
+        try:
+            self._require_none_before()
+        except StoreError:
+            if self._is_absent():
+                raise
+            return True
+        return False
 
     def _prepare(self, connection: sqlite3.Connection, *, create: bool) -> None:
         _set_pragmas(connection)

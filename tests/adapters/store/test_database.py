@@ -475,3 +475,16 @@ def test_a_hundred_kills_lose_no_event_and_break_no_chain(opened: OpenedLog) -> 
         assert found.count >= count
         count = found.count
         opened.close()
+
+
+def test_a_log_that_another_process_makes_at_this_moment_is_not_called_gone(tmp_path: Path) -> None:
+    """F10: eight work trees begin at once; one finds no log, and then what another one has recorded in it."""
+    other = OpenedLog(tmp_path, "other")
+
+    def made_meanwhile() -> bool:
+        other.fill(1)
+        return True
+
+    opened = OpenedLog(tmp_path, kept_refs=made_meanwhile)
+    opened.append(opened.owner.acquire("idumb test"))
+    assert opened.log.head()[0] == 2
