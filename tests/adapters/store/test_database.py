@@ -482,7 +482,9 @@ def test_a_log_that_another_process_makes_at_this_moment_is_not_called_gone(tmp_
     other = OpenedLog(tmp_path, "other")
 
     def made_meanwhile() -> bool:
-        other.fill(1)
+        if not other.path.exists():
+            other.fill(1)
+            other.close()
         return True
 
     opened = OpenedLog(tmp_path, kept_refs=made_meanwhile)
