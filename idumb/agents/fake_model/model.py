@@ -92,6 +92,7 @@ class FakeModel:
             "stream": asked.stream,
             "tools": [tool.name for tool in asked.tools],
             "prompt_characters": len(asked.prompt),
+            "said_characters": len(asked.said),
             "answered": asked.answered,
             "rule": rule,
             "answer": chosen.number,
