@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from idumb.app.services import Services
-from idumb.domain import ledger, outcome, paths
+from idumb.domain import ledger, listing, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.run import RunState
 
@@ -36,9 +36,7 @@ class Workspace:
         """What a person should know though nothing failed by it."""
         if not self.unexpected:
             return ()
-        named = ", ".join(self.unexpected[:5])
-        rest = len(self.unexpected) + self.more - min(5, len(self.unexpected))
-        return (f"Changed since the run began, by no task of it: {named}" + (f" and {rest} more" if rest else ""),)
+        return (f"Changed since the run began, by no task of it: {listing.listed(self.unexpected, hidden=self.more)}",)
 
 
 def at_end(services: Services, state: RunState, contract: Contract) -> Workspace:

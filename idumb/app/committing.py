@@ -14,7 +14,7 @@ from typing import Any
 from idumb.app import calling, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import commits, outcome
+from idumb.domain import commits, listing, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.commits import Commit
 from idumb.domain.errors import Refusal
@@ -107,7 +107,7 @@ def _why_not(bench: Bench, attempt: Attempt, offered: ports.Offered, clone: port
     left = clone.uncommitted(offered, attempt.base, attempt.candidate or attempt.base)
     if not left:
         return ""
-    named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+    named = listing.listed(left)
     if offered.made:
         return f"its last commit and its files differ: {named}; everything that is to be kept must be committed"
     return (

@@ -9,7 +9,7 @@ from idumb.app import approvals, binding_words, going_on, irreversible, programs
 from idumb.app.programs import Move
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import ledger
+from idumb.domain import ledger, listing
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -142,8 +142,7 @@ def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
     yield f"{task.id} {task.title}"
     written = ledger.written_paths(task.files)
     if written:
-        more = f" and {len(written) - shown_paths} more" if len(written) > shown_paths else ""
-        yield f"  writes {', '.join(written[:shown_paths])}{more}"
+        yield f"  writes {listing.listed(written, shown_paths)}"
     for command in approvals.commands(task):
         yield f"  runs   {command}"
     for command in task.rollback.commands:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb.app.bench import Bench
 from idumb.domain import contract as contracts
-from idumb.domain import ledger
+from idumb.domain import ledger, listing
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.event import NewEvent
 from idumb.domain.plan import STRICT, Task
@@ -47,12 +47,11 @@ def asked_of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEv
 
 
 def _question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
-    more = f" and {len(strays) - 5} more" if len(strays) > 5 else ""
     return Decision(
         id=f"{task.id}{MARK}{attempt}",
         kind="deviation",
         task=task.id,
-        what=f"{task.id} changed files it does not declare: {', '.join(strays[:5])}{more}",
+        what=f"{task.id} changed files it does not declare: {listing.listed(strays)}",
         why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         evidence=tuple(strays),
         choices=(

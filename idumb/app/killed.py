@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from idumb.app.services import Services
+from idumb.domain import listing
 
 
 def unfinished_since(services: Services) -> str | None:
@@ -23,8 +24,9 @@ def clear(services: Services) -> None:
     """Remove locks and temporary files that a killed operation left. Only for the owner of the work tree."""
     removed = services.history.clear_debris(unfinished_since(services))
     if removed:
-        named = ", ".join(removed[:5]) + (f" and {len(removed) - 5} more" if len(removed) > 5 else "")
-        services.reporter.note(f"The command before was killed; what it left lying is removed: {named}")
+        services.reporter.note(
+            f"The command before was killed; what it left lying is removed: {listing.listed(removed)}"
+        )
 
 
 def clear_for_owner(services: Services) -> None:

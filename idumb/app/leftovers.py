@@ -9,7 +9,7 @@ from idumb.app import ports, publish
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import Services, attempt_ref
 from idumb.domain import contract as contracts
-from idumb.domain import ledger, outcome, paths
+from idumb.domain import ledger, listing, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plan import Task
@@ -108,9 +108,7 @@ def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
             continue
         by_reason.setdefault(why, []).append(path)
     return tuple(
-        f"Not saved, so idumb cannot bring it back ({why}): {', '.join(found[:5])}"
-        + (f" and {len(found) - 5} more" if len(found) > 5 else "")
-        for why, found in by_reason.items()
+        f"Not saved, so idumb cannot bring it back ({why}): {listing.listed(found)}" for why, found in by_reason.items()
     )
 
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from idumb.app import asking, going_on, place, recovery
 from idumb.app.bench import Attempt, Bench
 from idumb.app.ports import Standing
 from idumb.app.services import attempt_ref
-from idumb.domain import ledger, paths
+from idumb.domain import ledger, listing, paths
 from idumb.domain.errors import Refusal
 
-_NAMED = 5
 _MANY = 300
 _OBJECT = re.compile(r"[0-9a-f]{40,64}")
 
@@ -103,8 +101,8 @@ def _own_again(bench: Bench, before: Standing) -> tuple[list[str], list[str]]:
 
 def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -> Refusal:
     count = f"{len(changed)} ref{'s' * (len(changed) != 1)}"
-    words = f"While {task} ran, {count} of idumb's own were deleted or moved: {_listed(changed)}. "
-    words += f"Their commits are gone too: {_listed(lost)}" if lost else "They are as they were again."
+    words = f"While {task} ran, {count} of idumb's own were deleted or moved: {listing.listed(changed)}. "
+    words += f"Their commits are gone too: {listing.listed(lost)}" if lost else "They are as they were again."
     way = going_on.command(bench.journal.state)
     hint = f"idumb doctor, then {way}" if lost else f"Look at what the builder did, then {way}"
     return Refusal("git.own-refs-changed", words, hint=hint, details={"task": task, "refs": changed, "lost": lost})
@@ -157,7 +155,7 @@ def _kept(bench: Bench, attempt: Attempt, commit: str) -> bool:
 
 def _tell(bench: Bench, task: str, quiet: list[Moved], before: Standing, after: Standing) -> None:
     if quiet and before.refs != after.refs:
-        words = _listed(one.words for one in quiet)
+        words = listing.listed(one.words for one in quiet)
         bench.services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
 
 
@@ -165,9 +163,9 @@ def _refs_refusal(bench: Bench, task: str, loud: list[Moved], lost: list[Moved])
     deleted = all(one.new is None for one in loud)
     what = "deleted" if deleted else "moved"
     gone = [one for one in lost if one in loud]
-    words = f"While {task} ran, refs were {what}: {_listed(one.words for one in loud)}"
-    words += f". What they named is gone too: {_listed(one.name for one in gone)}" if gone else ""
-    back = "; ".join(one.back for one in loud[:_NAMED])
+    words = f"While {task} ran, refs were {what}: {listing.listed(one.words for one in loud)}"
+    words += f". What they named is gone too: {listing.listed(one.name for one in gone)}" if gone else ""
+    back = "; ".join(one.back for one in loud[: listing.MOST])
     return Refusal(
         "git.refs-deleted" if deleted else "git.refs-moved",
         words,
@@ -218,7 +216,7 @@ def _committed(
     name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
     back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
     index = f"; {history.index_command(attempt.snapshot.commit)}" if attempt.snapshot else ""
-    told = f", with {_listed(strays)}, which {task.id} does not declare"
+    told = f", with {listing.listed(strays)}, which {task.id} does not declare"
     return Refusal(
         "git.committed-meanwhile",
         f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {_short(was)} -> {_short(now)}{told}.",
@@ -253,7 +251,7 @@ def _index_again(bench: Bench, attempt: Attempt) -> None:
         other = f"; git cat-file blob {kept}:index has what it was"
     else:
         other = ""
-    named = _listed(changed)
+    named = listing.listed(changed)
     if services.history.put_index_back(attempt.snapshot.commit, present):
         services.reporter.note(f"While {task.id} ran, the index changed: {named}. It is as it was before{other}")
         return
@@ -274,8 +272,3 @@ def _short(value: str | None) -> str:
     if value is None:
         return "nothing"
     return value[:12] if _OBJECT.fullmatch(value) else value
-
-
-def _listed(names: Iterable[str] | Mapping[str, object]) -> str:
-    found = list(names)
-    return ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")

@@ -24,7 +24,7 @@ from idumb.app import (
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref, run_ref
 from idumb.domain import contract as contracts
-from idumb.domain import ledger, outcome, paths
+from idumb.domain import ledger, listing, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plan import Task
@@ -298,8 +298,9 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED) -> None:
 def _note_others(bench: Bench, task: Task, others: list[str]) -> None:
     """Changes that may be the user's are left as they are, and named."""
     if others:
-        named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-        bench.services.reporter.note(f"{task.id} was interrupted; also changed since then, left as it is: {named}")
+        bench.services.reporter.note(
+            f"{task.id} was interrupted; also changed since then, left as it is: {listing.listed(others)}"
+        )
 
 
 def _commit_of(bench: Bench, task: str, known: TaskState) -> str | None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from idumb.app.bench import Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import ledger, paths
+from idumb.domain import ledger, listing, paths
 from idumb.domain.errors import Refusal
 from idumb.domain.plan import Task
 from idumb.domain.run import TaskState
-
-_NAMED = 5
 
 
 def tell(bench: Bench, task: Task, known: TaskState) -> None:
@@ -43,8 +41,7 @@ def _tell_index(bench: Bench, task: Task, snapshot: str) -> None:
     covers = paths.cover(ledger.written_paths(task.files))
     changed = [path for path in history.index_changes(snapshot, history.index()) if not covers(path)]
     if changed:
-        more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
         bench.services.reporter.note(
-            f"Since {task.id} began, the index changed: {', '.join(changed[:_NAMED])}{more}."
+            f"Since {task.id} began, the index changed: {listing.listed(changed)}."
             f" As it was before, in the top folder: {history.index_command(snapshot)}"
         )

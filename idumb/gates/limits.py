@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from idumb.domain import evidence, paths
+from idumb.domain import evidence, listing, paths
 from idumb.domain.evidence import Evidence
 from idumb.domain.ledger import Change
 from idumb.domain.plan import Limits, Plan, Task
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
-
-_SHOWN = 5
 
 
 class LimitsGate:
@@ -49,10 +47,9 @@ def _at_most(subject: str, unit: str, found: int, allowed: int) -> Evidence:
 
 def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
     strays = [change.path for change in changes if not paths.matches_any(change.path, allowed)]
-    shown = ", ".join(strays[:_SHOWN]) + (f" and {len(strays) - _SHOWN} more" if len(strays) > _SHOWN else "")
     return Evidence(
         "limit paths",
         f"only {', '.join(allowed)} may change",
         evidence.FAILED if strays else evidence.PASSED,
-        output=f"outside: {shown}" if strays else f"{len(changes)} changed paths are inside",
+        output=f"outside: {listing.listed(strays)}" if strays else f"{len(changes)} changed paths are inside",
     )

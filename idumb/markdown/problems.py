@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from idumb.domain import listing
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.markdown.source import Source
 
@@ -77,9 +78,8 @@ def _once(found: list[Finding]) -> Finding:
     first, *others = found
     if not others:
         return first
-    lines = ", ".join(str(other.line) for other in others[:_LINES])
-    more = f" and {len(others) - _LINES} more" if len(others) > _LINES else ""
-    return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines}{more})")
+    lines = listing.listed((str(other.line) for other in others), _LINES)
+    return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines})")
 
 
 def _and_more(last: Finding, more: int) -> Finding:

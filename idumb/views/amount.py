@@ -28,13 +28,6 @@ def short(object_id: str | None) -> str:
     return object_id[:7] if object_id else "none"
 
 
-def listed(items: tuple[str, ...] | list[str], most: int = 5) -> str:
-    """`a, b, c and 4 more`."""
-    if len(items) <= most:
-        return ", ".join(items)
-    return f"{', '.join(items[:most])} and {len(items) - most} more"
-
-
 def moment(at: str) -> str:
     """An ISO time to the second, `2026-01-02 03:04:05 UTC`; anything else as it is."""
     return f"{at[:10]} {at[11:19]} UTC" if len(at) >= 20 and at[10] == "T" and at.endswith("Z") else at

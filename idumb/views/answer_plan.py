@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from idumb.domain import listing
 from idumb.views import amount, markup, phrases
 
 
@@ -76,9 +77,8 @@ def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
     lines = [f"  self-check: {phrases.counts(counted, ('yes', 'no', 'not judged'))}"]
     for one in answers:
         if one["answer"] == "no":
-            more = f" and {len(one['evidence']) - _SHOWN} more" if len(one["evidence"]) > _SHOWN else ""
-            evidence = ", ".join(map(markup.one_line, one["evidence"][:_SHOWN]))
-            lines.append(f"    no: {one['question']} {evidence}{more}")
+            evidence = listing.listed(map(markup.one_line, one["evidence"]), _SHOWN)
+            lines.append(f"    no: {one['question']} {evidence}")
     return lines
 
 

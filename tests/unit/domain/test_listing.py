@@ -1,0 +1,22 @@
+"""Names in a row."""
+
+from __future__ import annotations
+
+from idumb.domain import listing
+
+
+def test_what_there_is_room_for_is_named_and_the_rest_is_counted() -> None:
+    assert listing.listed([]) == ""
+    assert listing.listed(["a"]) == "a"
+    assert listing.listed("abcde") == "a, b, c, d, e"
+    assert listing.listed("abcdef") == "a, b, c, d, e and 1 more"
+    assert listing.listed(("a", "b", "c"), 1) == "a and 2 more"
+
+
+def test_names_may_come_one_by_one() -> None:
+    assert listing.listed((name for name in ("a", "b", "c")), 2) == "a, b and 1 more"
+
+
+def test_what_was_left_out_before_is_counted_too() -> None:
+    assert listing.listed("ab", hidden=3) == "a, b and 3 more"
+    assert listing.listed("abc", 2, hidden=3) == "a, b and 4 more"
