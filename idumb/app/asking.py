@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb.app import budget, committing, ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, contract, failures, file_system, ledger, levels, outcome, paths, roles
+from idumb.domain import agent, contract, failures, ledger, levels, outcome, paths, roles
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.failures import Told
@@ -64,9 +64,7 @@ def request(
 
 def _unsaved(bench: Bench) -> tuple[str, ...]:
     """What git ignores in the user's own work tree; all that a clone has of such was made in it."""
-    if bench.workspace.kind != "here":
-        return ()
-    return tuple(path for path, why in bench.work.left_out().items() if why == file_system.IGNORED)
+    return bench.work.ignored() if bench.workspace.kind == "here" else ()
 
 
 def _candidate(bench: Bench, attempt: Attempt) -> str:

@@ -153,6 +153,9 @@ class Trees(Protocol):
     def left_out(self) -> Mapping[str, str]:
         """Path, a folder with `/` at its end, to why the last scan did not save it: ignored, special, a repository."""
 
+    def ignored(self) -> tuple[str, ...]:
+        """Those of `left_out` that git ignores; submodules, which cost a look each, are not looked into for them."""
+
     def gone(self) -> tuple[str, ...]:
         """What git ignores that was there at the last snapshot and is no more; no snapshot has it."""
 

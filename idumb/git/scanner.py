@@ -43,16 +43,25 @@ class Scanner:
     def mark(self) -> None:
         """From here on `uncovered` tells what was there, and ignored, before, and `gone` what of it went away."""
         self._uncovered.clear()
-        self._marked_ignored = self._ignored()
+        self._marked_ignored = self.ignored()
         self._marked = self._filesystem_time()
 
     def left_out(self) -> dict[str, str]:
         """Path (a folder with `/`) to why the last scan did not save it."""
-        found = dict.fromkeys(self._ignored(), file_system.IGNORED)
+        found = dict.fromkeys(self.ignored(), file_system.IGNORED)
         for prefix, folder in self.top.below():
             found.update((prefix + name, why) for name, why in folder.skipped.items())
         dirty = (path for path in self._submodules() if inner.is_dirty(self._place.root, path))
         return found | dict.fromkeys(dirty, "uncommitted work in a submodule")
+
+    def ignored(self) -> tuple[str, ...]:
+        """Paths (a folder with `/`) that git ignores, so that the last scan did not save them."""
+        found = (
+            f"{prefix}{name}{'/' if is_folder else ''}"
+            for prefix, folder in self.top.below()
+            for name, is_folder in folder.ignored.items()
+        )
+        return tuple(sorted(path for path in found if os.path.lexists(self._base + path.rstrip("/"))))
 
     def repositories(self) -> tuple[str, ...]:
         """Submodules and nested repositories that the last scan met."""
@@ -67,14 +76,6 @@ class Scanner:
     def gone(self) -> tuple[str, ...]:
         """What was there, ignored by git, at the mark, and is no more: no snapshot has it."""
         return tuple(path for path in self._marked_ignored if not os.path.lexists(self._base + path.rstrip("/")))
-
-    def _ignored(self) -> tuple[str, ...]:
-        found = (
-            f"{prefix}{name}{'/' if is_folder else ''}"
-            for prefix, folder in self.top.below()
-            for name, is_folder in folder.ignored.items()
-        )
-        return tuple(sorted(path for path in found if os.path.lexists(self._base + path.rstrip("/"))))
 
     def uncovered(self, path: str) -> bool:
         """Whether a file is as it was at the mark, and is seen only because other rules hold since."""

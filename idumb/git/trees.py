@@ -115,6 +115,9 @@ class GitTrees:
     def left_out(self) -> Mapping[str, str]:
         return self.scans.left_out()
 
+    def ignored(self) -> tuple[str, ...]:
+        return self.scans.ignored()
+
     def gone(self) -> tuple[str, ...]:
         return self.scans.gone()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from idumb.app.ports import InnerChange, Snapshot
+from idumb.domain import file_system
 from idumb.git import inner
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
@@ -93,6 +95,23 @@ def test_what_is_too_much_to_keep_is_found_all_the_same(
     made = snapshot(trees)
     inside.write("f", "gone")
     assert trees.inner_changes(made) == (InnerChange("lib", "lib/f", kept=False),)
+
+
+def test_what_git_ignores_is_told_apart_from_what_else_is_not_saved(
+    sandbox: GitSandbox, trees: GitTrees, inside: GitSandbox
+) -> None:
+    """R-GIT-1."""
+    sandbox.write_all({".gitignore": "*.log\nbuild/\n", "x.log": "l", "build/out": "o", "d/y.log": "l"})
+    inside.write_all({"f": "mine", "made/x": "built"})
+    os.mkfifo(sandbox.root / "pipe")
+    GitSandbox.create(sandbox.root / "nested")
+    trees.scan()
+    assert trees.ignored() == ("build/", "d/y.log", "x.log")
+    left = trees.left_out()
+    assert sorted(left) == ["build/", "d/y.log", "lib", "nested", "pipe", "x.log"]
+    assert trees.ignored() == tuple(path for path, why in left.items() if why == file_system.IGNORED)
+    sandbox.remove("x.log")
+    assert trees.ignored() == ("build/", "d/y.log")
 
 
 def test_submodules_and_repositories_are_known_without_a_scan(
