@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import commit, comparing, program, tree_objects
+from idumb.git import commit, comparing, program
 from idumb.git.discover import Repository
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def to(
         result = program.write(place.root, arguments, hooks=hooks)
         if result.status != 0:
             return CommitAttempt(None, result.words or f"git update-ref ended with status {result.status}")
-    before, after = _tree(repository, expected), _tree(repository, tip)
+    before, after = (comparing.tree_of(repository, one) for one in (expected, tip))
     paths = [change.path for change in comparing.changes(repository, before, after)]
     place.guard()
     if not commit.follow(place, repository, before, after, paths):
@@ -47,7 +47,3 @@ def to(
 
 def _head(repository: pygit2.Repository) -> str | None:
     return None if repository.head_is_unborn else str(repository.head.target)
-
-
-def _tree(repository: pygit2.Repository, name: str | None) -> str:
-    return tree_objects.EMPTY_TREE if name is None else comparing.tree_of(repository, name)

@@ -56,7 +56,7 @@ class BuilderClone:
         if problem:
             return self._refused(problem)
         try:
-            agent_folder.require_plain(self._aside, self._alternates())
+            agent_folder.require_plain(self._aside, clone.alternates(clone.lenders(self._repository)))
             last = agent_folder.tip(self._aside, BRANCH)
             if last is None and self._base is not None:
                 return self._refused(f"its branch {BRANCH} is gone")
@@ -73,7 +73,7 @@ class BuilderClone:
 
     def uncommitted(self, offered: Offered, base: str, candidate: str) -> tuple[str, ...]:
         seen = self._opened(borrowing=True)
-        before = self._tree_of(self._base)
+        before = comparing.tree_of(self._user.repository, self._base)
         last = offered.commits[-1].tree if offered.commits else before
         differ = comparing.changes(seen, last, candidate)
         found: list[str] = []
@@ -90,7 +90,7 @@ class BuilderClone:
         self._repository.guard()
         try:
             objects = Objects(self._odb())
-            before = self._tree_of(self._base)
+            before = comparing.tree_of(self._user.repository, self._base)
             for one in offered.commits:
                 for kind, oid in agent_folder.new_objects(objects, before, one.tree):
                     self._bring(objects, kind, oid)
@@ -150,9 +150,6 @@ class BuilderClone:
             settings = pygit2.Config(os.path.join(git_dir, "config"))
             settings["user.name"], settings["user.email"] = who[1], who[2]
 
-    def _alternates(self) -> bytes:
-        return os.fsencode(os.path.join(self._repository.common_dir, "objects")) + b"\n"
-
     def _odb(self) -> pygit2.Odb:
         odb = pygit2.Odb(os.path.join(self._aside, "objects"))
         odb.add_disk_alternate(os.path.join(self._repository.common_dir, "objects"))
@@ -163,7 +160,7 @@ class BuilderClone:
         found = agent_folder.chain(objects, last, self._base)
         if commits.problem(found, self._base):
             return found
-        before, known = self._tree_of(self._base), []
+        before, known = comparing.tree_of(self._user.repository, self._base), []
         for one in found:
             known.append(one.with_changes(agent_folder.changes(objects, before, one.tree)))
             before = one.tree
@@ -176,21 +173,11 @@ class BuilderClone:
                 return f"commit {one.id[:12]} holds a secret in its message or names"
         return ""
 
-    def _tree_of(self, commit: str | None) -> str:
-        if commit is None:
-            return tree_objects.EMPTY_TREE
-        return comparing.tree_of(self._user.repository, commit)
-
     def _index_as(self, last: str | None) -> str:
         """Let git see as tracked what was committed; why git cannot, or nothing."""
-        with open(self._borrowed, "wb") as stream:
-            stream.write(self._alternates() + os.fsencode(os.path.join(self._aside, "objects")) + b"\n")
+        clone.borrow(self._folder, [*clone.lenders(self._repository), os.path.join(self._aside, "objects")])
         result = program.write(self._folder, ["read-tree", str(last)])
         return f"git cannot read its last commit: {result.words}" if result.status != 0 else ""
-
-    @property
-    def _borrowed(self) -> str:
-        return os.path.join(self._folder, ".git", "objects", "info", "alternates")
 
     def _opened(self, *, borrowing: bool) -> pygit2.Repository:
         seen = pygit2.Repository(self._folder)
@@ -216,7 +203,6 @@ class BuilderClone:
 
     def _settle(self, commit: str | None) -> None:
         """Branch and index of the clone are those of a commit of the user's repository; nothing is borrowed."""
-        with open(self._borrowed, "wb") as stream:
-            stream.write(self._alternates())
+        clone.borrow(self._folder, clone.lenders(self._repository))
         clone.put_head(self._folder, commit)
         clone.remove_tree(self._aside)

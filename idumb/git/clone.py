@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pygit2
 
@@ -21,6 +21,8 @@ from idumb.git.trees import GitTrees
 from idumb.system import host
 
 _READY = "idumb-ready"
+_COPIED = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
+_MOST_LENDERS = 50
 BRANCH = "idumb"
 TAKEN = ".taken"
 """What the name of a folder beside a clone ends with, in which a builder's git folder is looked at."""
@@ -87,16 +89,54 @@ def _make(repository: Repository, folder: str, commit: str | None, tree: str | N
 
 
 def make_git_folder(repository: Repository, folder: str, commit: str | None) -> None:
-    """A git folder of its own in `folder`, on top of the user's objects, with one branch, at `commit`."""
-    _git(folder, ["init", "--quiet", "--template=", f"--initial-branch={BRANCH}", "."])
+    """A git folder of its own in `folder`, on top of the user's objects, with one branch, at `commit`.
+
+    Its formats are those that idumb reads, whatever the user prefers for new repositories.
+    """
+    arguments = ["init", "--quiet", "--template=", "--object-format=sha1", f"--initial-branch={BRANCH}", "."]
+    # By a variable, for older versions of git do not know the option.
+    _git(folder, arguments, {"GIT_DEFAULT_REF_FORMAT": "files"})
     git_dir = os.path.join(folder, ".git")
     os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
-    _copy(repository.common_dir, git_dir, "shallow")
-    _copy(repository.common_dir, git_dir, os.path.join("info", "exclude"))
-    with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as stream:
-        stream.write(os.fsencode(os.path.join(repository.common_dir, "objects")) + b"\n")
+    for name in _COPIED:
+        if os.path.isfile(os.path.join(repository.common_dir, name)):
+            shutil.copyfile(os.path.join(repository.common_dir, name), os.path.join(git_dir, name))
+    borrow(folder, lenders(repository))
     if commit is not None:
         put_head(folder, commit)
+
+
+def lenders(repository: Repository) -> tuple[str, ...]:
+    """The user's folder of objects, and those that it borrows from itself.
+
+    All are named, because git passes over relative names in the second repository of such a chain.
+    """
+    found = [os.path.join(repository.common_dir, "objects")]
+    for folder in found:
+        found += [path for path in _borrowed_by(folder) if path not in found][: _MOST_LENDERS - len(found)]
+    return tuple(found)
+
+
+def _borrowed_by(objects: str) -> list[str]:
+    try:
+        with open(os.path.join(objects, "info", "alternates"), "rb") as stream:
+            lines = stream.read().splitlines()
+    except OSError:
+        return []
+    # What is quoted git reads by itself.
+    plain = [os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"'))]
+    return [os.path.normpath(os.path.join(objects, line)) for line in plain]
+
+
+def alternates(folders: Iterable[str]) -> bytes:
+    """What stands in the file by which a repository borrows from these folders of objects."""
+    return b"".join(os.fsencode(folder) + b"\n" for folder in folders)
+
+
+def borrow(folder: str, objects: Iterable[str]) -> None:
+    """Let the repository in `folder` read from these folders of objects, and from no others."""
+    with open(os.path.join(folder, ".git", "objects", "info", "alternates"), "wb") as stream:
+        stream.write(alternates(objects))
 
 
 def put_head(folder: str, commit: str | None) -> None:
@@ -153,15 +193,10 @@ def _boot() -> bytes:
     return (host.boot_id() or "").encode()
 
 
-def _git(folder: str, arguments: Sequence[str]) -> None:
-    result = program.write(folder, arguments)
+def _git(folder: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> None:
+    result = program.write(folder, arguments, extra=extra)
     if result.status != 0:
         raise program.failure(arguments, result)
-
-
-def _copy(source: str, target: str, name: str) -> None:
-    if os.path.isfile(os.path.join(source, name)):
-        shutil.copyfile(os.path.join(source, name), os.path.join(target, name))
 
 
 def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:

@@ -17,9 +17,17 @@ _Wanted = dict[tuple[str, ...], Entry | None]
 _Pair = tuple[str, bytes | None, bytes | None]
 
 
-def tree_of(repository: pygit2.Repository, commit: str) -> str:
-    """The id of a commit's tree, which is not looked at: an unreadable one is told by who reads it."""
-    return str(repository[commit].peel(pygit2.Commit).tree_id)
+def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
+    """The id of a commit's tree, which is not looked at: an unreadable one is told by who reads it.
+
+    Before the first commit it is the empty tree.
+    """
+    return tree_objects.EMPTY_TREE if commit is None else str(repository[commit].peel(pygit2.Commit).tree_id)
+
+
+def rows_of(repository: pygit2.Repository, commit: str) -> _Rows:
+    """The rows of a commit's tree. Raises KeyError when it is not there."""
+    return rows(repository, bytes.fromhex(tree_of(repository, commit)))
 
 
 def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:

@@ -96,7 +96,7 @@ class GitHistory:
         return str(parents[0]) if parents else None
 
     def tree_of(self, commit: str | None) -> str:
-        return tree_objects.EMPTY_TREE if commit is None else comparing.tree_of(self.repository, commit)
+        return comparing.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
         return obstacles.find(self._place)

@@ -61,7 +61,7 @@ def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> boo
 
 def kept(repository: pygit2.Repository, commit: str) -> bytes | None:
     """The bytes that a snapshot has of it, None where there was none."""
-    item = comparing.rows(repository, bytes.fromhex(comparing.tree_of(repository, commit))).get(snapshot.INDEX)
+    item = comparing.rows_of(repository, commit).get(snapshot.INDEX)
     if item is None:
         return None
     if item.mode != tree_objects.FOLDER:
@@ -94,7 +94,7 @@ def command(place: Repository, repository: pygit2.Repository, commit: str) -> st
     """What a person says in the top folder to have the index of a snapshot again."""
     path = path_of(place)
     named = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
-    item = comparing.rows(repository, bytes.fromhex(comparing.tree_of(repository, commit))).get(snapshot.INDEX)
+    item = comparing.rows_of(repository, commit).get(snapshot.INDEX)
     if item is None:
         return f"rm -f {named}"
     if item.mode != tree_objects.FOLDER:

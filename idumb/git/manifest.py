@@ -77,7 +77,7 @@ class Manifest:
 
 def _noted(repository: pygit2.Repository, name: str) -> Noted | None:
     commit = repository[name].peel(pygit2.Commit)
-    items = comparing.rows(repository, commit.tree.id.raw)
+    items = comparing.rows_of(repository, name)
     if META not in items or WORKTREE not in items:
         return None
     data = repository[pygit2.Oid(items[META].oid)].read_raw()

@@ -22,7 +22,6 @@ from idumb.system import folders
 
 WORKTREE = "rehearsal"
 _LOCK = ".lock"
-_FILES = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
 # What decides how git sees files, and who commits; never what it runs by itself or where it sends something.
 _SETTINGS = frozenset(
     {
@@ -117,15 +116,8 @@ def _taken(path: str, *, create: bool) -> _Lock | None:
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
     shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(folder, 0o700)
-    _git(folder, "init", "--quiet", "--template=", "--initial-branch=idumb", ".")
-    git_dir = os.path.join(folder, ".git")
-    os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
-    for name in _FILES:
-        if os.path.isfile(os.path.join(user.common_dir, name)):
-            shutil.copyfile(os.path.join(user.common_dir, name), os.path.join(git_dir, name))
-    with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as stream:
-        stream.write(os.fsencode(os.path.join(user.common_dir, "objects")) + b"\n")
-    copy_settings(user, git_dir)
+    clone.make_git_folder(user, folder, None)
+    copy_settings(user, os.path.join(folder, ".git"))
     copy = discover.at(os.path.realpath(folder))
     copy.worktree_id = WORKTREE
     seen = Repository(user.root, user.git_dir, copy.common_dir, WORKTREE)  # what a scan leaves lying goes to the copy

@@ -1,6 +1,6 @@
 """Snapshot commits: the work tree's bytes, the index file and the state of HEAD, under a ref, read back.
 
-A commit's tree holds `worktree/`, `index` and `meta.json`; git's hooks, signing and identity play no part.
+A commit's tree holds `worktree/`, `index`, `refs` (the user's) and `meta.json`; git's hooks, signing and identity play no part.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pygit2
 
 from idumb.app.ports import Snapshot
 from idumb.domain import errors
-from idumb.git import comparing, ignores, inner, refs, tree_objects
+from idumb.git import comparing, ignores, inner, refs, tree_objects, user_refs
 from idumb.git.discover import Repository
 from idumb.git.folder import Folder
 from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
 from idumb.git.writer import Writer
 
-WORKTREE, INDEX, META = "worktree", "index", "meta.json"
+WORKTREE, INDEX, REFS, META = "worktree", "index", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
 # A large index is kept in pieces that are cut where its own bytes say, so that a small change writes little.
@@ -51,6 +51,9 @@ class Snapshots:
         index = self._index_item()
         if index is not None:
             items[INDEX] = index
+        present = user_refs.as_bytes(self._user_refs())
+        if present:
+            items[REFS] = Item(FILE, self._writer.blob(present))
         if within is not None:
             items[inner.FACTS] = Item(FILE, self._writer.blob(within.as_json()))
             if within.files:
@@ -76,17 +79,21 @@ class Snapshots:
         commit = refs.current(self._repository, ref)
         if commit is None:
             return {}
-        found = comparing.rows(self._repository, bytes.fromhex(comparing.tree_of(self._repository, commit)))
+        found = comparing.rows_of(self._repository, commit)
         return {name: item.oid.hex() for name, item in found.items()}
 
     def tree_of(self, commit: str) -> str:
         """The work tree's tree of a snapshot commit."""
-        top = comparing.tree_of(self._repository, commit)
-        return comparing.rows(self._repository, bytes.fromhex(top))[WORKTREE].oid.hex()
+        return comparing.rows_of(self._repository, commit)[WORKTREE].oid.hex()
+
+    def refs(self, commit: str) -> Mapping[str, str]:
+        """The user's refs when a snapshot was taken, but for the branch that HEAD was on."""
+        item = comparing.rows_of(self._repository, commit).get(REFS)
+        return {} if item is None else user_refs.of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
 
     def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
         """What a snapshot says of other repositories, and whether it has the bytes of a path in them."""
-        items = comparing.rows(self._repository, bytes.fromhex(comparing.tree_of(self._repository, commit)))
+        items = comparing.rows_of(self._repository, commit)
         if inner.FACTS not in items:
             return {}, lambda _: False
         facts: dict[str, Any] = json.loads(self._repository[pygit2.Oid(items[inner.FACTS].oid)].read_raw())
@@ -163,10 +170,18 @@ class Snapshots:
         return None if self._repository.head_is_unborn else str(self._repository.head.target)
 
     def _head(self) -> dict[str, Any]:
-        symbolic = self._repository.lookup_reference("HEAD").raw_target
         present = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
-        branch = os.fsdecode(symbolic) if isinstance(symbolic, bytes) else None
-        return {"head": self._head_commit(), "branch": branch, "in_progress": present}
+        return {"head": self._head_commit(), "branch": self._branch(), "in_progress": present}
+
+    def _user_refs(self) -> Mapping[str, str]:
+        """Without the branch that HEAD is on: the commit tells of it, and most snapshots then have the same refs."""
+        own = self._branch()
+        found = user_refs.values(self._objects.common_dir)
+        return {name: value for name, value in found.items() if name != own}
+
+    def _branch(self) -> str | None:
+        symbolic = self._repository.lookup_reference("HEAD").raw_target
+        return os.fsdecode(symbolic) if isinstance(symbolic, bytes) else None
 
     def _index_item(self) -> Item | None:
         path = os.path.join(self._place.git_dir, "index")
