@@ -6,42 +6,17 @@ what costs nobody anything is put back: idumb's own refs, and the index where pa
 
 from __future__ import annotations
 
-import re
 import shlex
-from dataclasses import dataclass
 
-from idumb.app import asking, going_on, place, recovery
+from idumb.app import asking, going_on, moved_refs, place, recovery
 from idumb.app.bench import Attempt, Bench
+from idumb.app.moved_refs import Moved, short
 from idumb.app.ports import Standing
 from idumb.app.services import attempt_ref
 from idumb.domain import ledger, listing, paths
 from idumb.domain.errors import Refusal
 
 _MANY = 300
-_OBJECT = re.compile(r"[0-9a-f]{40,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A ref of the user's; None where it was not there."""
-
-    name: str
-    old: str | None
-    new: str | None
-
-    @property
-    def words(self) -> str:
-        return f"{self.name} ({_short(self.old)} -> {_short(self.new)})"
-
-    @property
-    def back(self) -> str:
-        """The command that puts it back, and does nothing where it was moved again."""
-        name = shlex.quote(self.name)
-        if self.old is None:
-            return f"git update-ref -d {name} {self.new}"
-        if not _OBJECT.fullmatch(self.old):
-            return f"git symbolic-ref {name} {shlex.quote(self.old)}"
-        return f"git update-ref {name} {self.old}" + (f" {self.new}" if self.new else "")
 
 
 def require(bench: Bench, attempt: Attempt) -> None:
@@ -54,14 +29,14 @@ def require(bench: Bench, attempt: Attempt) -> None:
     # In a long run this is the dearest look, and what checks do to them is seen in the next attempt.
     again = attempt.candidate is not None and len(before.kept) > _MANY
     own, gone_for_good = ([], []) if again else _own_again(bench, before)
-    moved = _moved(bench, before, after)
-    lost = [one for one in moved if not _keep(bench, attempt, one)]
+    found = moved_refs.moved(bench, before.refs, after.refs)
+    lost = [one for one in found if not moved_refs.keep(bench, task, attempt.number, one)]
     place.require_same_guarded(state, task, before.guarded, after.guarded)
     place.require_branch(services, state)
     if own:
         raise _halted(bench, attempt, _own_refusal(bench, task, own, gone_for_good))
-    _tell(bench, task, [one for one in moved if not _is_loud(bench, one)], before, after)
-    loud = [one for one in moved if _is_loud(bench, one)]
+    _tell(bench, task, [one for one in found if not moved_refs.is_loud(bench, one)], before, after)
+    loud = [one for one in found if moved_refs.is_loud(bench, one)]
     if loud:
         raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
     _require_head(bench, attempt, before, after)
@@ -108,51 +83,6 @@ def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -
     return Refusal("git.own-refs-changed", words, hint=hint, details={"task": task, "refs": changed, "lost": lost})
 
 
-def _moved(bench: Bench, before: Standing, after: Standing) -> list[Moved]:
-    """Refs of the user's that are not as they were, but for the branch itself, of which HEAD tells."""
-    if not before.refs:
-        return []  # nobody looked, or there was none
-    branch = f"refs/heads/{bench.journal.state.branch}"
-    names = sorted({name for name, _ in before.refs.items() ^ after.refs.items()} - {branch})
-    return [Moved(name, before.refs.get(name), after.refs.get(name)) for name in names]
-
-
-def _is_loud(bench: Bench, one: Moved) -> bool:
-    """Whether something may be lost by it.
-
-    A new ref and a branch that went forward lose nothing: people and other runs make these in other work trees. What
-    a fetch does to the refs of remotes is told, and what they named is kept.
-    """
-    if one.name.startswith("refs/remotes/"):
-        return False
-    if one.old is None:
-        return one.name.startswith("refs/replace/")
-    return not _went_forward(bench, one)
-
-
-def _went_forward(bench: Bench, one: Moved) -> bool:
-    if not one.name.startswith(("refs/heads/", "refs/remotes/")) or one.old is None or one.new is None:
-        return False
-    objects = _OBJECT.fullmatch(one.old) and _OBJECT.fullmatch(one.new)
-    return bool(objects) and bench.services.history.descends(one.old, one.new)
-
-
-def _keep(bench: Bench, attempt: Attempt, one: Moved) -> bool:
-    """Hold what a ref named by a ref of ours, so that no garbage collection takes it; False where it is gone."""
-    if one.old is None or not _OBJECT.fullmatch(one.old) or _went_forward(bench, one):
-        return True
-    return _kept(bench, attempt, one.old)
-
-
-def _kept(bench: Bench, attempt: Attempt, commit: str) -> bool:
-    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, f"meanwhile/{commit[:16]}")
-    try:
-        bench.services.history.keep_ref(ref, commit)
-    except Refusal:
-        return False
-    return True
-
-
 def _tell(bench: Bench, task: str, quiet: list[Moved], before: Standing, after: Standing) -> None:
     if quiet and before.refs != after.refs:
         words = listing.listed(one.words for one in quiet)
@@ -185,7 +115,7 @@ def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Stand
         return
     history = bench.services.history
     if was is not None and not history.descends(was):
-        _kept(bench, attempt, was)
+        moved_refs.hold(bench, task, attempt.number, was)
         raise Refusal(
             "git.branch-rewritten",
             f"While {task} ran, HEAD went from {was} to {now or 'no commit'}, which does not contain it.",
@@ -201,7 +131,7 @@ def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Stand
     if strays:
         # Recorded when the user has said what becomes of the commits: what stays committed is never put back.
         raise _committed(bench, attempt, (was, now), changed, strays)
-    words = f"While {task} ran, commits of its declared files were made: {_short(was)} -> {_short(now)}"
+    words = f"While {task} ran, commits of its declared files were made: {short(was)} -> {short(now)}"
     bench.services.reporter.note(words)
 
 
@@ -211,7 +141,7 @@ def _committed(
     """What stands on the branch now, and how the branch and the index become what they were."""
     services, state, task = bench.services, bench.journal.state, attempt.task
     was, now = heads
-    _kept(bench, attempt, now)
+    moved_refs.hold(bench, task.id, attempt.number, now)
     history = services.history
     name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
     back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
@@ -219,7 +149,7 @@ def _committed(
     told = f", with {listing.listed(strays)}, which {task.id} does not declare"
     return Refusal(
         "git.committed-meanwhile",
-        f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {_short(was)} -> {_short(now)}{told}.",
+        f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {short(was)} -> {short(now)}{told}.",
         hint=f"git log --stat {f'{was}..' if was else ''}{now} shows them. Where they may stay:"
         f" {going_on.command(state)} (idumb accept {task.id} --why REASON, if that says that nothing changed)."
         f" Else first, in the top folder (no file changes): {back}{index}."
@@ -266,9 +196,3 @@ def _index_again(bench: Bench, attempt: Attempt) -> None:
             details={"task": task.id, "paths": changed},
         ),
     )
-
-
-def _short(value: str | None) -> str:
-    if value is None:
-        return "nothing"
-    return value[:12] if _OBJECT.fullmatch(value) else value

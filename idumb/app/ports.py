@@ -165,6 +165,9 @@ class Trees(Protocol):
     def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
         """What is not as it was at a snapshot in these: HEAD, and files that are or were not as HEAD has them."""
 
+    def refs_at(self, snapshot: str) -> Mapping[str, str]:
+        """The user's refs when a snapshot commit was made, but for the branch that HEAD was on; by name."""
+
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         """A commit under `ref` for a tree that was scanned before."""
 

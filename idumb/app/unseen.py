@@ -1,7 +1,8 @@
-"""What became of branch and index in an attempt that was cut short: nobody looked when it ended, so it is told only."""
+"""What became of branch, refs and index in an attempt that was cut short; nobody looked at its end, so it is told."""
 
 from __future__ import annotations
 
+from idumb.app import moved_refs
 from idumb.app.bench import Bench
 from idumb.app.services import attempt_ref
 from idumb.domain import ledger, listing, paths
@@ -16,6 +17,7 @@ def tell(bench: Bench, task: Task, known: TaskState) -> None:
         return
     try:
         _tell_branch(bench, task, known, known.snapshot)
+        _tell_refs(bench, task, known, known.snapshot)
         _tell_index(bench, task, known.snapshot)
     except (Refusal, KeyError, ValueError):
         return  # a snapshot that is gone is for `doctor`, and stops nobody from going on
@@ -34,6 +36,19 @@ def _tell_branch(bench: Bench, task: Task, known: TaskState, snapshot: str) -> N
         f"Since {task.id} began, HEAD went from {was or 'no commit'} to {now}, and idumb did not do that:"
         f" git log --stat {f'{was}..' if was else ''}{now}"
     )
+
+
+def _tell_refs(bench: Bench, task: Task, known: TaskState, snapshot: str) -> None:
+    services = bench.services
+    found = moved_refs.moved(bench, services.trees.refs_at(snapshot), services.history.standing().refs)
+    loud = [one for one in found if moved_refs.is_loud(bench, one)]
+    if not loud:
+        return
+    gone = [one.name for one in loud if not moved_refs.keep(bench, task.id, known.attempt, one)]
+    words = f"Since {task.id} began, refs moved: {listing.listed(one.words for one in loud)}"
+    words += f". What they named is gone: {listing.listed(gone)}" if gone else ""
+    back = "; ".join(one.back for one in loud[: listing.MOST] if one.name not in gone)
+    services.reporter.note(words + (f". As they were before: {back}" if back else ""))
 
 
 def _tell_index(bench: Bench, task: Task, snapshot: str) -> None:

@@ -1,6 +1,7 @@
 """Snapshot commits: the work tree's bytes, the index file and the state of HEAD, under a ref, read back.
 
-A commit's tree holds `worktree/`, `index`, `refs` (the user's) and `meta.json`; git's hooks, signing and identity play no part.
+A commit's tree holds `worktree/`, `index`, `refs` (the user's) and `meta.json`. Git's hooks, signing and identity play
+no part.
 """
 
 from __future__ import annotations

@@ -106,6 +106,9 @@ class GitTrees:
         present = self._inner(before)
         return () if present is None else inner.changes(before, present, kept)
 
+    def refs_at(self, snapshot: str) -> Mapping[str, str]:
+        return self.snapshots.refs(snapshot)
+
     def uncovered(self, path: str) -> bool:
         try:
             return self.scans.uncovered(path)

@@ -27,6 +27,17 @@ def values(common_dir: str) -> Mapping[str, str]:
     return {**_packed(common_dir).user, **loose}
 
 
+def as_bytes(found: Mapping[str, str]) -> bytes:
+    """A line `VALUE NAME` for each ref, in the order of names; a name of git's has no blank in it."""
+    return b"".join(os.fsencode(f"{value} {name}\n") for name, value in sorted(found.items()))
+
+
+def of_bytes(data: bytes) -> Mapping[str, str]:
+    """What `as_bytes` made it of."""
+    rows = (os.fsdecode(line).partition(" ") for line in data.splitlines())
+    return {name: value for value, _, name in rows}
+
+
 def own(common_dir: str, below: str) -> Mapping[str, str]:
     """The same of idumb's own refs in one folder of theirs, as `refs/idumb/worktrees/main/`."""
     loose = dict(_loose(common_dir, below.rstrip("/")))

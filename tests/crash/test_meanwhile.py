@@ -71,3 +71,27 @@ def test_a_commit_of_a_builder_is_told_and_kept_when_idumb_is_killed_before_it_c
     assert "HEAD went from" in told
     mine = project.repo.git("log", "--format=%H", "--grep=^mine$")
     assert mine in project.repo.refs("refs/idumb/").values()
+
+
+@pytest.mark.slow
+def test_a_branch_that_a_builder_moved_is_told_and_kept_when_idumb_is_killed_before_it_could_say_so(
+    project: Project, tmp_path: Path
+) -> None:
+    """R-GIT-2, R-GIT-6: the commit of before that no ref names any more is held, and the command leads back."""
+    repo = project.repo
+    repo.git("branch", "other")
+    repo.git("branch", "ahead")
+    repo.git("tag", "v1")
+    repo.git("-c", "user.name=Pat", "-c", "user.email=p@example.invalid", "commit", "--allow-empty", "-qm", "mine")
+    mine = repo.git("rev-parse", "HEAD").strip()
+    repo.git("branch", "-f", "other")
+    repo.git("update-ref", "refs/heads/main", "HEAD~1")
+    deed = "git branch -qf other main; git tag -d v1; git branch -qf ahead main; git branch new"
+    told = killed(project, deed, "before SqliteEventLog.append attempt.interrupted", tmp_path)
+    assert f"refs moved: refs/heads/other ({mine[:12]} -> " in told
+    assert "refs/tags/v1 (" in told
+    assert "new" not in told
+    back = next(part for part in told.partition("As they were before: ")[2].split("; ") if "other" in part)
+    assert mine in repo.refs("refs/idumb/").values()
+    repo.git(*back.split()[1:])
+    assert repo.git("rev-parse", "other").strip() == mine

@@ -58,6 +58,22 @@ def test_a_snapshot_holds_worktree_index_and_meta(sandbox: GitSandbox, trees: Gi
     )
 
 
+def test_a_snapshot_holds_the_users_refs_but_for_the_branch_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
+    assert trees.refs_at(trees.snapshot(REF, "before any commit").commit) == {}
+    first = sandbox.commit()
+    sandbox.git("branch", "other")
+    sandbox.git("pack-refs", "--all")
+    sandbox.git("tag", "v1")
+    sandbox.git("symbolic-ref", "refs/heads/link", "refs/heads/other")
+    refs = {"refs/heads/other": first, "refs/heads/link": "refs/heads/other", "refs/tags/v1": first}
+    before = trees.snapshot(REF, "before T1").commit
+    assert trees.refs_at(before) == refs
+    sandbox.git("tag", "-d", "v1")
+    sandbox.git("branch", "-D", "other")
+    assert trees.refs_at(trees.snapshot(REF, "after T1").commit) == {"refs/heads/link": "refs/heads/other"}
+    assert trees.refs_at(before) == refs
+
+
 def test_meta_says_what_a_tree_cannot_hold(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F20."""
     sandbox.write("secret", "s", mode=0o600)
