@@ -203,12 +203,13 @@ def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | N
     `command` is what a person types to go on, without `--approve`.
     """
     filled = [_filling(services, role) for role in dict.fromkeys(asked)]
-    own = [role_binding.digest(services, each) for each in filled]
-    whole = role_binding.joined(own)
+    own = {each: role_binding.digest(services, each) for each in filled}
+    whole = role_binding.joined(own.values())
     if approve is not None and approve != whole:
         other = role_binding.other(services, approve, filled)
         raise _refusal(_question(services, filled, whole, command), whole, command, other=other)
-    missing = [each for each, digest in zip(filled, own, strict=True) if not services.consent.given(digest)]
+    # Looked at before the question, so that the word is to what was shown, whatever is changed meanwhile.
+    missing = {each: role_binding.agreed(services, each) for each in filled if not services.consent.given(own[each])}
     if not missing:
         return
     how = "--approve"
@@ -218,9 +219,8 @@ def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | N
         if answer is None or answer.choice != "run":
             raise _refusal(question, whole, command)
         how = "terminal"
-    for each in missing:
-        agreed, digest = role_binding.agreed(services, each), role_binding.digest(services, each)
-        services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
+    for each, agreed in missing.items():
+        services.consent.record(own[each], phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
 
 
 def _require_consent(services: Services, filled: list[Filling]) -> None:

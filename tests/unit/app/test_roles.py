@@ -12,6 +12,7 @@ from idumb.app import approve, roles
 from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
 from idumb.domain import roles as filling
+from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.settings import Binding, RoleSettings, Settings
 from idumb.views.ask import Nobody
@@ -144,6 +145,33 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
         roles.ask(services, ASKED)
     assert caught.value.code == "consent.missing"
     assert f"uses tools/{name}, sha256 " in caught.value.details["evidence"][0]
+
+
+def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSandbox) -> None:
+    """R-LOCK-3: not to what somebody put in its place while the question waited."""
+    script = sandbox.write("agent.py", "print('one')")
+    argv = json.dumps([sys.executable, "agent.py"])
+    sandbox.write(
+        ".idumb/config.yaml",
+        f"bindings: {{thinker: {{adapter: command, argv: {argv}}}}}\nroles: {{planner: {{binding: thinker}}}}\n",
+    )
+    sandbox.commit("start")
+
+    class Slow:
+        interactive = True
+
+        def ask(self, decision: Decision) -> Answer | None:
+            script.write_text("print('two')", encoding="utf-8")
+            return Answer(decision.id, "run", "me")
+
+    services = Wired(str(sandbox.root), Slow, Silent)
+    roles.ensure_consent(services, ["planner"], approve=None, command="idumb plan-phase 2")
+    with pytest.raises(Refusal) as caught:
+        roles.ask(services, ASKED)
+    assert caught.value.code == "consent.missing"
+    assert caught.value.details["evidence"][0].endswith("; changed since you agreed: agent.py")
+    script.write_text("print('one')", encoding="utf-8")
+    assert roles.ask(services, ASKED).reply == "one\n"
 
 
 def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_started(
