@@ -164,11 +164,14 @@ class Database:
         return self._connection
 
     def _opened(self, *, create: bool) -> sqlite3.Connection | None:
-        if self._is_absent() and not self._was_made_meanwhile():
-            if not create or not os.path.isdir(self._common_dir):
+        if self._is_absent():
+            if not os.path.isdir(self._common_dir):
                 return None
-            self._begin()
-            _make_file(self.folder, self.path)
+            if not self._was_made_meanwhile():
+                if not create:
+                    return None
+                self._begin()
+                _make_file(self.folder, self.path)
         connection = _connect(self.path)
         try:
             self._prepare(connection, create=create)
@@ -184,8 +187,6 @@ class Database:
 
     def _was_made_meanwhile(self) -> bool:
         """By another process, before it left a witness of it; StoreError where there is a witness and no log."""
-        if not os.path.isdir(self._common_dir):
-            return False
         try:
             self._require_none_before()
         except StoreError:

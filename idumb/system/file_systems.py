@@ -42,11 +42,9 @@ def _mount(path: str) -> str:
 def described(path: str) -> str:
     """` (/home has room for 0 bytes and 12 files)`, to follow a message; empty where it cannot be told."""
     try:
-        found = room(path)
+        return _words(room(path))
     except OSError:
         return ""
-    files = "" if found.files is None else f" and {found.files} files"
-    return f" ({found.mount} has room for {found.bytes} bytes{files})"
 
 
 def nearly_full(path: str) -> str:
@@ -56,7 +54,12 @@ def nearly_full(path: str) -> str:
     except OSError:
         return ""
     few = found.files is not None and found.files < _FEW_FILES
-    return described(path) if few or found.bytes < _FEW_BYTES else ""
+    return _words(found) if few or found.bytes < _FEW_BYTES else ""
+
+
+def _words(found: Room) -> str:
+    files = "" if found.files is None else f" and {found.files} files"
+    return f" ({found.mount} has room for {found.bytes} bytes{files})"
 
 
 def kind_of(path: str) -> str:
