@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from idumb.domain import canonical
+
 VERSION = 1
 LONGEST_LINE = 16 * 1024 * 1024
 LONGEST_REPLY = 2 * 1024 * 1024
@@ -114,8 +116,8 @@ class Client:
 
     def _line(self, line: bytes) -> bytes:
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = canonical.decode(line)
+        except ValueError:
             return b""
         if not isinstance(message, dict):
             return b""

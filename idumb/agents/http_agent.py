@@ -16,7 +16,7 @@ from idumb.agents import desk, figures, replies, results
 from idumb.agents.endpoint import Answer, NoAnswer
 from idumb.agents.http_failures import Ended, refused, unanswered
 from idumb.agents.http_options import JSON_OBJECT, JSON_SCHEMA, Options
-from idumb.domain import agent, outcome
+from idumb.domain import agent, canonical, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -133,13 +133,13 @@ class _Talk:
         if answer.status != 200:
             raise refused(answer)
         try:
-            said = json.loads(answer.body)
+            said = canonical.decode(answer.body)
             self._count(said)
             choice = said["choices"][0]
             message = choice["message"]
             if not isinstance(message, dict) or not isinstance(message.get("tool_calls") or [], list):
                 raise TypeError
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             raise Ended(outcome.FAILED, "the server's answer is no chat completion", failure=agent.MALFORMED) from None
         if message.get("refusal"):
             raise Ended(outcome.FAILED, f"the model declined: {message['refusal']}", failure=agent.DECLINED)
@@ -214,8 +214,8 @@ class _Talk:
         if not isinstance(asked, dict) or not isinstance(asked.get("name"), str):
             raise Ended(outcome.FAILED, "a call of a tool has no name", failure=agent.MALFORMED)
         try:
-            arguments = json.loads(asked.get("arguments") or "{}")
-        except (ValueError, TypeError, RecursionError):
+            arguments = canonical.decode(asked.get("arguments") or "{}")
+        except (ValueError, TypeError):
             arguments = None
         self._require_time()
         done, words = self.work.call(asked["name"], arguments)

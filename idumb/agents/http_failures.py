@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from idumb.agents.endpoint import Answer, NoAnswer
-from idumb.domain import agent, outcome
+from idumb.domain import agent, canonical, outcome
 
 _TOO_LONG = re.compile(
     r"context.?(length|window|size)|maximum.{0,20}(context|tokens)|too (long|many tokens)|exceed.{0,30}tokens",
@@ -67,8 +66,8 @@ def _error_words(body: bytes, longest: int = 300) -> str:
     """What a server says in `error`, or the beginning of its words; on one line."""
     text = body[:65536].decode("utf-8", "replace")
     try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError):
+        found: Any = canonical.decode(text)
+    except ValueError:
         found = text
     if isinstance(found, dict):
         found = found.get("error", found)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.domain import agent, outcome
+from idumb.domain import agent, canonical, outcome
 
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 VERDICT: Mapping[str, Any] = {
@@ -79,8 +79,8 @@ def _loaded(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = canonical.decode(text)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from idumb.app import loading, publish, schedule, takeover
 from idumb.app.examine_log import latest_runs
 from idumb.app.services import Services
-from idumb.domain import finding, health, outcome
+from idumb.domain import canonical, finding, health, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
@@ -243,8 +243,8 @@ def damaged(text: str | None) -> str:
     if has_markers(text):
         return "it has conflict markers of git"
     try:
-        return "" if isinstance(json.loads(text), dict) else "it holds no JSON object"
-    except (ValueError, RecursionError) as problem:
+        return "" if isinstance(canonical.decode(text), dict) else "it holds no JSON object"
+    except ValueError as problem:
         return f"it is no JSON: {problem}"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import glob
-import json
 import math
 import os
 import re
@@ -19,6 +18,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 
+from idumb.domain import canonical
 from idumb.git import durable, program
 from idumb.git.discover import Repository
 from idumb.system import bystanders, host
@@ -59,7 +59,7 @@ def _newest(place: Repository) -> float:
         return math.inf
     try:
         with open(os.path.join(place.state_dir, "owner.json"), encoding="utf-8") as stream:
-            before = json.load(stream).get("namespace_before")
+            before = canonical.decode(stream.read()).get("namespace_before")
     except (OSError, ValueError, AttributeError):
         before = None
     if before is not None and before == host.process_namespace():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pygit2
 
+from idumb.domain import canonical
 from idumb.domain.ledger import Entry
 from idumb.git import comparing
 from idumb.git.snapshot import META, WORKTREE
@@ -71,7 +71,7 @@ class Manifest:
                         continue
                     self._known[commit] = noted
                 yield self._known[commit]
-            except (pygit2.GitError, KeyError, ValueError, RecursionError):
+            except (pygit2.GitError, KeyError, ValueError):
                 continue  # a damaged snapshot is for `doctor`; here it only knows nothing
 
 
@@ -81,4 +81,4 @@ def _noted(repository: pygit2.Repository, name: str) -> Noted | None:
     if META not in items or WORKTREE not in items:
         return None
     data = repository[pygit2.Oid(items[META].oid)].read_raw()
-    return commit.commit_time, items[WORKTREE].oid.hex(), json.loads(data)
+    return commit.commit_time, items[WORKTREE].oid.hex(), canonical.decode(data)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
+
+from idumb.domain import canonical
 
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
 _PLAIN = frozenset({"", "markdown", "md"})
@@ -45,8 +46,8 @@ def object_in(reply: str) -> dict[str, Any] | None:
     blocks = [_within(lines, fence) for fence in _fences(lines)[0] if fence.info in _JSON]
     for one in (text, *reversed(blocks), lines[-1]):
         try:
-            found = json.loads(one)
-        except (ValueError, RecursionError):
+            found = canonical.decode(one)
+        except ValueError:
             continue
         if isinstance(found, dict):
             return found

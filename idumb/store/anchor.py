@@ -44,13 +44,13 @@ def read(path: str) -> Anchor | None:
     """None when there is no anchor. A damaged one only says that a database was made."""
     try:
         with open(path, "rb") as stream:
-            known: dict[str, Any] = json.loads(stream.read())
+            known: dict[str, Any] = canonical.decode(stream.read())
         if set(known) != _FIRST and known.pop("check") != canonical.digest(known):
             return Anchor()
         return Anchor(**known)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return Anchor()
 
 

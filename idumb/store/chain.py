@@ -51,11 +51,11 @@ def line(row: Row, worktree: str | None) -> bytes:
 def row_of(text: bytes) -> tuple[Row, str | None] | None:
     """(row, work tree) of a line; None where it is damaged."""
     try:
-        fields = json.loads(text)
+        fields = canonical.decode(text)
         fields["payload"] = canonical.encode(fields["payload"]).decode("ascii")
         row = tuple(fields[name] for name in _NAMES)
         worktree = fields["worktree"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
     if own_fault(row) is not None or not isinstance(worktree, str | None):
         return None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.domain import approval as approvals
+from idumb.domain import canonical
 from idumb.domain.approval import Kept
 from idumb.domain.errors import InputError, Refusal
 from idumb.system import atomic, state_dir
@@ -143,10 +144,10 @@ class FileConsentStore:
         """The approval of a signed file; what else is in it does not count."""
         try:
             with open(os.path.expanduser(path), "rb") as stream:
-                record = json.loads(stream.read(_LARGEST + 1)[:_LARGEST])
+                record = canonical.decode(stream.read(_LARGEST + 1)[:_LARGEST])
         except OSError as problem:
             raise _unreadable(path, problem.strerror or str(problem)) from problem
-        except (ValueError, RecursionError):
+        except ValueError:
             raise _unreadable(path, "it is no JSON") from None
         approval = approvals.from_dict(record.get("approval")) if isinstance(record, dict) else None
         if approval is None or not isinstance(record.get("signature"), str):
@@ -214,8 +215,8 @@ def _read(path: str) -> dict[str, Any]:
     """The record; a damaged one is as good as none."""
     try:
         with open(path, "rb") as stream:
-            known = json.loads(stream.read())
-    except (ValueError, RecursionError):
+            known = canonical.decode(stream.read())
+    except ValueError:
         return {}
     return known if isinstance(known, dict) else {}
 

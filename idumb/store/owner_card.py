@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.domain import canonical
 from idumb.system import atomic, host
 
 RUNNING = "running"
@@ -21,7 +22,7 @@ def read(path: str) -> Card:
     """What the card says; empty when there is none, or one that cannot be read."""
     try:
         with open(path, encoding="utf-8") as stream:
-            known = json.load(stream)
+            known = canonical.decode(stream.read())
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

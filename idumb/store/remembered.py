@@ -7,6 +7,7 @@ import json
 import os
 import re
 
+from idumb.domain import canonical
 from idumb.domain.errors import Refusal
 from idumb.domain.remembered import Remembered
 from idumb.store.consent import repository_id
@@ -66,8 +67,8 @@ def _read(path: str, question: str) -> Remembered | None:
         return None
     try:
         with open(path, "rb") as stream:
-            known = json.loads(stream.read())
-    except (ValueError, RecursionError):
+            known = canonical.decode(stream.read())
+    except ValueError:
         return None
     names = {f.name for f in dataclasses.fields(Remembered)}
     if not isinstance(known, dict) or set(known) != names or not all(isinstance(v, str) for v in known.values()):

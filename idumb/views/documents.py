@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from idumb.app.ports import PromptRequest
-from idumb.domain import run
+from idumb.domain import canonical, run
 from idumb.domain.contract import Contract
 from idumb.domain.gap import Gap
 from idumb.domain.handoff import Document
@@ -117,7 +116,7 @@ def _phase(state: RunState) -> str:
 def _object(text: str | None) -> dict[str, Any] | None:
     """The JSON object in `text`; None where it holds none, so that a damaged file is written anew."""
     try:
-        value = json.loads(text or "")
-    except (ValueError, RecursionError):
+        value = canonical.decode(text or "")
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None

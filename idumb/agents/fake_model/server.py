@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from idumb.agents.fake_model.model import Events, FakeModel, Sent
+from idumb.domain import canonical
 from idumb.domain import model_script as script
 from idumb.domain.errors import Refusal
 from idumb.domain.model_script import Script
@@ -112,8 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_for_us():
             return
         try:
-            body = json.loads(self._body() or b"{}")
-        except (ValueError, RecursionError):
+            body = canonical.decode(self._body() or b"{}")
+        except ValueError:
             body = None
         if not isinstance(body, dict):
             self._send(Sent(400, {"error": {"type": "invalid_request_error", "message": "the request is no object"}}))

@@ -10,6 +10,7 @@ from idumb.agents import figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
+from idumb.domain import canonical
 from idumb.domain.agent import Usage
 
 _RETRY = re.compile(r"^Attempt \d+ failed.*$", re.MULTILINE)
@@ -80,7 +81,7 @@ def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
         whole = errors.decode("utf-8", "replace")
         begin = whole.find('{\n  "session_id"')
         try:
-            told = text(inside(json.loads(whole[begin:]), "error", "message")) if begin >= 0 else ""
+            told = text(inside(canonical.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
         except ValueError:
             told = ""
     return reading.one_line(told) or _retried(errors) or reading.last_line(errors)

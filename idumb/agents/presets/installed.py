@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+
+from idumb.domain import canonical
 
 _DEEPEST = 6
 
@@ -30,7 +31,7 @@ def version(program: str) -> str:
 def _of_package(path: str) -> str:
     try:
         with open(path, "rb") as file:
-            found = json.load(file)
+            found = canonical.decode(file.read())
     except (OSError, ValueError):
         return ""
     version = found.get("version") if isinstance(found, dict) else None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain import agent
+from idumb.domain import agent, canonical
 from idumb.domain.agent import Usage
 
 _LONGEST = 500
@@ -81,8 +80,8 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):
             try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
+                found = canonical.decode(line)
+            except ValueError:
                 continue
             if isinstance(found, dict):
                 yield found

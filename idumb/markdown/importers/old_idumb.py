@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.domain import legacy
+from idumb.domain import canonical, legacy
 from idumb.domain.legacy import OldFile
 
 MOST_BYTES = 8 << 20
@@ -97,8 +97,8 @@ def _object(data: bytes) -> dict[str, Any]:
     if data.lstrip()[:7] == b"<<<<<<<" or b"\n<<<<<<< " in data:
         raise _Unreadable("it has conflict markers of git")
     try:
-        value = json.loads(data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number)
-    except (ValueError, RecursionError) as problem:
+        value = canonical.decode(data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number)
+    except ValueError as problem:
         raise _Unreadable(f"it is no JSON: {problem}") from problem
     if not isinstance(value, dict):
         raise _Unreadable("it holds no JSON object")
