@@ -9,12 +9,15 @@ from idumb.app import consent, execute_phase, loading, place
 from idumb.app.execute_phase import Request
 from idumb.app.result import Result
 from idumb.app.services import Services
-from idumb.domain import quick
+from idumb.domain import finding, quick
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.quick import Wanted
 
 UNPROVEN = "No --check was given: it is proven that something changed, and only in the declared files"
+_OTHERWISE = "Say it otherwise: idumb quick --help"
+_MENDS = {"task.no-builder": "Add --builder NAME, or write `builder: NAME` in .idumb/config.yaml"}
+"""Where the mend of a finding speaks of the plan's text, which nobody wrote: what mends it on the command line."""
 
 
 def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> Result:
@@ -68,5 +71,7 @@ def _contract(services: Services, phase: str, folder: str, path: str, text: str)
     try:
         return loading.runnable(loading.with_links(services, loaded), services.settings)
     except InputError as problem:
-        problem.hint = "Say it otherwise; nothing was written: idumb quick --help"
+        wrong = next(iter(finding.errors(problem.findings)), None)
+        mend = _MENDS.get(wrong.code, wrong.mend) if wrong is not None else ""
+        problem.hint = f"Nothing was written. {mend or _OTHERWISE}"
         raise

@@ -137,6 +137,24 @@ def test_what_can_be_no_plan_is_refused_and_nothing_is_written(project: Project)
     assert not project.exists(".planning/quick")
 
 
+@pytest.mark.parametrize(
+    ("configuration", "arguments", "mend"),
+    [
+        ("", (), "Add --builder NAME, or write `builder: NAME` in .idumb/config.yaml"),
+        ("", ("--builder", "steps"), "Add --builder NAME, or write `builder: NAME` in .idumb/config.yaml"),
+        (BUILDER % "true", ("--builder", "agnt"), "Did you mean agent?"),
+    ],
+)
+def test_the_hint_of_what_can_be_no_plan_names_what_mends_it(
+    project: Project, configuration: str, arguments: tuple[str, ...], mend: str
+) -> None:
+    project.configure(configuration)
+    answer = project.quick("quick", "Fix it", "--files", "README.md", *arguments, "--json")
+    assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
+    assert answer.error["hint"] == f"Nothing was written. {mend}"
+    assert not project.exists(".planning/quick")
+
+
 def test_a_file_that_a_link_leads_out_of_the_repository_is_refused_before_anybody_is_asked(project: Project) -> None:
     """R-LOCK-5: links are followed before a path is judged."""
     (project.folder / "away").symlink_to(project.folder.parent)
