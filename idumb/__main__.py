@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -13,6 +14,7 @@ def main() -> None:
 
         os.write(2, b"idumb: interrupted [run.interrupted]\n  next: idumb status shows where you are\n")
         code = 130
+    gc.freeze()  # else the interpreter, before it ends, looks for cycles in every module that was loaded
     sys.exit(code)
 
 
