@@ -9,8 +9,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb.agents import executable, replies, running, self_report
+from idumb.agents.listening import Listening
 from idumb.agents.papers import Papers
 from idumb.agents.transcript import Stream, spooled
+from idumb.app import ports
 from idumb.domain import outcome
 from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult, unusable
 from idumb.domain.errors import AdapterError
@@ -34,6 +36,7 @@ class CommandAgent:
     name = "command"
     version = _FORMAT
     continues = True
+    tells = True
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class CommandAgent:
             self._resolved = (program, *argv[1:])
         return self._resolved
 
-    def run(self, request: AgentRequest) -> AgentResult:
+    def run(self, request: AgentRequest, hear: ports.Hear | None = None) -> AgentResult:
         try:
             argv = self.describe()
         except AdapterError as problem:
@@ -91,6 +94,7 @@ class CommandAgent:
                     agent=True,
                     guarded=True,
                     sink=transcript,
+                    watch=Listening(papers.state, self._redact, hear),
                 )
             except OSError as problem:
                 return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=MISSING)

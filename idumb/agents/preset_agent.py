@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import executable, own_home, replies, running
+from idumb.agents.listening import Listening
 from idumb.agents.papers import Papers
 from idumb.agents.presets import installed, reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, last_line, one_line
 from idumb.agents.transcript import Stream, Transcript, spooled
+from idumb.app import ports
 from idumb.domain import agent, conversation, outcome
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -68,6 +70,7 @@ class PresetAgent:
     """Asks one command-line agent. `argv` of the binding names another program, and arguments to add."""
 
     continues = True
+    tells = True
 
     def __init__(self, preset: Preset, binding: Binding, around: Surroundings) -> None:
         self.name = preset.name
@@ -89,22 +92,26 @@ class PresetAgent:
         _require_options(self._binding)
         return self._argv(self._wanted())
 
-    def run(self, request: AgentRequest) -> AgentResult:
+    def run(self, request: AgentRequest, hear: ports.Hear | None = None) -> AgentResult:
         try:
             self.describe()
         except AdapterError as problem:
             return agent.unusable(problem)
         with Papers(request, self._around.papers, as_file=False) as papers:
             wanted = self._wanted(request, self._home(papers.folder), _schema(request, papers))
-            result, unknown = self._asked(request, wanted, papers.variables)
+            listening = Listening(papers.state, self._around.redact, hear)
+            result, unknown = self._asked(request, wanted, papers.variables, listening)
             if wanted.session is None or not unknown:
                 return dataclasses.replace(result, resumed=wanted.session is not None)
             left = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
             request = dataclasses.replace(request, deadline=left)
-            fresh, _ = self._asked(request, dataclasses.replace(wanted, session=None), papers.variables)
+            wanted = dataclasses.replace(wanted, session=None)
+            fresh, _ = self._asked(request, wanted, papers.variables, listening)
             return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
-    def _asked(self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str]) -> tuple[AgentResult, bool]:
+    def _asked(
+        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
+    ) -> tuple[AgentResult, bool]:
         """The answer, and whether it is that the conversation is unknown, before anything was done."""
         own = running.with_request(self._environment(wanted.home), request)
         environment = {**own, **variables, **self._preset.variables(wanted)}
@@ -124,6 +131,7 @@ class PresetAgent:
                 guarded=True,
                 separate_errors=True,
                 sink=kept,
+                watch=listening,
             )
         except OSError as problem:
             return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING), False

@@ -1,20 +1,20 @@
-"""What a program says of itself in the file that `IDUMB_STATE_FILE` names: a claim, read once it has ended.
+"""What a program says of itself in the file that `IDUMB_STATE_FILE` names: a claim, also where it is heard early.
 
     {"state": "context-exhausted", "handover": "...", "message": "...", "model": "...",
      "usage": {"tokens_in": 1200, "tokens_out": 300, "cost_usd": 0.02}}
 
-Every key may be missing. What makes no sense is taken as not said.
+Every key may be missing. What makes no sense is taken as not said. `state` may change while the program works.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import figures
-from idumb.domain.agent import FAILURES, Usage
+from idumb.domain import canonical
+from idumb.domain.agent import FAILURES, STATES, Claim, Usage
 from idumb.system import plain_files
 
 VARIABLE = "IDUMB_STATE_FILE"
@@ -35,16 +35,14 @@ class SelfReport:
 def read(path: str, redact: Callable[[str], str]) -> SelfReport:
     """The report without secrets; an empty one where there is no file, or nothing that can be understood."""
     try:
-        data = plain_files.read(path, MAX_BYTES + 1)
-        said = json.loads(data) if len(data) <= MAX_BYTES else None
-    except (OSError, ValueError, RecursionError):
+        data = plain_files.read(path, MAX_BYTES + 1, links=False)
+    except OSError:
         return SelfReport()
-    if not isinstance(said, dict):
-        return SelfReport()
+    said = _object(data) if len(data) <= MAX_BYTES else {}
     used = said.get("usage")
     usage = used if isinstance(used, dict) else {}
     return SelfReport(
-        failure=said["state"] if said.get("state") in FAILURES else None,
+        failure=_one_of(FAILURES, said),
         message=redact(_text(said.get("message"))),
         handover=redact(_text(said.get("handover"))),
         model=redact(_text(said.get("model"))) or None,
@@ -54,6 +52,26 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
             figures.amount(usage.get("cost_usd")),
         ),
     )
+
+
+def claim(data: bytes) -> Claim | None:
+    """What the file says now, secrets and all; None where that is nothing, or is only half written yet."""
+    said = _object(data)
+    state = _one_of(STATES, said)
+    return None if state is None else Claim(state, _text(said.get("message")))
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        said = canonical.decode(data)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _one_of(known: Collection[str], said: Mapping[str, Any]) -> str | None:
+    state = said.get("state")
+    return state if isinstance(state, str) and state in known else None
 
 
 def _text(value: Any) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeGuard
 
 from idumb.app import ports
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.domain import breaker, outcome, spending
-from idumb.domain.agent import TRANSIENT, AgentRequest, AgentResult
+from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim
 from idumb.domain.breaker import Breaker, Rule
+from idumb.domain.errors import IdumbError
 from idumb.domain.settings import Settings
 
 SILENT = frozenset({"steps", "human", "editor"})
@@ -24,6 +27,10 @@ _KEPT = 200
 LONGEST_NAME = 200
 """Characters of a model, a session or a tool, as an agent names it."""
 LONGEST_INTENT = 2000
+LONGEST_MESSAGE = 200
+"""Characters of what an agent says while it works."""
+MOST_TOLD = 50
+"""Claims of one attempt that are written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +93,38 @@ def _once(services: Services, journal: Journal, made: Call, started: float) -> A
         return _not_asked(services, known, wait)
     _keep(journal, made, known, current)
     request = dataclasses.replace(made.request, deadline=_left(services, made, started))
-    with services.interrupts.armed():
-        result = _recordable(services, made.who.run(request))
+    result = _recordable(services, _answer(services, journal, dataclasses.replace(made, request=request)))
     _keep(journal, made, current, breaker.ended(current, result.failure, services.clock.now(), at))
     return result
+
+
+def _answer(services: Services, journal: Journal, made: Call) -> AgentResult:
+    """What the agent answers; where it works on a task, what it says meanwhile is written down."""
+    with services.interrupts.armed():
+        if not _tells(made.who) or made.request.task is None or not journal.state.id:
+            return made.who.run(made.request)
+        return made.who.run(made.request, functools.partial(_hear, services, journal, made.request))
+
+
+def _tells(who: ports.Agent) -> TypeGuard[ports.TellingAgent]:
+    return getattr(who, "tells", False) is True
+
+
+def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Claim) -> None:
+    """Write down what an agent says of itself. Nothing follows from it, least of all that anything is done."""
+    subject = request.subject
+    before = journal.state.tasks[subject].told
+    number = 1 if before is None else before.number + 1
+    if claim.state not in STATES or number > MOST_TOLD:
+        return
+    message = services.surroundings.shown(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
+    told = journal.event(
+        "attempt.told", subject, request.attempt, role=request.role, state=claim.state, message=message, number=number
+    )
+    try:
+        journal.write(told)
+    except IdumbError:
+        return  # work is not cut short for it; what is wrong with the log or its owner, the next stage meets and says
 
 
 def _recordable(services: Services, result: AgentResult) -> AgentResult:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.agent import AgentRequest, AgentResult, Claim
 from idumb.domain.amendment import Amendment
 from idumb.domain.approval import Kept
 from idumb.domain.commits import Commit
@@ -485,7 +485,8 @@ class Ownership(Protocol):
 class Agent(Protocol):
     """An agent adapter. `continues`: a retry after failed validation may go on from the attempt's own work.
 
-    An attribute `resumes` may say that a request's `session`, which it named before, is gone on with.
+    An attribute `resumes` may say that a request's `session`, which it named before, is gone on with; `tells` that it
+    is a `TellingAgent`.
     """
 
     name: str
@@ -496,6 +497,18 @@ class Agent(Protocol):
 
     def describe(self) -> Sequence[str]:
         """What will be run, resolved, for consent: an argument list, or () where nothing is started."""
+
+
+Hear = Callable[[Claim], None]
+
+
+class TellingAgent(Agent, Protocol):
+    """An agent that says where it stands while it works."""
+
+    tells: bool
+
+    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
+        """`hear` is called within it, in its thread, where no signal cuts it short; it raises nothing."""
 
 
 class Agents(Protocol):

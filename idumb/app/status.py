@@ -133,6 +133,7 @@ def _planned(
         "verification": (current.verification or {}).get("status") if current else None,
         "restoring": _restoring(state),
         "open": _open(state),
+        "told": _told(state),
         "editor": _editor(services, contract, ready),
         "uncommitted": opened.uncommitted(contract, current, services.settings) if current else None,
         "problems": [f"{f.place}: {f.message}" for f in finding.errors(unready)[:SHOWN]],
@@ -146,6 +147,24 @@ def _open(state: RunState | None) -> dict[str, str] | None:
         return None
     by, since = str(task.opened["by"]), str(task.opened["at"])
     return {"task": task.id, "since": since, "by": by, "words": f"{task.id} is open since {since}, for {by}"}
+
+
+def _told(state: RunState | None) -> dict[str, str] | None:
+    """What the agent that works now said of itself last; its word alone, and of the moment when it was said."""
+    tasks = state.tasks.values() if state is not None else ()
+    task = next((task for task in tasks if task.running and task.told is not None), None)
+    if task is None or task.told is None:
+        return None
+    said = task.told
+    words = f"{task.id}: its {said.role} said {said.state} at {said.at}"
+    return {
+        "task": task.id,
+        "role": said.role,
+        "state": said.state,
+        "message": said.message,
+        "at": said.at,
+        "words": f"{words}: {said.message}" if said.message else words,
+    }
 
 
 def _editor(services: Services, contract: Contract, ready: list[str]) -> str | None:

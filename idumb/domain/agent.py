@@ -48,6 +48,21 @@ FAILURES = (
 TRANSIENT = frozenset({RATE_LIMITED, NETWORK})
 """Failures that say nothing of the work: to ask the same again later can help."""
 
+# What an agent may say of itself while it works.
+WORKING = "working"
+WAITS = "waiting"
+BLOCKED = "blocked"
+DONE = "done"
+STATES = (WORKING, WAITS, BLOCKED, DONE, *FAILURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Where an agent says that it stands while it works: `state` is one of STATES. It proves nothing."""
+
+    state: str
+    message: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:

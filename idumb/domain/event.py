@@ -40,6 +40,7 @@ KINDS: Mapping[str, str] = {
     "task.reset": "a task may be tried again",
     "attempt.started": "snapshot and task base are durable; the builder is about to start",
     "attempt.opened": "the work of an attempt is left to who drives idumb, until they submit it or give it up",
+    "attempt.told": "who works on an attempt says where they stand; nothing follows from it",
     "attempt.interrupted": "an attempt was cut short by the executor's own end; it does not count",
     "attempt.finished": "builder ended, candidate frozen, ledger and verdict known",
     "nondeterminism.found": "an attempt left other files than an earlier one under the same envelope, base and request",

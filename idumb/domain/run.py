@@ -51,6 +51,17 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What the agent in `role` said of itself last, in its own words and state; `number` counts in the attempt."""
+
+    role: str
+    state: str
+    message: str
+    number: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class TaskState:
     """`attempts` counts those that count; `attempt` is the number of the last one started.
 
@@ -65,7 +76,7 @@ class TaskState:
     `spent` is what the attempts used. `last` is (reason, tree left) of the last one, `repeated` counts those after it
     that were the same. `settled` is the number of the last attempt that ended otherwise than by waiting. `speaker` is
     who was asked last, `conversation` what another attempt may go on in. `unjudged` is set while what the last attempt
-    left waits for a verdict from elsewhere.
+    left waits for a verdict from elsewhere. `told` is what was said last in an attempt that has not ended.
     """
 
     id: str
@@ -104,6 +115,7 @@ class TaskState:
     speaker: str = ""
     conversation: Conversation | None = None
     unjudged: bool = False
+    told: Told | None = None
 
 
 @dataclass(slots=True)
@@ -333,11 +345,17 @@ def _attempt_started(state: RunState, event: Event) -> None:
         adapter=p.get("envelope", {}).get("adapter", ""),
         failure=None,
         speaker=conversation.speaker(p.get("envelope", {})),
+        told=None,
     )
 
 
 def _attempt_opened(state: RunState, event: Event) -> None:
     state.update(_task(event), opened={**event.payload, "at": event.at})
+
+
+def _attempt_told(state: RunState, event: Event) -> None:
+    p = event.payload
+    state.update(_task(event), told=Told(p["role"], p["state"], p["message"], p["number"], event.at))
 
 
 def _attempt_interrupted(state: RunState, event: Event) -> None:
@@ -358,6 +376,7 @@ def _attempt_interrupted(state: RunState, event: Event) -> None:
         intended=None,
         effect=p.get("effect") or state.tasks[_task(event)].effect,
         opened=None,
+        told=None,
     )
 
 
@@ -394,6 +413,7 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         unjudged=p["outcome"] == outcome.WAITING and (p.get("validator") or {}).get("outcome") == outcome.WAITING,
         symbols=tuple(p.get("symbols", ())),
         opened=None,
+        told=None,
     )
 
 
@@ -623,6 +643,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "task.reset": _task_reset,
     "attempt.started": _attempt_started,
     "attempt.opened": _attempt_opened,
+    "attempt.told": _attempt_told,
     "attempt.interrupted": _attempt_interrupted,
     "attempt.finished": _attempt_finished,
     "role.asked": _role_asked,

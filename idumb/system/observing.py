@@ -33,7 +33,13 @@ def sample(pids: Sequence[int]) -> Sample:
 
 
 def look(
-    pids: Sequence[int], before: Sample | None, *, limit: str, agent: bool, silence: float | None
+    pids: Sequence[int],
+    before: Sample | None,
+    *,
+    limit: str,
+    agent: bool,
+    silence: float | None,
+    says_it_waits: bool = False,
 ) -> stalls.Observation:
     """What the processes do now; `before` is a sample of the same tree, taken a moment ago."""
     now = sample(pids)
@@ -49,6 +55,7 @@ def look(
         silence=silence,
         window=stalls.WINDOW if before is None else now.at - before.at,
         full=_full(pids),
+        says_it_waits=says_it_waits,
     )
 
 

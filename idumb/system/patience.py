@@ -20,9 +20,19 @@ class Patience:
         self._idle = idle_timeout
         self._worked = started
         self._agent = agent
+        self._waits = False
         spans = [span for span in (timeout, idle_timeout) if span is not None]
         self._window = min(stalls.WINDOW, min(spans, default=0.0) / 2)
         self._before: observing.Sample | None = None
+
+    def told(self, *, spoke: bool, waits: bool) -> None:
+        """What the process says of itself beside its output: something new, or that it waits for somebody now.
+
+        Neither is silence. Who waits still has no more time than it had.
+        """
+        self._waits = waits
+        if spoke or waits:
+            self._worked = time.monotonic()
 
     def next_look(self, heard: float | None) -> float | None:
         """When to call `look`; `heard` is when the process last printed something, None for never."""
@@ -44,6 +54,7 @@ class Patience:
             limit=stalls.IDLE if idle else stalls.WALL,
             agent=self._agent,
             silence=None if heard is None else time.monotonic() - heard,
+            says_it_waits=self._waits,
         )
         if idle and not stalls.is_idle(seen):
             self._worked = time.monotonic()
@@ -52,7 +63,7 @@ class Patience:
         return True
 
     def _over(self, heard: float | None) -> float | None:
-        quiet = None if self._idle is None else max(heard or 0.0, self._worked) + self._idle
+        quiet = None if self._idle is None or self._waits else max(heard or 0.0, self._worked) + self._idle
         known = [moment for moment in (self._deadline, quiet) if moment is not None]
         return min(known, default=None)
 

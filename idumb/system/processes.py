@@ -21,6 +21,7 @@ from idumb.system import limits as ceilings
 from idumb.system.capture import HEAD, TAIL, Capture, Captured, Sink
 from idumb.system.patience import Patience
 from idumb.system.talking import Talk, Talking
+from idumb.system.watching import Watch, Watching
 
 if TYPE_CHECKING:
     import select
@@ -101,6 +102,7 @@ def run(
     sink: Sink | None = None,
     grace: float = GRACE,
     talk: Talk | None = None,
+    watch: Watch | None = None,
 ) -> Finished:
     """Run a program to its end and end everything it started; raises OSError when it cannot be started.
 
@@ -110,6 +112,7 @@ def run(
     who works, which decides what its waiting means. Once the output is larger than what is kept of it, `sink` is given
     all of it, piece by piece from the beginning. Without `stdin` the child reads /dev/null. A `talk` takes its place:
     it is given what the program prints, and answers; when it is over, the program is ended unless it ends by itself.
+    A `watch` is looked at while the program runs.
     """
     adopting = process_tree.adopt_orphans()
     before = frozenset(process_tree.children()) if adopting else frozenset()
@@ -131,7 +134,7 @@ def run(
             child = _spawn(argv, cwd, everything, given, cookie, separate=separate_errors, prepare=prepare)
         pipes = ((child.stdout, talking.tap if talking else None), (child.stderr, None))
         captures = [Capture(pipe, sink, tap) for pipe, tap in pipes if pipe is not None]
-        pump = _Pump(child, captures, talking)
+        pump = _Pump(child, captures, talking, None if watch is None else Watching(watch))
         tree = functools.partial(_tree, child.pid, guarded=guarded)
         if not pump.until_over(patience, tree):
             process_tree.send(tree(), signal.SIGTERM)
@@ -267,12 +270,17 @@ class _Pump:
     """Moves output into the captures until the process ends or a moment is reached."""
 
     def __init__(
-        self, child: subprocess.Popen[bytes], captures: Sequence[Capture], talking: Talking | None = None
+        self,
+        child: subprocess.Popen[bytes],
+        captures: Sequence[Capture],
+        talking: Talking | None,
+        watching: Watching | None,
     ) -> None:
         import select
 
         self._child = child
         self._talking = talking
+        self._watching = watching
         self._captures = {capture.handle: capture for capture in captures}
         self._poll: select.poll = select.poll()
         for handle in self._captures:
@@ -296,15 +304,19 @@ class _Pump:
         while True:
             if self._talking is not None and self._talking.is_over(self._poll):
                 return True
+            due = None if self._watching is None else self._watching.turn(patience)
             heard = max((c.heard for c in self._captures.values() if c.heard is not None), default=None)
-            moment = patience.next_look(heard)
-            left = None if moment is None else moment - time.monotonic()
-            if left is not None and left <= 0:
+            moment, now = patience.next_look(heard), time.monotonic()
+            if moment is not None and moment <= now:
                 if self._child.poll() is not None:
                     return True
+                if self._watching is not None:
+                    self._watching.look(patience)
                 if patience.look(heard, tree()):
                     return False
-            elif self._turn(left) and self._child.poll() is not None:
+                continue
+            until = min((at for at in (moment, due) if at is not None), default=None)
+            if self._turn(None if until is None else until - now) and self._child.poll() is not None:
                 return True
 
     def _turn(self, left: float | None) -> bool:

@@ -42,6 +42,7 @@ class Observation:
     processes (R runs, S sleeps, D waits for a device, T is stopped), `waits` the names of what the sleeping ones wait
     on, as the kernel has them. `connections` counts those with somebody outside of the work. `silence` is in seconds
     since the last output, None where there was none. `full` names a limit that is reached: memory or processes.
+    `says_it_waits`: the work itself said that it waits for somebody.
     """
 
     limit: str = WALL
@@ -54,6 +55,7 @@ class Observation:
     silence: float | None = None
     window: float = WINDOW
     full: str = ""
+    says_it_waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def classify(seen: Observation) -> str:
     """One of CLASSES."""
     if seen.full or _works(seen):
         return RESOURCES
+    if seen.says_it_waits:
+        return EXTERNAL
     if "T" in seen.states:
         return DEADLOCK
     if seen.connections or "D" in seen.states:
@@ -94,6 +98,8 @@ def _works(seen: Observation) -> bool:
 def explain(seen: Observation) -> str:
     """What was seen, in words for a person."""
     parts = [f"the limit of {seen.full} is reached"] if seen.full else []
+    if seen.says_it_waits:
+        parts.append("says that it waits for somebody")
     parts.append(f"{seen.busy:.1f} cores busy" if _works(seen) else "hardly any CPU used")
     if "T" in seen.states:
         parts.append("a process is stopped")

@@ -35,7 +35,7 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
     lines += _told(row.get("elsewhere") or {})
     # A question that waits says more than the reason "waiting for a person".
     lines += [f"  {row['restoring']['words']}"] if row.get("restoring") else []
-    lines += [f"  {row['open']['words']}"] if row.get("open") else []
+    lines += [f"  {row[key]['words']}" for key in ("open", "told") if row.get(key)]
     told = ("problem",) if row["decisions"] else ("reason", "problem")
     lines += [f"  {row[key]}" for key in told if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]

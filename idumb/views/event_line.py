@@ -76,6 +76,12 @@ def _attempt_started(event: Event, known: Knowledge) -> str:
     return f"{known.named(event)} … attempt {event.attempt or 1}"
 
 
+def _attempt_told(event: Event, known: Knowledge) -> str:
+    p = event.payload
+    message = f": {known.text(p['message'])}" if p["message"] else ""
+    return f"    the {known.text(p['role'])} says {known.text(p['state'])}{message}"
+
+
 def _attempt_interrupted(event: Event, known: Knowledge) -> str:
     return f"    attempt {event.attempt or 1} interrupted{known.because(event.payload)}"
 
@@ -139,6 +145,7 @@ _LINES: Mapping[str, Callable[[Event, Knowledge], str | None]] = {
     "run.failed": _run,
     "run.locked": _locked,
     "attempt.started": _attempt_started,
+    "attempt.told": _attempt_told,
     "attempt.interrupted": _attempt_interrupted,
     "attempt.finished": _attempt_finished,
     "evidence.recorded": _evidence,

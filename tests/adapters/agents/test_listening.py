@@ -1,0 +1,207 @@
+"""What programs say of themselves while they work, heard through the file of IDUMB_STATE_FILE (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from idumb.agents import listening, registry, self_report
+from idumb.agents.listening import Listening
+from idumb.app import ports
+from idumb.domain import outcome, plan
+from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim
+from idumb.domain.settings import Binding, Settings
+from tests.support import preset_stand_in
+
+SAY = 'say() { printf "%s" "$1" > "$IDUMB_STATE_FILE.new"; mv "$IDUMB_STATE_FILE.new" "$IDUMB_STATE_FILE"; }\n'
+HEARD = "until [ -e heard-$n ]; do sleep 0.02; done\n"
+
+
+def redact(text: str) -> str:
+    return text.replace("s3cret", "[redacted]")
+
+
+def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[AgentResult, list[Claim]]:
+    """The answer of an agent that runs a script, and what it said meanwhile; each claim leaves a file `heard-N`."""
+    (root / "work").mkdir()
+    if adapter == "command":
+        binding = Binding("it", adapter, ("sh", "-c", SAY + script))
+    else:
+        binding = Binding("it", adapter, (str(preset_stand_in.made(root / "programs", adapter, SAY + script)),))
+    known = Settings(bindings={"it": binding}, environment=("PATH",))
+    made = registry.build(known, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
+    claims: list[Claim] = []
+
+    def hear(claim: Claim) -> None:
+        claims.append(claim)
+        (root / "work" / f"heard-{len(claims)}").touch()
+
+    who = made.get("it")
+    request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", str(root / "work"), (), **fields)  # type: ignore[arg-type]
+    telling: ports.TellingAgent = who  # type: ignore[assignment]
+    assert telling.tells
+    return telling.run(request, hear), claims
+
+
+@pytest.mark.parametrize("adapter", ["command", *registry.PRESETS])
+def test_each_state_is_heard_while_the_agent_works(tmp_path: Path, adapter: str) -> None:
+    """Every one of them goes on only when the one before was heard."""
+    said = [Claim("working", "reads"), Claim("waiting", "for [redacted]"), Claim("working", "writes"), Claim("done")]
+    script = "".join(
+        f"say '{json.dumps({'state': claim.state, 'message': message})}'\nn={n}; {HEARD}"
+        for n, (claim, message) in enumerate(zip(said, ("reads", "for s3cret", "writes", ""), strict=True), 1)
+    )
+    result, heard = asked(tmp_path, adapter, script)
+    assert heard == said
+    assert result.outcome == outcome.COMPLETED
+
+
+@pytest.mark.parametrize("adapter", ["command", "claude"])
+def test_an_agent_that_waits_for_somebody_is_left_alone(tmp_path: Path, adapter: str) -> None:
+    script = """say '{"state": "waiting"}'; sleep 4"""
+    result, _ = asked(tmp_path, adapter, script, idle_timeout=2.0)
+    assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
+
+
+def test_that_it_is_done_makes_no_failure_a_success(tmp_path: Path) -> None:
+    result, heard = asked(tmp_path, "command", f"""say '{{"state": "done"}}'; n=1; {HEARD} exit 3""")
+    assert heard == [Claim("done")]
+    assert (result.outcome, result.failure, result.exit_code) == (outcome.FAILED, None, 3)
+
+
+def test_a_full_context_is_what_it_says_at_its_end(tmp_path: Path) -> None:
+    """It is told early, and it is no more true than it was: only what stands there in the end counts."""
+    full, better = '{"state": "context-exhausted", "handover": "half"}', '{"state": "working"}'
+    (tmp_path / "1").mkdir()
+    result, heard = asked(tmp_path / "1", "command", f"say '{full}'; n=1; {HEARD}")
+    assert heard == [Claim("context-exhausted")]
+    assert (result.outcome, result.failure, result.handover) == (outcome.FAILED, "context-exhausted", "half")
+    (tmp_path / "2").mkdir()
+    result, _ = asked(tmp_path / "2", "command", f"say '{full}'; n=1; {HEARD} say '{better}'")
+    assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        'rm -f "$IDUMB_STATE_FILE"; mkfifo "$IDUMB_STATE_FILE"',
+        'rm -f "$IDUMB_STATE_FILE"; mkdir "$IDUMB_STATE_FILE"',
+        'rm -rf "${IDUMB_STATE_FILE%/*}"',
+        'i=0; while [ $i -lt 300 ]; do say "{}"; i=$((i+1)); done',
+        'truncate -s 1T "$IDUMB_STATE_FILE"',
+    ],
+)
+def test_what_a_hostile_agent_puts_there_keeps_nobody_waiting(tmp_path: Path, end: str) -> None:
+    """It prints more than a pipe holds afterwards, so it ends only if it is still read from."""
+    script = f'say \'{{"state": "working"}}\'; n=1; {HEARD} {end}; head -c 3000000 /dev/zero; sleep 1.2'
+    result, heard = asked(tmp_path, "command", script)
+    assert heard == [Claim("working")]
+    assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
+
+
+class Scene:
+    """A file that is listened to, on a clock of its own."""
+
+    def __init__(self, folder: Path, hear: Callable[[Claim], None] | None = None) -> None:
+        self.now = 0.0
+        self.heard: list[Claim] = []
+        self.place = folder / "state.json"
+        self.listening = Listening(str(self.place), redact, hear or self.heard.append, lambda: self.now)
+
+    def says(self, content: str | bytes) -> bool:
+        """What a look finds when the file holds this."""
+        self.place.write_bytes(content.encode() if isinstance(content, str) else content)
+        return self.listening.look()
+
+
+def test_a_file_that_is_half_written_is_read_again(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    whole = '{"state": "waiting", "message": "for you"}'
+    assert [scene.says(whole[:at]) for at in range(len(whole))] == [False] * len(whole)
+    assert scene.says(whole)
+    assert scene.heard == [Claim("waiting", "for you")]
+    assert scene.listening.waits
+    scene.says(whole[:20])
+    scene.says(whole)
+    assert len(scene.heard) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00{",
+        b'{"state": "working", "message": "\xff"}',
+        b"[" * 100_000,
+        b'{"state": ' * 20_000,
+        b"1" * 10_000,
+        b"null",
+        b'["working"]',
+        b'{"state": "never heard of"}',
+        b'{"state": ["working"]}',
+        b'{"state": {"working": 1}}',
+        b'{"state": 1}',
+        b'{"message": "no state"}',
+        b'{"state": "working", "message": "' + b"x" * self_report.MAX_BYTES + b'"}',
+    ],
+)
+def test_what_makes_no_sense_is_not_heard_and_says_nothing(tmp_path: Path, content: bytes) -> None:
+    scene = Scene(tmp_path)
+    assert not scene.says(content)
+    assert not scene.listening.look()
+    assert scene.heard == []
+    assert scene.says('{"state": "working", "message": ["not", "a", "text"]}')
+    assert scene.heard == [Claim("working")]
+
+
+def test_a_link_is_neither_heard_nor_read_in_the_end(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    other = tmp_path / "other.json"
+    other.write_text('{"state": "declined", "message": "of somebody else"}', encoding="utf-8")
+    scene.place.symlink_to(other)
+    assert not scene.listening.look()
+    assert scene.heard == []
+    assert self_report.read(str(scene.place), redact) == self_report.SelfReport()
+
+
+def test_the_same_again_is_not_passed_on(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    for tokens in range(5):
+        scene.says(json.dumps({"state": "working", "message": "", "usage": {"tokens_in": tokens}}))
+    assert scene.heard == [Claim("working")]
+
+
+def test_a_chatty_agent_is_heard_ever_less_often_and_its_newest_claim_comes_through(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    for step in range(2 * 60 * 60):  # an hour
+        scene.now = step / 2
+        if step % 2:
+            os.utime(scene.place)
+            scene.listening.look()
+        else:
+            assert scene.says(json.dumps({"state": "working", "message": f"step {step}"}))
+    assert listening.PROMPTLY < len(scene.heard) < listening.PROMPTLY + 15
+    assert [c.message for c in scene.heard[:3]] == ["step 0", "step 2", "step 4"]
+    scene.says('{"state": "blocked"}')
+    scene.now *= 3
+    scene.listening.look()
+    assert scene.heard[-1] == Claim("blocked")
+
+
+def test_an_agent_that_nobody_listens_to_may_wait_too(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"state": "waiting"}', encoding="utf-8")
+    unheard = Listening(str(tmp_path / "state.json"), redact, None)
+    assert unheard.look()
+    assert unheard.waits
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_is_heard(tmp_path: Path, state: str) -> None:
+    scene = Scene(tmp_path)
+    scene.says(json.dumps({"state": state}))
+    assert scene.heard == [Claim(state)]
+    assert scene.listening.waits is (state == "waiting")

@@ -1,0 +1,217 @@
+"""A file that a running process writes: changes are seen, nothing is waited for, and silence is judged (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from idumb.system import processes, signals
+from idumb.system.signals import SignalInterrupts
+from idumb.system.stalls import EXTERNAL, IDLE, WALL
+from idumb.system.watching import WatchedFile
+
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+MOST = 100
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def watched(place: Path) -> WatchedFile:
+    return WatchedFile(str(place), MOST)
+
+
+def test_what_was_written_is_read_and_then_no_more_until_it_changes(place: Path) -> None:
+    file = watched(place)
+    assert file.news() is None
+    place.write_bytes(b"one")
+    assert [file.news() for _ in range(4)] == [b"one", b"one", None, None]
+    place.write_bytes(b"another")
+    assert file.news() == b"another"
+
+
+def test_a_change_that_keeps_size_and_times_is_read_by_the_look_that_follows(place: Path) -> None:
+    """Files' times have a grain; both writes can fall into one."""
+    place.write_bytes(b"one")
+    file = watched(place)
+    assert file.news() == b"one"
+    with place.open("r+b") as same:
+        same.write(b"two")
+    assert file.news() == b"two"
+
+
+def test_a_file_in_the_place_of_another_and_one_that_went_away_are_changes(place: Path) -> None:
+    file = watched(place)
+    place.write_bytes(b"one")
+    assert [file.news() for _ in range(3)] == [b"one", b"one", None]
+    place.with_name("other").write_bytes(b"two")
+    place.with_name("other").replace(place)
+    assert file.news() == b"two"
+    place.unlink()
+    assert [file.news() for _ in range(3)] == [b"", b"", None]
+
+
+def a_link(place: Path) -> None:
+    place.with_name("aside").write_bytes(b"{}")
+    place.symlink_to("aside")
+
+
+def a_loop(place: Path) -> None:
+    place.symlink_to(place.name)
+
+
+def a_device(place: Path) -> None:
+    place.symlink_to("/dev/zero")
+
+
+def a_socket(place: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place))
+
+
+def too_much(place: Path) -> None:
+    with place.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def a_little_too_much(place: Path) -> None:
+    place.write_bytes(b"x" * (MOST + 1))
+
+
+HOSTILE: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a link": a_link,
+    "a link to itself": a_loop,
+    "a link to a device": a_device,
+    "a socket": a_socket,
+    "a file without an end": too_much,
+    "a file that is too long": a_little_too_much,
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_is_no_file_of_a_size_has_nothing_in_it_and_is_not_waited_for(place: Path, what: str) -> None:
+    file = watched(place)
+    HOSTILE[what](place)
+    assert not any(file.news() for _ in range(3))
+
+
+OPENED = """
+import os, sys
+from idumb.system.watching import WatchedFile
+place, opened = sys.argv[1], []
+sys.addaudithook(lambda event, given: opened.append(1) if event == "open" and given[0] == place else None)
+file = WatchedFile(place, 100)
+for _ in range(1000):
+    file.news()
+print(len(opened))
+"""
+
+
+def test_a_file_that_stays_as_it_is_is_not_opened_again(place: Path) -> None:
+    place.write_bytes(b"one")
+    root = str(Path(__file__).parents[3])
+    argv = [sys.executable, "-c", OPENED, str(place)]
+    done = subprocess.run(argv, env={"PYTHONPATH": root}, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+class Says:
+    """A `Watch` that says what it is told to, look by look; the last of it again and again."""
+
+    def __init__(self, *looks: tuple[bool, bool], then: Callable[[], object] = lambda: None) -> None:
+        self._looks: Iterator[tuple[bool, bool]] = iter(looks)
+        self._then = then
+        self._now = (False, False)
+        self.count = 0
+
+    @property
+    def waits(self) -> bool:
+        return self._now[1]
+
+    def look(self) -> bool:
+        self._now = next(self._looks, self._now)
+        self.count += 1
+        self._then()
+        return self._now[0]
+
+
+def run(
+    script: str, folder: Path, watch: Says, *, timeout: float | None = None, idle: float | None = None
+) -> processes.Finished:
+    return processes.run(
+        ["/bin/sh", "-c", script],
+        cwd=str(folder),
+        environment=ENVIRONMENT,
+        timeout=timeout,
+        idle_timeout=idle,
+        agent=True,
+        grace=0.2,
+        watch=watch,
+    )
+
+
+def test_who_waits_for_somebody_has_its_whole_time_and_is_not_called_stalled(tmp_path: Path) -> None:
+    finished = run("exec sleep 1000", tmp_path, Says((True, True)), timeout=3.0, idle=1.0)
+    assert (finished.limit, finished.cause) == (WALL, EXTERNAL)
+    assert "says that it waits for somebody" in finished.words()
+
+
+def test_who_says_something_new_is_not_silent(tmp_path: Path) -> None:
+    finished = run("exec sleep 1000", tmp_path, Says((True, False)), timeout=3.0, idle=1.0)
+    assert finished.limit == WALL
+    assert "says" not in finished.words()
+
+
+def test_silence_counts_from_when_the_waiting_is_over(tmp_path: Path) -> None:
+    watch = Says(*[(False, True)] * 5, (False, False))
+    finished = run("exec sleep 1000", tmp_path, watch, timeout=1000, idle=1.0)
+    assert finished.limit == IDLE
+    assert watch.count > 5
+    assert "says" not in finished.words()
+
+
+def test_who_says_nothing_is_silent(tmp_path: Path) -> None:
+    assert run("exec sleep 1000", tmp_path, Says(), timeout=1000, idle=1.0).limit == IDLE
+
+
+def test_looks_are_as_many_as_there_is_time_for_however_much_is_printed(tmp_path: Path) -> None:
+    """Each line turns to the process; none of them is a reason to look."""
+    watch = Says()
+    finished = run("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done", tmp_path, watch)
+    assert finished.output.size > 100_000
+    assert watch.count <= finished.seconds / 0.5
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_a_signal_that_comes_during_a_look_lets_it_end(tmp_path: Path) -> None:
+    """What is written down in it is written whole, and known to who goes on."""
+    done: list[int] = []
+
+    def come() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        done.append(1)
+
+    before = {number: signal.getsignal(number) for number in signals.CAUGHT}
+    interrupts = SignalInterrupts(lambda _: Interrupted())
+    try:
+        interrupts.install()
+        with pytest.raises(Interrupted), interrupts.armed():
+            run("exec sleep 1000", tmp_path, Says(then=come), timeout=30)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert done == [1]

@@ -1,0 +1,131 @@
+"""What an agent says of itself while it works: told as the run goes on, kept in bounds, and never believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task
+
+AGENT = """\
+import json, os, pathlib, sys, time
+place, home = os.environ["IDUMB_STATE_FILE"], pathlib.Path(os.environ["HOME"])
+
+def say(**said):
+    with open(place + ".new", "w") as file:
+        json.dump(said, file)
+    os.replace(place + ".new", place)
+
+def wait_for(name):
+    while not (home / name).exists():
+        time.sleep(0.02)
+
+def work():
+    pathlib.Path("a.txt").write_text("done")
+
+"""
+TOLD = "attempt.told"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def built_by(project: Project, home: Path, script: str, *, adapter: str = "command", settings: str = "") -> None:
+    """A project with one task, whose agent does what a script says."""
+    (home / "agent.py").write_text(AGENT + script, encoding="utf-8")
+    argv = json.dumps(["python3", str(home / "agent.py")])
+    project.configure(f"builder: coder\nbindings:\n  coder: {{adapter: {adapter}, argv: {argv}}}\n{settings}")
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
+
+
+def test_what_an_agent_says_while_it_works_is_told_at_once_and_shown_elsewhere(project: Project, home: Path) -> None:
+    """R-ADAPT-2: to who follows the events, and by `status` in another terminal, until the attempt has ended."""
+    script = """
+say(state="working", message="reads the code")
+wait_for("one")
+say(state="waiting", message="log in at\\n the \\x1b[31mbrowser")
+wait_for("two")
+work()
+"""
+    built_by(project, home, script)
+    approval = project.approval()
+    with project.running("execute-phase", "1", "--approve", approval) as run:
+        first = run.wait_for(TOLD, "T1-01")
+        assert first["payload"] == {"role": "builder", "state": "working", "message": "reads the code", "number": 1}
+        (home / "one").touch()
+        second = run.wait_for(TOLD, "T1-01")
+        assert (second["payload"]["state"], second["payload"]["number"]) == ("waiting", 2)
+        shown = project.idumb("status")
+        assert f"T1-01: its builder said waiting at {second['at']}: log in at the \\x1b[31mbrowser" in shown.out
+        told = project.json("status").data["phases"][0]["told"]
+        assert (told["task"], told["role"], told["state"], told["at"]) == ("T1-01", "builder", "waiting", second["at"])
+        (home / "two").touch()
+        assert run.end() == 0
+    assert [e["payload"]["state"] for e in project.events("--kind", TOLD)] == ["working", "waiting"]
+    assert "said" not in project.quick("status").out
+    assert project.json("status").data["phases"][0]["told"] is None
+    assert project.quick("doctor").code == 0
+
+
+def test_the_progress_of_a_run_has_a_line_for_it(project: Project, home: Path) -> None:
+    """R-ADAPT-2."""
+    script = """
+say(state="blocked", message="no \\x1b[2Jnetwork")
+wait_for("told")
+work()
+"""
+    built_by(project, home, script)
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr)
+        line = next(line for line in lines if "says" in line)
+        (home / "told").touch()
+        rest = "".join(lines)
+        assert process.wait(60) == 0
+    assert line == "    the builder says blocked: no \\x1b[2Jnetwork\n"
+    assert "completed" in rest
+
+
+def test_who_says_that_they_wait_for_somebody_are_not_called_stalled(project: Project, home: Path) -> None:
+    """R-ADAPT-2, R-RUN-8: silent for longer than `idle_timeout`, and done in the end."""
+    script = """
+say(state="waiting", message="for an approval")
+time.sleep(5)
+work()
+"""
+    built_by(project, home, script, settings="run: {idle_timeout: 3s}\n")
+    assert project.execute().code == 0
+
+
+def test_a_run_that_was_killed_goes_on_after_what_was_told(project: Project, home: Path) -> None:
+    """R-RUN-6, R-ADAPT-2: what was said last is said to be of its moment, and of no attempt afterwards."""
+    script = """
+say(state="working")
+if os.environ["IDUMB_ATTEMPT"] == "1":
+    wait_for("never")
+work()
+"""
+    built_by(project, home, script)
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        told = run.wait_for(TOLD)
+        os.kill(run.pid, signal.SIGKILL)
+        run.end()
+    assert f"its builder said working at {told['at']}" in project.quick("status").out
+    assert project.resume().code == 0
+    assert "said" not in project.quick("status").out
+
+
+def test_that_it_is_done_is_believed_of_nobody(project: Project, home: Path) -> None:
+    """R-ADAPT-2, R-RUN-4."""
+    built_by(project, home, 'say(state="done", message="all of it")\n', settings="run: {max_attempts: 1}\n")
+    failed = project.execute()
+    assert failed.code == 1
+    assert "a.txt was declared (create) and did not change" in failed.data["tasks"][0]["reason"]
