@@ -97,7 +97,7 @@ class Redactor:
                 at = text.find(spelling, at + 1)
         for kind, prefixes, pattern in PATTERNS:
             if any(prefix in text for prefix in prefixes):
-                for match in pattern.finditer(text):
+                for match in re.finditer(pattern, text):
                     yield match.start("secret"), match.end("secret"), kind
 
     def _mark(self, kind: str, secret: str) -> str:

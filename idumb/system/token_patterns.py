@@ -1,6 +1,7 @@
 """What the issuers of tokens put in front of them. Every pattern begins with a literal text and is bounded.
 
-`LONGEST` is the length no match exceeds; whoever redacts a stream holds back that much.
+`LONGEST` is the length no match exceeds; whoever redacts a stream holds back that much. Patterns are given as text:
+each is compiled when its literal is first seen, and most commands never see one.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ _PEM_BODY = r"(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----)){0,16000}+"
 _PEM_NAME = r"(?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
 
-def _token(kind: str, prefixes: str, rest: str) -> tuple[str, tuple[str, ...], re.Pattern[str]]:
+def _token(kind: str, prefixes: str, rest: str) -> tuple[str, tuple[str, ...], str]:
     """`prefixes` are literals separated by blanks; `rest` is a pattern for what follows any of them."""
     literals = tuple(prefixes.split())
     choice = "|".join(map(re.escape, literals))
-    return kind, literals, re.compile(f"{_BEFORE}(?P<secret>(?:{choice}){rest})")
+    return kind, literals, f"{_BEFORE}(?P<secret>(?:{choice}){rest})"
 
 
-PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
+PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     _token("aws-key-id", "AKIA ASIA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
     _token("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,255}"),
     _token("github", "github_pat_", r"[A-Za-z0-9_]{50,255}"),
@@ -46,13 +47,13 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "private-key",
         ("-----BEGIN ",),
         # Without an end the rest of what could be the key goes too: half of one is still a secret.
-        re.compile(f"(?P<secret>-----BEGIN {_PEM_NAME}{_PEM_BODY}(?:-----END {_PEM_NAME})?)"),
+        f"(?P<secret>-----BEGIN {_PEM_NAME}{_PEM_BODY}(?:-----END {_PEM_NAME})?)",
     ),
-    ("password-in-url", ("://",), re.compile(r"://[^\s/:@\"'<>]{0,256}:(?P<secret>[^\s/@\"'<>]{3,512})@")),
+    ("password-in-url", ("://",), r"://[^\s/:@\"'<>]{0,256}:(?P<secret>[^\s/@\"'<>]{3,512})@"),
     (
         "authorization",
         ("uthorization", "UTHORIZATION"),
-        re.compile(
+        (
             r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic|bearer|token|apikey)[ \t]{1,4}"
             r"(?P<secret>[A-Za-z0-9._~+/=\-]{6,4096})"
         ),
