@@ -6,14 +6,17 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from idumb.agents.replay import Recordings
-from idumb.agents.transcript import Stream
 from idumb.app import ports
 from idumb.domain.agent import EDITOR
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding, Settings
+
+if TYPE_CHECKING:
+    from idumb.agents.replay import Recordings
+    from idumb.agents.transcript import Stream
 
 ENTRY_POINTS = "idumb.agents"
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app import approvals, loading, relock
 from idumb.app.journal import Journal
 from idumb.app.relock import Next
 from idumb.app.services import Services
-from idumb.domain import amendment, approval, plan_diff, remembered
 from idumb.domain import contract as contracts
-from idumb.domain.amendment import Amendment
-from idumb.domain.approval import Approval, Kept
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.plan import STRICT, Plan, Task
 from idumb.domain.run import RunState
+
+if TYPE_CHECKING:
+    from idumb.domain.approval import Approval, Kept
 
 
 def locked(services: Services, state: RunState) -> Contract | None:
@@ -55,6 +55,9 @@ def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
 
 
 def _append(services: Services, journal: Journal, contract: Contract, path: str, mine: tuple[str, ...]) -> Contract:
+    from idumb.domain import amendment, plan_diff
+    from idumb.domain.amendment import Amendment
+
     state = journal.state
     relock.require_file(services, path, state.phase)
     before = services.plans.plans(contract.folder)
@@ -89,6 +92,8 @@ def _approvals(
     Only the bytes of the plans differ, and only by answers of people. Each keeps its end and what it accepts. A
     signature is over the bytes and nobody else can give it again, so the plan stays where only that one counts.
     """
+    from idumb.domain.approval import Kept
+
     strict = STRICT in (state.mode, new.mode)
     if strict:
         approvals.require(services, old, base=state.base_commit)
@@ -102,6 +107,8 @@ def _approvals(
 
 
 def _carried(services: Services, one: Approval, new: Contract, by: str) -> Approval:
+    from idumb.domain import approval
+
     return dataclasses.replace(
         one,
         plan_hash=contracts.phase_hash(new.plans),
@@ -115,6 +122,8 @@ def _carried(services: Services, one: Approval, new: Contract, by: str) -> Appro
 
 def remembered_answer(services: Services, question: Decision, task: Task) -> Answer | None:
     """What a person asked to be answered each time; None for what needs their word."""
+    from idumb.domain import remembered
+
     name = remembered.id_of(question)
     if name is None or not remembered.may_answer(task):
         return None

@@ -26,7 +26,6 @@ from idumb.app import (
     publish,
     recovery,
     relock,
-    restoring,
     runner,
     schedule,
     session,
@@ -96,6 +95,8 @@ def taken_up(services: Services, owned: session.Owned, contract: Contract, reque
         branches.begin(services, contract, request.branch)
         start(services, journal, contract, request)
     else:
+        from idumb.app import restoring
+
         session.same_contract(services, contract, state)
         place.require_branch(services, state)
         enveloping.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)

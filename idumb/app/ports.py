@@ -9,26 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from idumb.domain.agent import AgentRequest, AgentResult, Claim
-from idumb.domain.amendment import Amendment
-from idumb.domain.approval import Kept
-from idumb.domain.commits import Commit
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Answer, Decision
 from idumb.domain.event import ChainCheck, Event, NewEvent
-from idumb.domain.evidence import Evidence
-from idumb.domain.finding import Finding
-from idumb.domain.gap import Gap
-from idumb.domain.handoff import Document
 from idumb.domain.ledger import Change, Entry
-from idumb.domain.legacy import OldFile
 from idumb.domain.plan import Condition, Plan, Task
-from idumb.domain.question import Question
-from idumb.domain.quick import Wanted
-from idumb.domain.remembered import Remembered
 from idumb.domain.run import RunState
+
+if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
+    from idumb.domain.amendment import Amendment
+    from idumb.domain.approval import Kept
+    from idumb.domain.commits import Commit
+    from idumb.domain.decision import Answer, Decision
+    from idumb.domain.evidence import Evidence
+    from idumb.domain.finding import Finding
+    from idumb.domain.gap import Gap
+    from idumb.domain.handoff import Document
+    from idumb.domain.legacy import OldFile
+    from idumb.domain.question import Question
+    from idumb.domain.quick import Wanted
+    from idumb.domain.remembered import Remembered
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app import ports, session
 from idumb.app.services import Services
 from idumb.domain import agent, evidence, failures, outcome, paths
 from idumb.domain.agent import AgentResult
 from idumb.domain.event import Event
-from idumb.domain.recorded import Recorded
+
+if TYPE_CHECKING:
+    from idumb.domain.recorded import Recorded
 
 _JUDGED = {
     evidence.PASSED: outcome.COMPLETED,
@@ -55,6 +57,8 @@ class Recordings:
             return None
         upto = made[:number]
         last = upto[-1]
+        from idumb.domain.recorded import Recorded
+
         return Recorded(
             digest=known.digest,
             built=_built(last.builder or {}),

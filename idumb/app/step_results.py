@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import evidence, step_proof
+from idumb.domain import evidence
 from idumb.domain.agent import StepRecord
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import STEPS, Criterion, Step
@@ -62,6 +62,7 @@ def _result(bench: Bench, attempt: Attempt, step: Step, record: StepRecord | Non
 
 def _wrong_bytes(bench: Bench, attempt: Attempt, step: Step) -> str:
     """What of the step's files is not as it was to leave them; "" when all is."""
+    from idumb.domain import step_proof
 
     def before(path: str) -> bytes | None:
         entry = bench.work.entry(attempt.base, path)

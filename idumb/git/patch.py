@@ -15,6 +15,9 @@ from idumb.system import folders
 
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 
+Counts = Mapping[str, tuple[int | None, int | None]]
+"""Path to lines added and removed; None for what is not text."""
+
 
 class Target(Protocol):
     """What applying needs of `GitTrees`."""
@@ -30,7 +33,7 @@ def diff(place: Repository, old: str, new: str, paths: Sequence[str] = ()) -> st
     return _between(place, [*options, old, new, "--", *paths]).decode("utf-8", "surrogateescape")
 
 
-def line_counts(place: Repository, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+def line_counts(place: Repository, old: str, new: str) -> Counts:
     out = _between(place, [*_PLAIN, "--numstat", "-z", old, new])
     counts: dict[str, tuple[int | None, int | None]] = {}
     for row in out.split(b"\0"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pygit2
 
@@ -15,16 +16,17 @@ from idumb.git import (
     durable,
     empty_folders,
     inner,
-    manifest,
     opened,
     patch,
-    restore,
     scan_cache,
     scanner,
     snapshot,
 )
 from idumb.git.discover import Repository
 from idumb.git.writer import Writer
+
+if TYPE_CHECKING:
+    from idumb.git import manifest
 
 
 class GitTrees:
@@ -41,6 +43,7 @@ class GitTrees:
         self._noted: dict[str, manifest.Noted] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
+        self._counted: tuple[tuple[str, str], patch.Counts] | None = None
 
     @property
     def root(self) -> str:
@@ -168,6 +171,8 @@ class GitTrees:
         force: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
+        from idumb.git import manifest, restore
+
         return restore.restore(
             self.repository,
             self.root,
@@ -200,8 +205,11 @@ class GitTrees:
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
         return patch.diff(self._objects, old, new, paths)
 
-    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
-        return patch.line_counts(self._objects, old, new)
+    def line_counts(self, old: str, new: str) -> patch.Counts:
+        """The summary at the end of a run is written before and after its verification."""
+        if self._counted is None or self._counted[0] != (old, new):
+            self._counted = ((old, new), patch.line_counts(self._objects, old, new))
+        return self._counted[1]
 
     def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         return patch.apply(self, self._objects, patch_text, allowed)

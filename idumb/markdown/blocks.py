@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from idumb.markdown import canonical, comments, fences, html_blocks
+from idumb.markdown import canonical, comments, fences
 from idumb.markdown.nodes import (
     Block,
     Break,
@@ -387,6 +387,8 @@ class _Scanner:
     def _html(self, rest: str, indent: int, *, opened: bool) -> int | None:
         if rest.startswith("<!--"):  # behind a list marker; at the beginning of a line it is read before
             return None
+        from idumb.markdown import html_blocks
+
         until = html_blocks.begins(rest, in_text=not opened and isinstance(self.leaf, Paragraph))
         if until is None:
             return None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain import paths, quick, step_plan
-from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.legacy import OldFile
 from idumb.domain.quick import Wanted
 from idumb.markdown import phases
 from idumb.system import plain_files
+
+if TYPE_CHECKING:
+    from idumb.domain.amendment import Amendment
+    from idumb.domain.legacy import OldFile
 
 PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from idumb.domain.question import Question
+if TYPE_CHECKING:
+    from idumb.domain.question import Question
 
 
 class MarkdownTexts:

@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.domain.finding import nearest
 from idumb.domain.plan import Step
-from idumb.markdown import json_nodes, tools, yaml_nodes
+from idumb.markdown import tools, yaml_nodes
 from idumb.markdown.nodes import Fence
 from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
@@ -274,6 +274,8 @@ def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[
 
 def _plain(node: yaml_nodes.Node) -> Any:
     """Texts stay texts; a mapping keeps its nodes, so that places are known."""
+    from idumb.markdown import json_nodes
+
     if isinstance(node, json_nodes.Literal):
         return node.native
     if isinstance(node, yaml_nodes.Scalar):

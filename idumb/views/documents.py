@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports import PromptRequest
 from idumb.domain import canonical, run
 from idumb.domain.contract import Contract
-from idumb.domain.gap import Gap
-from idumb.domain.handoff import Document
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
+
+if TYPE_CHECKING:
+    from idumb.domain.gap import Gap
+    from idumb.domain.handoff import Document
 
 Filled = Callable[[str | None, str, Mapping[str, str]], str]
 

@@ -95,7 +95,17 @@ def test_attributes_in_the_work_tree_decide_nothing_about_kept_trees(sandbox: Gi
     sandbox.remove(".gitattributes")
     os.mkfifo(sandbox.root / ".gitattributes")
     assert trees.diff(old, new) == plain
-    assert trees.line_counts(old, new) == {"a": (1, 0)}
+    assert trees.line_counts(new, old) == {"a": (0, 1)}
+
+
+def test_the_same_two_trees_are_counted_once(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write("a", "1\n")
+    old = trees.scan()
+    sandbox.write("a", "2\n2\n")
+    new = trees.scan()
+    found = trees.line_counts(old, new)
+    assert trees.line_counts(old, new) is found
+    assert trees.line_counts(new, old) == {"a": (1, 2)}
 
 
 def test_a_patch_is_applied_to_the_work_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
