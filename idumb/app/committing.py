@@ -8,13 +8,14 @@ so idumb does it for them; a person and an editor work in the user's own tree, a
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from idumb.app import calling, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import commits, listing, outcome
+from idumb.domain import commits, ledger, listing, outcome, paths
 from idumb.domain import contract as contracts
 from idumb.domain.commits import Commit
 from idumb.domain.errors import Refusal
@@ -88,7 +89,9 @@ def judge(bench: Bench, attempt: Attempt) -> Attempt:
     offered, clone = attempt.offered, bench.commits
     if offered is None or clone is None:
         return attempt
+    strayed = _strayed(bench, attempt)
     why = "" if attempt.outcome is not None else _why_not(bench, attempt, offered, clone)
+    why = why or ("" if attempt.outcome is not None else _worked_elsewhere(attempt, offered, strayed))
     if not why and attempt.outcome is None and offered.made:
         ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REF)
         why = clone.keep(offered, ref)
@@ -113,6 +116,37 @@ def _why_not(bench: Bench, attempt: Attempt, offered: ports.Offered, clone: port
     return (
         f"it changed {named} and committed nothing. `git.commit: builder` leaves that to the builder: commit on the"
         " current branch (`git: {commit: task}` in .idumb/config.yaml lets idumb commit)"
+    )
+
+
+def _strayed(bench: Bench, attempt: Attempt) -> tuple[str, ...]:
+    """Paths of the user's own tree that changed meanwhile, by a person or by a builder that left its clone; told."""
+    snapshot, services, task = attempt.snapshot, bench.services, attempt.task.id
+    if snapshot is None:
+        return ()
+    changes = services.trees.changes(snapshot.tree, services.trees.scan(attempt.literal_paths))
+    theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
+    if theirs:
+        named = listing.listed(change.path for change in theirs)
+        services.reporter.note(
+            f"While {task} was built in a clone, files of your own work tree changed: {named}."
+            " Nothing of that is part of the task; where you did not do it, the builder did"
+        )
+    for change in [change for change in theirs if change.old is not None][: listing.MOST]:
+        kept = shlex.quote(f"{snapshot.ref}:worktree/{change.path}")
+        services.reporter.note(f"{change.path} as it was before {task}: git show {kept}")
+    return tuple(change.path for change in theirs)
+
+
+def _worked_elsewhere(attempt: Attempt, offered: ports.Offered, strayed: tuple[str, ...]) -> str:
+    """Why an attempt has failed that made in the user's tree what it should make in its clone; empty otherwise."""
+    covers = paths.cover(ledger.written_paths(attempt.task.files))
+    found = [path for path in strayed if covers(path)]
+    if not found or offered.made or attempt.ledger.changed:
+        return ""
+    return (
+        f"it changed nothing in its clone, and meanwhile {listing.listed(found)} changed in the user's own work tree;"
+        " what it makes belongs below the folder in which it is started"
     )
 
 

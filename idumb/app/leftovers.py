@@ -24,8 +24,8 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
     `ahead` looks at a task before its turn: what another one left may be mended until then. In an editor a failed
     attempt may be mended before the next is begun, which goes on with the declared files as they are.
     """
-    if bench.workspace.kind != "here" or task.is_human:
-        return
+    if task.is_human or (bench.workspace.kind != "here" and bench.commits is None):
+        return  # nothing is built in the user's tree; commits of a builder are delivered into it, or made in vain
     dirty = _dirty(bench, task)
     unfinished = {p: t for p in dirty if (t := _unfinished_writer(bench, p)) is not None}
     mended = _is_mended_in_editor(bench, task)
@@ -95,9 +95,10 @@ def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in named - own]
     if not new:
         return ()
-    present, head = bench.work.scan(new), bench.services.history.head_tree()
-    there = [p for p in new if bench.work.entry(present, p) is not None]
-    return tuple(p for p in there if head is None or bench.work.entry(head, p) is None)
+    trees = bench.services.trees
+    present, head = trees.scan(new), bench.services.history.head_tree()
+    there = [p for p in new if trees.entry(present, p) is not None]
+    return tuple(p for p in there if head is None or trees.entry(head, p) is None)
 
 
 def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
@@ -114,7 +115,7 @@ def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
 
 def _last_writer(bench: Bench, path: str) -> TaskState | None:
     """The task of this run, or carried into it, whose last attempt left the path as it is now."""
-    state, work = bench.journal.state, bench.work
+    state, work = bench.journal.state, bench.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
         known = state.tasks[task_id]
         if known.left is not None and path in known.touched:

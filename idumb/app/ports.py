@@ -354,7 +354,7 @@ class CommittingClone(Protocol):
     """The clone of a run whose builders commit: what they commit there is looked at, and brought home as objects.
 
     Nothing of the builder's git folder is used but its branch and its objects, and no hook of it runs. Refusal
-    `git.clone-gone` where the clone's folder itself was replaced.
+    `git.clone-gone` where the folder of all clones was replaced.
     """
 
     @property

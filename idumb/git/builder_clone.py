@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import pygit2
 from pygit2.enums import ObjectType
 
 from idumb.app.ports import Offered
-from idumb.domain import commits, errors
-from idumb.domain.ledger import Change
+from idumb.domain import commits
+from idumb.domain.ledger import Change, Entry
 from idumb.git import agent_folder, clone, comparing, program, refs, rehearsal, tree_objects
 from idumb.git.agent_folder import Objects, Unusable
 from idumb.git.clone import BRANCH, TAKEN, Clone
@@ -24,7 +24,6 @@ from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
 
 _WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
-_MOST_FILTERED = 200
 
 
 class BuilderClone:
@@ -44,13 +43,16 @@ class BuilderClone:
         return self._base
 
     def begin(self, commit: str | None) -> None:
-        self._require_ours()
         self._copy.renew(commit)
         self._configure()
         self._base = commit
 
     def take(self) -> Offered:
-        self._require_ours()
+        clone.require_place(self._folder)
+        if not self._is_there():
+            self._copy.renew(self._base)
+            self._configure()
+            return self._refused("it removed its clone, or put something else in its place")
         problem = self._move_aside()
         self._fresh_folder()
         if problem:
@@ -75,15 +77,14 @@ class BuilderClone:
         seen = self._opened(borrowing=True)
         before = comparing.tree_of(self._user.repository, self._base)
         last = offered.commits[-1].tree if offered.commits else before
-        differ = comparing.changes(seen, last, candidate)
-        found: list[str] = []
-        for number, change in enumerate(differ):
+        differ: list[Change] = []
+        for change in comparing.changes(seen, last, candidate):
             path = change.path
             committed = comparing.entry(seen, before, path) != comparing.entry(seen, last, path)
-            left = comparing.entry(seen, base, path) != comparing.entry(seen, candidate, path)
-            if (committed or left) and (number > _MOST_FILTERED or not self._is_filtered(change)):
-                found.append(path)
-        return tuple(found)
+            if committed or comparing.entry(seen, base, path) != comparing.entry(seen, candidate, path):
+                differ.append(change)
+        filtered = self._filtered(change for change in differ if _same_kind(change))
+        return tuple(one.path for one in differ if one.path not in filtered or filtered[one.path] != one.old)
 
     def keep(self, offered: Offered, ref: str) -> str:
         """Bring the objects home, forced to disk and named by `ref`; why they cannot be, or nothing."""
@@ -107,18 +108,9 @@ class BuilderClone:
     def drop(self) -> None:
         self._settle(self._base)
 
-    def _require_ours(self) -> None:
-        """The folder is still a folder below idumb's own, and no link that leads into files of the user's."""
-        try:
-            plain = stat.S_ISDIR(os.lstat(self._folder).st_mode) and os.path.realpath(self._folder) == self._folder
-        except OSError:
-            plain = False
-        if not plain:
-            raise errors.Refusal(
-                "git.clone-gone",
-                f"The clone {self._folder} was removed, or something else was put in its place.",
-                hint="Look at what the builder did; idumb resume begins the task again in a new clone",
-            )
+    def _is_there(self) -> bool:
+        """Whether it is a folder still, and no link that leads into files of the user's."""
+        return os.path.isdir(self._folder) and not os.path.islink(self._folder)
 
     def _move_aside(self) -> str:
         """Put the builder's git folder out of the way; why there is nothing to take, or nothing."""
@@ -143,12 +135,18 @@ class BuilderClone:
     def _configure(self) -> None:
         """What decides how git sees files, and in whose name it commits."""
         git_dir = os.path.join(self._folder, ".git")
-        rehearsal.copy_settings(self._repository, git_dir)
+        known = rehearsal.settings(self._repository)
+        rehearsal.copy_settings(known, git_dir)
+        target = pygit2.Config(os.path.join(git_dir, "config"))
+        target["core.hooksPath"] = os.path.join(git_dir, "hooks")  # whatever hooks the user has for all repositories
+        if any(name.startswith("filter.lfs.") for name in known):
+            # Commits come home and the clone goes; without the bytes of large files they could not be pushed.
+            store = os.path.expanduser(known.get("lfs.storage", "lfs"))
+            target["lfs.storage"] = os.path.join(self._repository.common_dir, store)
         found = program.read(self._repository.root, ["var", "GIT_COMMITTER_IDENT"])
         who = _WHO.fullmatch(found.out.decode("utf-8", "replace").strip()) if found.status == 0 else None
         if who is not None:
-            settings = pygit2.Config(os.path.join(git_dir, "config"))
-            settings["user.name"], settings["user.email"] = who[1], who[2]
+            target["user.name"], target["user.email"] = who[1], who[2]
 
     def _odb(self) -> pygit2.Odb:
         odb = pygit2.Odb(os.path.join(self._aside, "objects"))
@@ -185,15 +183,22 @@ class BuilderClone:
             seen.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
         return seen
 
-    def _is_filtered(self, change: Change) -> bool:
-        """Whether git's filters (line endings, large files), as the user has them, make the one of the other."""
-        if change.old is None or change.new is None or change.old.mode != change.new.mode:
-            return False
-        if change.new.mode not in (tree_objects.FILE, tree_objects.PROGRAM):
-            return False
-        data = self._user.read(change.new.oid)
-        result = program.read(self._repository.root, ["hash-object", f"--path={change.path}", "--stdin"], data)
-        return result.status == 0 and result.out.decode("ascii", "replace").strip() == change.old.oid
+    def _filtered(self, changes: Iterable[Change]) -> Mapping[str, Entry]:
+        """What git's filters (line endings, large files), as the user has them, make of the files in the clone.
+
+        Its attributes decide, for the task may have made them. What no filter could read is missing.
+        """
+        known = [(c.path, c.new.mode) for c in changes if c.new is not None and not self._waits_for_attributes(c.path)]
+        if not known:
+            return {}
+        given = b"".join(_line(path) for path, _ in known)
+        made = program.read(self._folder, ["hash-object", "--stdin-paths"], given).out.decode("ascii").split()
+        return {path: Entry(mode, oid) for (path, mode), oid in zip(known, made, strict=False)}
+
+    def _waits_for_attributes(self, path: str) -> bool:
+        """Whether git would wait for ever, because the builder left a pipe where attributes are read."""
+        above = [path[: at + 1] for at, letter in enumerate(path) if letter == "/"]
+        return any(_is_special(os.path.join(self._folder, folder, ".gitattributes")) for folder in ("", *above))
 
     def _bring(self, objects: Objects, kind: ObjectType, oid: bytes) -> None:
         if pygit2.Oid(oid) in self._user.repository.odb and kind != ObjectType.COMMIT:
@@ -206,3 +211,26 @@ class BuilderClone:
         clone.borrow(self._folder, clone.lenders(self._repository))
         clone.put_head(self._folder, commit)
         clone.remove_tree(self._aside)
+
+
+def _same_kind(change: Change) -> bool:
+    """Whether it is a file before and after, of the same mode."""
+    modes = {entry.mode if entry else 0 for entry in (change.old, change.new)}
+    return len(modes) == 1 and modes <= {tree_objects.FILE, tree_objects.PROGRAM}
+
+
+def _is_special(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+
+
+def _line(path: str) -> bytes:
+    """A path as git reads it from a line."""
+    data = os.fsencode(path)
+    if b"\n" not in data and not data.startswith(b'"'):
+        return data + b"\n"
+    quoted = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + quoted + b'"\n'

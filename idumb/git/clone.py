@@ -37,6 +37,7 @@ class Clone:
         self._user = user
         self._repository = repository
         self._folder = os.path.join(repository.common_dir, "idumb", "clones", run)
+        require_place(self._folder)
         if not _is_ready(self._folder):
             tree = None if commit is None else _as_checked_out(repository, user, commit)
             _make(repository, self._folder, commit, tree)
@@ -79,6 +80,7 @@ def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
 
 def _make(repository: Repository, folder: str, commit: str | None, tree: str | None) -> None:
     repository.guard()
+    require_place(folder)
     _remove(folder)
     os.makedirs(folder, mode=0o700)
     if commit is not None and tree is not None:
@@ -86,6 +88,17 @@ def _make(repository: Repository, folder: str, commit: str | None, tree: str | N
     make_git_folder(repository, folder, commit)
     with open(os.path.join(folder, ".git", _READY), "wb") as stream:
         stream.write(_boot())
+
+
+def require_place(folder: str) -> None:
+    """The folder of clones is one of idumb's own, or not there: what is removed and made in it is no file of others."""
+    above = os.path.dirname(folder)
+    if os.path.realpath(above) != above or (os.path.lexists(above) and not os.path.isdir(above)):
+        raise errors.Refusal(
+            "git.clone-gone",
+            f"{above} is no folder of idumb's own any more: something else was put in its place.",
+            hint="Look at what the builder did, and move that away; idumb resume then begins the task again",
+        )
 
 
 def make_git_folder(repository: Repository, folder: str, commit: str | None) -> None:
@@ -214,17 +227,18 @@ def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:
             elif item.mode == tree_objects.SUBMODULE:
                 os.mkdir(path)
             else:
-                _write_file(repository, item, path)
+                _write_file(repository, item, path, os.path.relpath(path, folder))
 
 
-def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: str) -> None:
+def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: str, named: str) -> None:
     try:
         data = repository[pygit2.Oid(item.oid)].read_raw()
     except KeyError as problem:
         raise errors.Refusal(
             "git.object-missing",
-            f"object {item.oid.hex()} of {path} is not in this repository (a partial clone?)",
-            hint="git fetch",
+            f"object {item.oid.hex()} of {named} is not in this repository (a partial clone?)",
+            hint="git fetch --refetch --no-filter brings everything; in a sparse checkout, git sparse-checkout disable"
+            " what it left out",
         ) from problem
     if item.mode == tree_objects.LINK:
         os.symlink(data, os.fsencode(path))

@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import pygit2
 
@@ -30,6 +30,7 @@ _SETTINGS = frozenset(
         "core.precomposeunicode", "core.excludesfile", "core.attributesfile",
     }
 )  # fmt: skip
+_PATHS = frozenset({"core.excludesfile", "core.attributesfile"})
 
 
 @contextlib.contextmanager
@@ -117,7 +118,7 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(folder, 0o700)
     clone.make_git_folder(user, folder, None)
-    copy_settings(user, os.path.join(folder, ".git"))
+    copy_settings(settings(user), os.path.join(folder, ".git"))
     copy = discover.at(os.path.realpath(folder))
     copy.worktree_id = WORKTREE
     seen = Repository(user.root, user.git_dir, copy.common_dir, WORKTREE)  # what a scan leaves lying goes to the copy
@@ -127,13 +128,22 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     return copy
 
 
-def copy_settings(user: Repository, git_dir: str) -> None:
+def settings(user: Repository) -> Mapping[str, str]:
+    """Git's settings in this work tree, the user's own and the system's too: an agent may have another home.
+
+    The last of each name, with section and variable in lower case; a name alone is true.
+    """
+    rows = filter(None, program.output(user.root, ["config", "--list", "-z"]).split(b"\0"))
+    parted = (os.fsdecode(row).partition("\n") for row in rows)
+    return {name: value if sign else "true" for name, sign, value in parted}
+
+
+def copy_settings(source: Mapping[str, str], git_dir: str) -> None:
     """Give a git folder what decides how git sees files, and who commits."""
-    source = pygit2.Config(os.path.join(user.common_dir, "config"))
     target = pygit2.Config(os.path.join(git_dir, "config"))
-    for entry in source:
-        if entry.name in _SETTINGS or entry.name.startswith("filter."):
-            target[entry.name] = entry.value or ""
+    for name, value in source.items():
+        if name in _SETTINGS or name.startswith("filter."):
+            target[name] = os.path.expanduser(value) if name in _PATHS else value
 
 
 def _put_head(copy: Repository, head: Head) -> None:

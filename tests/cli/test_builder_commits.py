@@ -291,7 +291,8 @@ def test_a_builder_that_puts_the_repository_in_place_of_its_clone_reaches_nothin
     project = project_with(sandbox, script + PLAIN)
     before = sandbox.ledger()
     answer = execute(project)
-    assert (answer.code, answer.error["code"]) == (4, "git.clone-gone"), answer
+    assert answer.code == 1, answer
+    assert "removed its clone" in reason(answer)
     after = sandbox.ledger()
     assert projects.user_bytes(before, after) == []
     assert (after.head, after.refs, after.index, after.config) == (
@@ -300,9 +301,32 @@ def test_a_builder_that_puts_the_repository_in_place_of_its_clone_reaches_nothin
         before.index,
         before.config,
     )
-    again = project.quick("resume", "1", "--no-verify", "--json")
+    again = project.quick("resume", "1", "--retry-failed", "--no-verify", "--json")
     assert again.code == 0, again
     assert sandbox.git("log", "-1", "--format=%s") == "Add a"
+
+
+def test_a_builder_that_removes_its_clone_has_failed_and_is_told_so(sandbox: GitSandbox) -> None:
+    gone = 'if [ -z "$IDUMB_FEEDBACK_FILE" ]; then cd ../..; rm -rf clones; exit; fi;'
+    script = f"{gone} grep -q 'removed its clone' $IDUMB_FEEDBACK_FILE && {{ {PLAIN}; }}"
+    answer = execute(project_with(sandbox, script, attempts=2))
+    assert answer.code == 0, answer
+    assert answer.data["tasks"][0]["attempts"] == 2
+    assert sandbox.git("log", "-1", "--format=%s") == "Add a"
+
+
+def test_nothing_is_made_or_removed_where_the_folder_of_clones_leads_elsewhere(
+    sandbox: GitSandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    project = project_with(sandbox, f"cd ../..; rm -rf clones; ln -s {tmp_path}/home clones")
+    assert execute(project).error["code"] == "git.clone-gone"
+    again = project.quick("resume", "1", "--json")
+    assert (again.code, again.error["code"]) == (4, "git.clone-gone"), again
+    assert list((tmp_path / "home").iterdir()) == []
+    (project.folder / ".git" / "idumb" / "clones").unlink()
+    project.configure(SETTINGS.format(attempts=1, agent=f"{{adapter: command, argv: [sh, -c, {json.dumps(PLAIN)}]}}"))
+    assert execute(project).code == 0
 
 
 def test_hooks_and_settings_of_the_clone_are_never_used(sandbox: GitSandbox, tmp_path: Path) -> None:
@@ -320,3 +344,129 @@ def test_hooks_and_settings_of_the_clone_are_never_used(sandbox: GitSandbox, tmp
     assert answer.code == 0, answer
     assert not mark.exists()
     assert sandbox.git("show", "HEAD:a.txt") == "one"
+
+
+def test_a_builder_that_works_in_the_users_own_tree_has_failed_and_each_path_is_told(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, f"cd {sandbox.root}; echo mine > a.txt; echo other > kept.txt; git add a.txt")
+    answer = execute(project)
+    assert answer.code == 1, answer
+    assert "it changed nothing in its clone, and meanwhile a.txt changed" in reason(answer)
+    (kept,) = sandbox.refs("refs/idumb/").keys() & {ref for ref in sandbox.refs() if ref.endswith("/T1-01/1/base")}
+    assert sandbox.git("show", f"{kept}:worktree/kept.txt") == "kept"
+    assert users(sandbox.status()) == ["A  a.txt", " M kept.txt"]
+    again = project.idumb("resume", "1", "--retry-failed", "--no-verify")
+    assert again.code == 4, again
+    assert "a.txt" in again.err
+
+
+def test_files_of_the_user_that_changed_while_the_builder_worked_are_named(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, f"echo other > {sandbox.root}/kept.txt; " + PLAIN)
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    answer = project.idumb("execute-phase", "1", "--approve", consent, "--no-verify")
+    assert answer.code == 0, answer
+    said = answer.out + answer.err
+    assert "files of your own work tree changed: kept.txt" in said
+    assert "worktree/kept.txt" in said
+    assert project.read("kept.txt") == "other\n"
+
+
+@pytest.mark.parametrize("rules", ["", "a.txt\n"])
+def test_work_that_could_not_be_delivered_is_refused_before_the_builder_is_asked(
+    sandbox: GitSandbox, rules: str
+) -> None:
+    project = project_with(sandbox, "touch ../asked; " + PLAIN)
+    sandbox.write("a.txt", "mine\n")
+    sandbox.write(".git/info/exclude", rules)
+    answer = execute(project)
+    assert (answer.code, answer.error["code"]) == (4, "task.dirty-path"), answer
+    assert "a.txt" in answer.error["message"]
+    assert not (project.folder / ".git" / "idumb" / "clones" / "asked").exists()
+    assert project.read("a.txt") == "mine\n"
+
+
+def test_what_git_filters_is_compared_in_a_repository_of_many_such_files(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, "printf 'one\\r\\n' > a.txt; git add a.txt; git commit -qm 'Add a'")
+    sandbox.git("config", "core.autocrlf", "true")
+    sandbox.write_all({f"0{number:03}.txt": "a\r\nb\r\n" for number in range(250)})
+    sandbox.commit("many", *(f"0{number:03}.txt" for number in range(250)))
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert sandbox.git("cat-file", "blob", "HEAD:a.txt") == "one"
+    assert users(sandbox.status()) == []
+
+
+def test_attributes_that_a_task_makes_hold_for_its_own_files(sandbox: GitSandbox) -> None:
+    script = (
+        "echo '*.txt text eol=crlf' > .gitattributes; printf 'one\\r\\n' > a.txt; git add .gitattributes a.txt;"
+        " git commit -qm 'Add a'"
+    )
+    tasks = (task("T1-01", files="create `a.txt`, create `.gitattributes`", check="test -s a.txt"),)
+    answer = execute(project_with(sandbox, script, tasks=tasks))
+    assert answer.code == 0, answer
+    assert sandbox.git("cat-file", "blob", "HEAD:a.txt") == "one"
+
+
+def test_a_pipe_in_place_of_attributes_holds_nobody_up(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, PLAIN + "; echo two > a.txt; mkfifo .gitattributes")
+    assert "must be committed" in reason(execute(project))
+
+
+def test_settings_of_all_places_reach_the_clone_and_hooks_of_none(
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent with a home of its own sees no settings of the user's, and commits as if it did."""
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for name in ("pre-commit", "commit-msg", "post-commit"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        (hooks / name).chmod(0o755)
+    project = project_with(
+        sandbox,
+        "unset GIT_CONFIG_GLOBAL; export HOME=$PWD/..; printf 'one\\r\\n' > a.txt; git add a.txt;"
+        " git commit -qm 'Add a'",
+    )
+    place = tmp_path / "gitconfig"
+    place.write_text(f"[core]\n\tautocrlf = true\n\thooksPath = {hooks}\n[user]\n\tname = A\n\temail = a@b.c\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(place))
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("execute-phase", "1", "--approve", consent, "--no-verify").code == 0
+    assert sandbox.git("cat-file", "blob", "HEAD:a.txt") == "one"
+    assert not (tmp_path / "ran").exists()
+
+
+LARGE = (
+    "sh -c 's=$(git config lfs.storage || echo $(git rev-parse --absolute-git-dir)/lfs); mkdir -p $s;"
+    " f=$(mktemp $s/XXXXXX); cat > $f; h=$(git hash-object --no-filters $f); mv $f $s/$h; echo pointer $h'"
+)
+
+
+def test_every_version_of_a_large_file_that_git_keeps_elsewhere_stays(sandbox: GitSandbox) -> None:
+    """As large-file extensions do it: git holds a pointer, and the filter puts the bytes into a folder of git's."""
+    script = (
+        "printf first > a.txt; git add a.txt; git commit -qm 'Add a'; printf second > a.txt; git commit -qam 'Change a'"
+    )
+    project = project_with(sandbox, script)
+    sandbox.git("config", "filter.lfs.clean", LARGE)
+    sandbox.git("config", "filter.lfs.required", "true")
+    sandbox.write(".gitattributes", "a.txt filter=lfs -text\n")
+    sandbox.commit("attributes", ".gitattributes")
+    answer = execute(project)
+    assert answer.code == 0, answer
+    for commit, text in (("HEAD~1", "first"), ("HEAD", "second")):
+        word, _, name = sandbox.git("show", f"{commit}:a.txt").partition(" ")
+        assert (word, (project.folder / ".git" / "lfs" / name).read_text()) == ("pointer", text)
+    assert (project.read("a.txt"), users(sandbox.status())) == ("second", [])
+
+
+def test_what_is_beside_the_commits_of_the_branch_stays_in_the_clone(sandbox: GitSandbox) -> None:
+    script = (
+        "git commit -q --allow-empty -m 'Nothing yet'; " + PLAIN + "; git tag v1; git branch other; git notes add -m n;"
+        " git stash push -q --include-untracked; git config alias.x y; git remote add away nowhere"
+    )
+    project = project_with(sandbox, script)
+    before = sandbox.ledger()
+    answer = execute(project)
+    assert answer.code == 0, answer
+    assert sandbox.git("log", "-2", "--format=%s").splitlines() == ["Add a", "Nothing yet"]
+    after = sandbox.ledger()
+    assert (set(after.refs), after.config) == (set(before.refs), before.config)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from idumb.app.ports import Offered
-from idumb.domain import errors
 from idumb.git import discover
 from idumb.git.builder_clone import BuilderClone
 from idumb.git.clone import Clone
@@ -167,9 +167,29 @@ def test_a_file_that_only_history_has_and_that_is_gone_leaves_nothing_taken(sand
 
 def test_a_link_in_place_of_the_clone_is_never_followed(sandbox: GitSandbox, made: Made) -> None:
     before = sandbox.ledger()
-    with pytest.raises(errors.Refusal) as refused:
-        made.offered(f"cd ..; rm -rf r1; ln -s {sandbox.root} r1")
-    assert refused.value.code == "git.clone-gone"
+    offered = made.offered(f"cd ..; rm -rf r1; ln -s {sandbox.root} r1")
+    assert "removed its clone" in offered.problem
+    assert made.clone.trees.entry(made.clone.trees.scan(), "kept.txt") is not None
     made.clone.close()
     assert sandbox.ledger() == before
     assert not made.root.is_symlink()
+
+
+def test_objects_that_the_repository_borrows_by_a_relative_name_are_there(sandbox: GitSandbox, tmp_path: Path) -> None:
+    sandbox.write("kept.txt", "kept\n")
+    sandbox.commit("first")
+    sandbox.git("clone", "--quiet", "--shared", str(sandbox.root), str(tmp_path / "borrowing"))
+    borrowing = GitSandbox(tmp_path / "borrowing")
+    borrowing.git("config", "user.name", "Pat Tester")
+    borrowing.git("config", "user.email", "pat@example.invalid")
+    place = discover.find(str(borrowing.root))
+    relative = os.path.relpath(sandbox.root / ".git" / "objects", borrowing.root / ".git" / "objects")
+    (borrowing.root / ".git" / "objects" / "info" / "alternates").write_text(f"# mine\n{relative}\n")
+    trees = GitTrees(place)
+    copy = Clone(place, trees, "r1", borrowing.head())
+    commits = BuilderClone(place, trees, copy, str)
+    commits.begin(borrowing.head())
+    assert GitSandbox(Path(copy.trees.root)).git("show", "HEAD:kept.txt") == "kept"
+    subprocess.run(["sh", "-c", PLAIN], cwd=copy.trees.root, check=True, timeout=60)
+    assert commits.take().problem == ""
+    copy.close()
