@@ -107,6 +107,9 @@ def _why_not(bench: Bench, attempt: Attempt, offered: ports.Offered, clone: port
     strays = commits.undeclared(offered.commits, task.files, bench.protected(attempt.plan), attempt.accepted_paths)
     if strays:
         return strays
+    inner = sorted(set(bench.work.repositories()) - set(bench.services.trees.repositories()))
+    if inner:
+        return f"it made other repositories in its clone, of which nothing can be taken: {listing.listed(inner)}"
     left = clone.uncommitted(offered, attempt.base, attempt.candidate or attempt.base)
     if not left:
         return ""

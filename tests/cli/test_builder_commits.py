@@ -470,3 +470,11 @@ def test_what_is_beside_the_commits_of_the_branch_stays_in_the_clone(sandbox: Gi
     assert sandbox.git("log", "-2", "--format=%s").splitlines() == ["Add a", "Nothing yet"]
     after = sandbox.ledger()
     assert (set(after.refs), after.config) == (set(before.refs), before.config)
+
+
+def test_a_repository_that_the_builder_makes_in_its_clone_is_not_dropped_without_a_word(sandbox: GitSandbox) -> None:
+    project = project_with(sandbox, "git init -q sub; echo x > sub/f; " + PLAIN)
+    GitSandbox.create(sandbox.root / "mine").write("kept.txt", "mine\n")
+    answer = execute(project)
+    assert answer.code == 1, answer
+    assert reason(answer).endswith("of which nothing can be taken: sub")
