@@ -53,10 +53,14 @@ def bound(services: Services, contract: Contract, earlier: str | None = None) ->
 
 
 def moves(services: Services, contract: Contract) -> tuple[Move, ...]:
-    """The agents that are another file than when the contract was consented to; none without such consent."""
-    if not services.consent.given(contract.hash):
-        return ()
-    now, was = present(services, contract), _agreed(services, contract.hash)
+    """The agents that are another file than when the contract was consented to, or approved; none without either."""
+    if services.consent.given(contract.hash):
+        was = _agreed(services, contract.hash)
+    else:
+        was = _approved(services, contract.phase, contract.hash)
+        if not was:
+            return ()
+    now = present(services, contract)
     return tuple(Move(name, was.get(name), path) for name, path in now.items() if was.get(name) != path)
 
 
@@ -71,14 +75,14 @@ def whole_hash(services: Services, contract: Contract) -> str:
 
 
 def _approved(services: Services, phase: str, contract_hash: str) -> dict[str, str]:
-    """Of the newest approval of a contract, which counts as consent too."""
+    """Of the newest approval of a contract that nobody took back, which counts as consent too."""
     known = (one.approval.bound for one in services.consent.approvals(phase) if _is_of(one, contract_hash))
     found: Any = next((bound["adapters"].value for bound in known if "adapters" in bound), {})
     return {str(name): argv[0] for name, argv in found.items() if argv}
 
 
 def _is_of(kept: Kept, contract_hash: str) -> bool:
-    return kept.approval.contract_hash == contract_hash
+    return kept.approval.contract_hash == contract_hash and kept.revoked is None
 
 
 def _agreed(services: Services, contract_hash: str) -> dict[str, str]:

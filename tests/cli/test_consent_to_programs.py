@@ -74,6 +74,21 @@ def test_an_agent_that_was_brought_up_to_date_where_it_is_starts_unasked(project
     assert project.read("a.txt") == "newer\n"
 
 
+def test_an_approval_that_another_program_voids_is_told_with_both_programs(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOCK-3: in guided mode an approval is consent, and its loss has the same reason."""
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("approve", "1", "--hash", contract, "--json").code == 0
+    other = put(tmp_path / "two", "two")
+    monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
+    refused = again(project)
+    assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
+    assert refused.error["details"]["changed"] == [{"binding": "b", "was": str(tmp_path / "one/coder"), "now": other}]
+    assert again(project, "--approve", refused.error["hint"].split()[-1]).code == 0
+
+
 @pytest.mark.parametrize("by", ["consent", "approval"])
 def test_a_word_for_an_amendment_is_none_for_another_program(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
