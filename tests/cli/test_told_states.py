@@ -7,8 +7,10 @@ import os
 import signal
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from idumb.domain.agent import STATES
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
@@ -31,6 +33,7 @@ def work():
 
 """
 TOLD = "attempt.told"
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/status.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -65,7 +68,9 @@ work()
         assert (second["payload"]["state"], second["payload"]["number"]) == ("waiting", 2)
         shown = project.idumb("status")
         assert f"T1-01: its builder said waiting at {second['at']}: log in at the \\x1b[31mbrowser" in shown.out
-        told = project.json("status").data["phases"][0]["told"]
+        view = project.json("status").data
+        jsonschema.Draft202012Validator(SCHEMA).validate(view)
+        told = view["phases"][0]["told"]
         assert (told["task"], told["role"], told["state"], told["at"]) == ("T1-01", "builder", "waiting", second["at"])
         (home / "two").touch()
         assert run.end() == 0
@@ -129,3 +134,8 @@ def test_that_it_is_done_is_believed_of_nobody(project: Project, home: Path) -> 
     failed = project.execute()
     assert failed.code == 1
     assert "a.txt was declared (create) and did not change" in failed.data["tasks"][0]["reason"]
+
+
+def test_the_schema_of_status_knows_every_state() -> None:
+    told = SCHEMA["$defs"]["phase"]["properties"]["told"]
+    assert set(told["properties"]["state"]["enum"]) == set(STATES)
