@@ -181,7 +181,7 @@ class _Reading:
         for key, value in self._pairs(node, "bindings"):
             where = f"bindings.{key.value}"
             if key.value in _BUILT_IN or not values.NAME.fullmatch(key.value):
-                self._wrong(where, key.start, key.value, "a name without blanks that is not steps or human")
+                self._wrong(where, key.start, key.value, f"a name without blanks, other than {', '.join(_BUILT_IN)}")
                 continue
             fields = self._section(value, where, _BINDING)
             adapter = fields.pop("adapter", None)

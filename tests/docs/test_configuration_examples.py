@@ -1,0 +1,41 @@
+"""What the pages show as configuration or policy is read without an error."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from idumb.markdown import configuration, policy
+from tests.meta import source
+
+ELSEWHERE = {"findings.md", "step-plans.md"}
+"""Pages whose examples are plans, and are tested as such."""
+PAGES = [source.ROOT / "README.md", *sorted(p for p in (source.ROOT / "docs").glob("*.md") if p.name not in ELSEWHERE)]
+_EXAMPLE = re.compile(r"^```yaml\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_POLICY = re.compile(r"^(allow|deny):", re.MULTILINE)
+
+
+def examples() -> list[tuple[str, str]]:
+    """(page and line, text) of every example."""
+    return [
+        (f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}", found["text"])
+        for page in PAGES
+        for text in (page.read_text(encoding="utf-8"),)
+        for found in _EXAMPLE.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize(("place", "text"), examples(), ids=lambda value: value if ".md:" in value else "")
+def test_what_a_page_shows_can_be_copied_as_it_stands(place: str, text: str) -> None:
+    """R-OPS-4."""
+    read = policy.read if _POLICY.search(text) else configuration.read
+    made, findings = read(text.encode(), place)
+    assert findings == ()
+    assert made is not None
+
+
+def test_the_examples_are_found() -> None:
+    shown = {Path(place.partition(":")[0]).stem for place, _ in examples()}
+    assert shown >= {"README", "agents", "configuration", "editor", "planning"}
