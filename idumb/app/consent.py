@@ -67,14 +67,15 @@ def _ensure_guided(services: Services, contract: Contract, approve: str | None, 
     if (approve is None or moved) and approvals.newest_live(services, contract) is not None:
         return
     how = "--approve"
+    # Looked at before the question, so that the word is to what was shown, whatever is put in its place meanwhile.
+    shown = programs.bound(services, contract)
     if approve is None or (moved and approve != whole):
         question = decision(services, contract, again, moved)
         answer = services.asker.ask(question) if approve is None else None
         if answer is None or answer.choice != "run":
             raise _refusal(contract, question, moved)
         how = "terminal"
-    bound, now = programs.bound(services, contract), services.clock.now()
-    services.consent.record(contract.hash, phase=contract.phase, how=how, at=now, agreed=bound)
+    services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=shown)
 
 
 def _refusal(contract: Contract, question: Decision, moved: Sequence[Move]) -> Refusal:

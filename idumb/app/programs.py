@@ -6,15 +6,17 @@ looked at, so an agent may be brought up to date where it is.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import approvals
+from idumb.app import approvals, ports
 from idumb.app.services import Services
 from idumb.domain import canonical
 from idumb.domain.approval import Kept
 from idumb.domain.contract import Contract
-from idumb.domain.errors import AdapterError
+from idumb.domain.errors import AdapterError, Refusal
 
 _KEY = "programs"
 
@@ -32,12 +34,15 @@ class Move:
         return f"agent {self.binding}: {self.was or 'no program'} was agreed to, and {self.now} would be started now"
 
 
-def present(services: Services, contract: Contract) -> dict[str, str]:
-    """Binding to the absolute path of its program; without those that start none, or cannot be started."""
+def present(services: Services, contract: Contract, agents: ports.Agents | None = None) -> dict[str, str]:
+    """Binding to the absolute path of its program; without those that start none, or cannot be started.
+
+    `agents` are those of a run, None those that are there to be looked at.
+    """
     found = {}
     for name in approvals.agents(services.settings, contract):
         try:
-            argv = services.adapters.get(name).describe()
+            argv = (agents or services.adapters).get(name).describe()
         except AdapterError:  # the run itself says so
             continue
         if argv:
@@ -60,8 +65,32 @@ def moves(services: Services, contract: Contract) -> tuple[Move, ...]:
         was = _approved(services, contract.phase, contract.hash)
         if not was:
             return ()
-    now = present(services, contract)
+    return _differing(was, present(services, contract))
+
+
+def _differing(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Move, ...]:
     return tuple(Move(name, was.get(name), path) for name, path in now.items() if was.get(name) != path)
+
+
+def require(services: Services, contract: Contract, agents: ports.Agents, again: str) -> None:
+    """The agents of a run are the programs that somebody agreed to; Refusal `consent.other-program` otherwise.
+
+    A name may mean another file since consent was looked for: a question waits as long as a person does. `again` is the
+    command that asks anew.
+    """
+    now = present(services, contract, agents)
+    words = [_agreed(services, contract.hash)] if services.consent.given(contract.hash) else []
+    words += [_started(kept) for kept in services.consent.approvals(contract.phase) if _is_of(kept, contract.hash)]
+    found = [_differing(was, now) for was in words]
+    if not found or () in found:
+        return
+    raise Refusal(
+        "consent.other-program",
+        f"Since this command looked at the agents of phase {contract.phase}, one became another program:"
+        f" {'; '.join(move.words for move in found[0])}. Nothing was started.",
+        hint=f"{again} asks anew",
+        details={"contract_hash": contract.hash, "changed": [dataclasses.asdict(move) for move in found[0]]},
+    )
 
 
 def consented(services: Services, contract: Contract) -> bool:
@@ -76,8 +105,13 @@ def whole_hash(services: Services, contract: Contract) -> str:
 
 def _approved(services: Services, phase: str, contract_hash: str) -> dict[str, str]:
     """Of the newest approval of a contract that nobody took back, which counts as consent too."""
-    known = (one.approval.bound for one in services.consent.approvals(phase) if _is_of(one, contract_hash))
-    found: Any = next((bound["adapters"].value for bound in known if "adapters" in bound), {})
+    known = (_started(one) for one in services.consent.approvals(phase) if _is_of(one, contract_hash))
+    return next(known, {})
+
+
+def _started(kept: Kept) -> dict[str, str]:
+    bound = kept.approval.bound
+    found: Any = bound["adapters"].value if "adapters" in bound else {}
     return {str(name): argv[0] for name, argv in found.items() if argv}
 
 

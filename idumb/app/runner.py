@@ -18,6 +18,7 @@ from idumb.app import (
     going_on,
     handing,
     leftovers,
+    programs,
     proofs,
     publish,
     recovery,
@@ -289,13 +290,17 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
 
 
 def require_agents(bench: Bench) -> None:
-    """Every program that builds or validates can be started; a missing one is told before anything is touched."""
+    """Every program that builds or validates can be started, and is one that was agreed to.
+
+    A missing one is told before anything is touched.
+    """
     for name in approvals.agents(bench.services.settings, bench.contract):
         try:
             bench.agents.get(name).describe()
         except AdapterError as problem:
             named = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
             raise Refusal(problem.code, f"{named}{problem.message}", hint=problem.hint) from problem
+    programs.require(bench.services, bench.contract, bench.agents, going_on.command(bench.journal.state))
 
 
 def require_setup(bench: Bench) -> None:

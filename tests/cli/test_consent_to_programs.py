@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from idumb.cli import options
+from idumb.domain import decision
+from idumb.domain.decision import Decision
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -87,6 +90,38 @@ def test_an_approval_that_another_program_voids_is_told_with_both_programs(
     assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
     assert refused.error["details"]["changed"] == [{"binding": "b", "was": str(tmp_path / "one/coder"), "now": other}]
     assert again(project, "--approve", refused.error["hint"].split()[-1]).code == 0
+
+
+@pytest.mark.parametrize("adapter", ["command", "claude"])
+def test_a_word_at_the_terminal_is_to_the_program_that_was_shown(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str
+) -> None:
+    """R-LOCK-3: not to what somebody put in its place while the question waited."""
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    project.configure(CONFIG.replace("command", adapter))
+    one, two = tmp_path / "one/coder", tmp_path / "two"
+    monkeypatch.setenv("PATH", str(two), prepend=":")
+
+    class Slow:
+        interactive = True
+
+        def ask(self, asked: Decision) -> decision.Answer:
+            put(two, "two")
+            return decision.Answer(asked.id, "run", "me")
+
+    with monkeypatch.context() as at_terminal:
+        at_terminal.setattr(options, "_asker", lambda *_, **__: Slow())
+        stopped = again(project)
+    assert (stopped.code, stopped.error["code"]) == (4, "consent.other-program")
+    changed = {"binding": "b", "was": str(one), "now": str(two / "coder")}
+    assert stopped.error["details"]["changed"] == [changed]
+    assert stopped.error["hint"] == "idumb resume 1 asks anew"
+    assert not project.exists("a.txt")
+    refused = project.quick("resume", "1", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
+    assert refused.error["details"]["changed"] == [changed]
+    (two / "coder").unlink()
+    assert project.quick("check-plan", "1", "--json").data["consent"] is True
 
 
 @pytest.mark.parametrize("by", ["consent", "approval"])
