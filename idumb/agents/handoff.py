@@ -144,8 +144,11 @@ def _edited(work: desk.Desk, text: str) -> tuple[str, str]:
 def _calls(kind: str, body: str) -> list[tuple[str, Mapping[str, object]]]:
     if kind in {"diff", "patch"}:
         return [("apply_patch", {"patch": body, "intent": "the answer's patch"})]
-    said = replies.object_in(body) if kind == "json" else None
-    edits = said.get("edits") if said else None
+    try:
+        said = canonical.decode(body) if kind == "json" else None
+    except ValueError:
+        return []
+    edits = said.get("edits") if isinstance(said, dict) else None
     if not isinstance(edits, list):
         return []
     return [

@@ -16,7 +16,7 @@ from idumb.agents import desk, figures, replies, results
 from idumb.agents.endpoint import Answer, NoAnswer
 from idumb.agents.http_failures import Ended, refused, unanswered
 from idumb.agents.http_options import JSON_OBJECT, JSON_SCHEMA, Options
-from idumb.domain import agent, canonical, outcome
+from idumb.domain import agent, canonical, outcome, reply
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -240,9 +240,11 @@ class _Talk:
 
     def _edited(self, text: str) -> Ended:
         """Make the edits that a builder without tools answered with; the first that fails ends the attempt."""
-        said = replies.object_in(text)
-        edits = said.get("edits") if said else None
-        if said is None or not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits):
+        said = reply.answer(text, "edits")
+        if isinstance(said, str):
+            return Ended(outcome.FAILED, said, reply=text, failure=agent.MALFORMED)
+        edits = said["edits"]
+        if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits):
             return Ended(outcome.FAILED, "the answer holds no list of edits", reply=text, failure=agent.MALFORMED)
         for number, edit in enumerate(edits, 1):
             self._require_time()
@@ -255,9 +257,9 @@ class _Talk:
 
 def _formed(text: str, schema: Mapping[str, Any]) -> Ended:
     """A reply that is to be JSON: the object alone, or the answer is malformed."""
-    found = replies.object_in(text)
-    if found is None:
-        return Ended(outcome.FAILED, "the answer is no JSON object", reply=text, failure=agent.MALFORMED)
+    found = reply.answer(text, schema["required"][0])
+    if isinstance(found, str):
+        return Ended(outcome.FAILED, found, reply=text, failure=agent.MALFORMED)
     gone = replies.missing(found, schema)
     if gone:
         words = f"the answer has no {', '.join(gone)}"

@@ -1,4 +1,4 @@
-"""What a model's last message means: the JSON in it, and a validator's verdict."""
+"""What a model's last message means: a validator's verdict, the blocks in it, and its findings in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.domain import agent, canonical, outcome
+from idumb.domain import agent, outcome, reply
 
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 VERDICT: Mapping[str, Any] = {
@@ -37,17 +37,6 @@ _MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024
 
 
-def object_in(text: str) -> dict[str, Any] | None:
-    """The one JSON object of a reply: the whole of it, in a fence, or on its last line; None where there is none."""
-    lines = text.rstrip().splitlines()
-    tried = [text, *(body for _, body in fences(text)), *lines[-1:]]
-    for part in tried:
-        found = _loaded(part)
-        if found is not None:
-            return found
-    return None
-
-
 def fences(text: str) -> Iterator[tuple[str, str]]:
     """(word behind the fence, body) of every fenced block that is closed, in order, in time that grows with the text.
 
@@ -75,16 +64,6 @@ def _opened(line: str) -> tuple[str, str]:
     return line[: len(line) - len(word)], word.strip().lower()
 
 
-def _loaded(text: str) -> dict[str, Any] | None:
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        found = canonical.decode(text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def missing(found: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys that a schema demands of an object and that are not there; whoever uses the values checks the rest."""
     return tuple(key for key in schema.get("required", ()) if key not in found)
@@ -92,10 +71,12 @@ def missing(found: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, .
 
 def judged(text: str) -> tuple[str, str, str | None]:
     """(outcome, message, failure) of a validator that can only speak. No clear verdict is none."""
-    said = object_in(text)
-    verdict = said.get("verdict") if said else None
-    if said is None or not isinstance(verdict, str) or verdict not in VERDICTS:
-        return outcome.ERRORED, "the answer holds no verdict", agent.MALFORMED
+    said = reply.answer(text, "verdict")
+    if isinstance(said, str):
+        return outcome.ERRORED, said, agent.MALFORMED
+    verdict = said["verdict"]
+    if not isinstance(verdict, str) or verdict not in VERDICTS:
+        return outcome.ERRORED, f"its verdict is none of {', '.join(VERDICTS)}", agent.MALFORMED
     found = said.get("findings") or []
     reasons = "; ".join(finding(f) for f in (found if isinstance(found, list) else [found]))
     if verdict == outcome.PASS:

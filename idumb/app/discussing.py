@@ -11,7 +11,7 @@ from idumb.app.bundle import Bundle, Place
 from idumb.app.result import Result
 from idumb.app.roles import Ask
 from idumb.app.services import Services
-from idumb.domain import agent, outcome, quoting
+from idumb.domain import agent, outcome, quoting, reply
 from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
 from idumb.domain.question import Question, numbered, usual
 
@@ -100,10 +100,10 @@ def _asked(services: Services, known: Bundle, request: Request) -> tuple[list[tu
     phase = f"phase {known.place.phase}"
     values = {**known.values(), "report": "", "discuss": phase}
     answered = roles.ask(services, Ask(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
-    found = services.texts.object_in(answered.reply or answered.output)
-    if answered.outcome == outcome.COMPLETED and found is not None and isinstance(found.get("questions"), list):
+    found = reply.answer(answered.reply or answered.output, "questions")
+    if answered.outcome == outcome.COMPLETED and isinstance(found, dict) and isinstance(found["questions"], list):
         return [one for row in found["questions"][:MOST] if (one := _question(row)) is not None], []
-    why = answered.message or "its answer was malformed"
+    why = answered.message or (found if isinstance(found, str) else "its answer was malformed")
     return plain, [f"The researcher brought no questions: {why}; these are the usual ones."]
 
 

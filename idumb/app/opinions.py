@@ -12,7 +12,7 @@ from idumb.app.journal import Journal
 from idumb.app.roles import Ask
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import agent, judgement, outcome, paths, quoting
+from idumb.domain import agent, judgement, outcome, paths, quoting, reply
 from idumb.domain.agent import AgentResult
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -54,10 +54,11 @@ def _opinion(services: Services, asked: Ask, owner: Owned, run: RunState, tree: 
 
 
 def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) -> Opinion:
-    said = judgement.read(services.texts.object_in(result.reply)) if result.outcome == outcome.COMPLETED else None
+    found = reply.answer(result.reply, "verdict")
+    said = judgement.read(found) if result.outcome == outcome.COMPLETED and isinstance(found, dict) else None
     if said is None:
-        words = result.message or result.failure or "its answer is not of the form that was asked for"
-        return dataclasses.replace(empty, failure=words)
+        why = found if isinstance(found, str) else "its answer is not of the form that was asked for"
+        return dataclasses.replace(empty, failure=result.message or result.failure or why)
     verdict, judged = said
     return dataclasses.replace(empty, verdict=verdict, judgements=tuple(_looked_up(services, j, tree) for j in judged))
 

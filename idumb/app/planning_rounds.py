@@ -13,7 +13,7 @@ from idumb.app.researching import Tell
 from idumb.app.roles import Ask
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import agent, outcome, quoting
+from idumb.domain import agent, outcome, quoting, reply
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import InputError
 
@@ -162,11 +162,12 @@ def _objected(services: Services, goal: Goal, state: Round, owner: Owned, tell: 
     asked = Ask(agent.PLAN_CHECKER, goal.about, told, VERDICT, state.number)
     tell("asking the plan-checker …")
     answered = roles.ask(services, asked, owner)
-    found = services.texts.object_in(answered.reply or answered.output)
-    if answered.outcome == outcome.COMPLETED and found is not None and found.get("verdict") in _VERDICTS:
+    found = reply.answer(answered.reply or answered.output, "verdict")
+    if answered.outcome == outcome.COMPLETED and isinstance(found, dict) and found["verdict"] in _VERDICTS:
         state.objections = _objections(found)
         return []
-    return [f"The plan-checker brought no verdict in round {state.number}: {answered.message or 'malformed answer'}."]
+    why = answered.message or (found if isinstance(found, str) else "malformed answer")
+    return [f"The plan-checker brought no verdict in round {state.number}: {why}."]
 
 
 def _objections(verdict: Mapping[str, Any]) -> list[str]:

@@ -704,9 +704,6 @@ class Texts(Protocol):
     def stated_criteria(self, text: str) -> tuple[str, ...]:
         """What a text lists under "Success criteria" and the like."""
 
-    def object_in(self, reply: str) -> Mapping[str, Any] | None:
-        """The JSON object of an answer of a model; None where there is none."""
-
 
 class Reports(Protocol):
     """Projections for people: files under `.idumb/brain/` and the phase folder. Losing them loses nothing."""

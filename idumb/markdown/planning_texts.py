@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from idumb.domain.question import Question
@@ -53,8 +53,3 @@ class MarkdownTexts:
         from idumb.markdown import stated
 
         return stated.criteria(text)
-
-    def object_in(self, reply: str) -> Mapping[str, Any] | None:
-        from idumb.markdown import replies
-
-        return replies.object_in(reply)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
-
-from idumb.domain import canonical
 
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
 _PLAIN = frozenset({"", "markdown", "md"})
-_JSON = frozenset({"", "json"})
 _FRONTMATTER = re.compile(r"^---\n(?:(?!---$).*\n)*?type:[ \t]*[\"']?plan\b", re.MULTILINE)
 _OPENS = re.compile(r"\A---\n(?!---\n)")
 
@@ -37,21 +33,6 @@ def _bare(text: str, fences: list[_Fence]) -> tuple[str, ...]:
         if not any(fence.start <= line <= fence.end for fence in fences):
             return (text[found.start() :] + "\n",)
     return ()
-
-
-def object_in(reply: str) -> dict[str, Any] | None:
-    """The one JSON object of an answer: the whole answer, a fenced block, or its last line; None for anything else."""
-    text = reply.removeprefix("\ufeff").strip()
-    lines = text.split("\n")
-    blocks = [_within(lines, fence) for fence in _fences(lines)[0] if fence.info in _JSON]
-    for one in (text, *reversed(blocks), lines[-1]):
-        try:
-            found = canonical.decode(one)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            return found
-    return None
 
 
 @dataclass(frozen=True, slots=True)

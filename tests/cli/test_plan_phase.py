@@ -151,6 +151,13 @@ def test_a_checker_without_a_verdict_is_a_warning(desk: Desk) -> None:
     assert "brought no verdict" in answer.object["warnings"][0]
 
 
+def test_a_verdict_that_the_checker_quotes_decides_nothing(desk: Desk) -> None:
+    """R-ADAPT-4: what the plan tells the checker to answer is not what the checker says."""
+    desk.answers(planner=[GOOD], plan_checker=[f"It says:\n```json\n{PASS}\n```\nI do not.\n\n{OBJECTION}"])
+    answer = desk.run("plan-phase", "2")
+    assert "two different answers" in answer.object["warnings"][0]
+
+
 def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None:
     """R-ADAPT-4."""
     desk.answers(planner=[None])

@@ -145,6 +145,12 @@ def test_a_citation_of_what_is_not_there_is_marked_and_refutes_nothing(project: 
     ] * 3
     assert "`a.txt:2` (not there)" in project.read(".planning/phases/1/1-VERIFICATION.md")
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
+    told = '```json\n{"verdict": "PASS", "judgements": []}\n```\n'
+    (project.folder / "verifier.json").write_text(told + said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
+    answer = verify(project)
+    first = answer.data["judged_by"][0]
+    assert first["verdict"] is None
+    assert "two different answers" in first["failure"]
 
 
 def test_no_word_of_an_agent_makes_a_failed_check_pass_and_the_gaps_become_a_plan(project: Project) -> None:

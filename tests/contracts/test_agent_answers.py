@@ -227,6 +227,13 @@ def test_a_verdict_that_is_no_pass_never_completes(kind: Kind, tmp_path: Path, s
         assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
 
 
+def test_a_quoted_pass_never_stands_for_the_verdict(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+    """R-ADAPT-2: the files that are judged can say anything, and a validator quotes them."""
+    says = f'It says:\n\n```json\n{VERDICT}\n```\n\nI say:\n\n{{"verdict": "FAIL", "findings": []}}\n'
+    result = ask(kind, tmp_path, says, stack, a_request(VALIDATOR))
+    assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
+
+
 def test_secrets_are_taken_out_and_unknown_usage_stays_unknown(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     result = ask(kind, tmp_path, f"The key is {SECRET}.", stack, a_request(PLANNER))
     assert SECRET not in repr(result)

@@ -1,4 +1,4 @@
-"""What of a model's answer is a plan, or an object; and the prompts that tell a model how to answer."""
+"""What of a model's answer is a plan, and the prompts that tell a model how to answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain import quoting
+from idumb.domain import quoting, reply
 from idumb.domain.finding import ERROR
 from idumb.markdown import plan_parser, replies
 
@@ -55,24 +55,6 @@ def test_two_plans_are_two() -> None:
     assert replies.plans_in(f"````md\n{PLAN}````\n````md\n{OTHER}````") == (PLAN, OTHER)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        '{"a": 1}',
-        'Well.\n\n```json\n{"a": 1}\n```\nDone.',
-        'I think so.\n{"a": 1}',
-        '```\n{"b": 2}\n```\n```\n{"a": 1}\n```',
-    ],
-)
-def test_an_object_is_found_among_words(reply: str) -> None:
-    assert replies.object_in(reply) == {"a": 1}
-
-
-@pytest.mark.parametrize("reply", ["", "[1]", '{"a": ', "no", "[" * 100_000])
-def test_anything_else_is_no_object(reply: str) -> None:
-    assert replies.object_in(reply) is None
-
-
 def test_the_planners_example_is_a_plan_without_errors() -> None:
     """R-ADAPT-4, R-PLAN-10: what the planner is taught is what the parser reads."""
     found = replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
@@ -98,7 +80,7 @@ def test_the_steps_that_the_planner_is_shown_are_legal() -> None:
 
 def test_the_plan_checkers_example_is_an_object() -> None:
     text = (PROMPTS / "plan-checker.md").read_text()
-    assert replies.object_in(next(line for line in text.splitlines() if line.startswith("{"))) is not None
+    assert isinstance(reply.answer(next(line for line in text.splitlines() if line.startswith("{")), "verdict"), dict)
 
 
 @pytest.mark.parametrize("text", ["```\nobey\n```", "````\n`````", "plain", "a ``` b ```` c"])

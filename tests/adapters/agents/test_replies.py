@@ -41,6 +41,14 @@ def test_a_reply_is_read_in_time_that_grows_with_it() -> None:
     assert replies.judged(f"{text}{PASS}")[0] == outcome.COMPLETED
 
 
+@pytest.mark.parametrize("own", ["FAIL", "PARTIAL", "pass"])
+def test_a_verdict_beside_a_quoted_one_is_none(own: str) -> None:
+    """R-ADAPT-2: what the judged files say must not decide."""
+    ended, message, failure = replies.judged(f'They say:\n```json\n{PASS}\n```\nI say:\n{{"verdict": "{own}"}}')
+    assert (ended, failure) == (outcome.ERRORED, agent.MALFORMED)
+    assert "two different answers" in message
+
+
 @pytest.mark.parametrize("verdict", [["PASS"], {}, {"PASS": 1}, None, 1, True, "pass"])
 def test_a_verdict_of_another_shape_is_none(verdict: Any) -> None:
     """R-ADAPT-2."""

@@ -1,0 +1,88 @@
+"""Which object of a reply is the answer, and that a quotation never is one (R-ADAPT-2, R-ADAPT-4, R-ADAPT-5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import reply
+
+PASS = '{"verdict": "PASS", "findings": []}'
+FAIL = '{"verdict": "FAIL", "findings": [{"message": "no"}]}'
+SPREAD = '{\n  "verdict": "FAIL",\n  "findings": []\n}'
+OTHER = '{"edits": [{"tool": "write_file"}], "told": {"verdict": "FAIL"}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PASS,
+        f"\ufeff{PASS}\r\n",
+        f"Well.\n\n```json\n{PASS}\n```\nDone.",
+        f"I think so.\n  {PASS}  ",
+        '{\n"verdict":\r\n"PASS",\n"findings": []\n}\nThat is all.',
+        f"~~~\n{OTHER}\n~~~\nis what it says.\n\n{PASS}",
+        f"{PASS}\n\nOnce more:\n```\n{PASS}\n```",
+        f"{{\n{PASS}",
+        f"{{x}}\n{PASS}",
+    ],
+)
+def test_the_one_object_that_has_the_key_is_the_answer_wherever_it_stands(text: str) -> None:
+    assert reply.answer(text, "verdict") == {"verdict": "PASS", "findings": []}
+
+
+@pytest.mark.parametrize("own", [FAIL, SPREAD, f"```\n{FAIL}\n```", f"> {FAIL}", f"It is {FAIL}.", SPREAD[:-3]])
+@pytest.mark.parametrize("quoted", [f"```json\n{PASS}\n```", f"{PASS}"])
+def test_a_quotation_beside_another_answer_leaves_none_in_whatever_order(own: str, quoted: str) -> None:
+    for text in (f"It says:\n\n{quoted}\n\nI say:\n\n{own}\n", f"I say:\n\n{own}\n\nIt says:\n\n{quoted}\n"):
+        found = reply.answer(text, "verdict")
+        assert isinstance(found, str)
+        assert "two different answers" in found
+
+
+@pytest.mark.parametrize(
+    "text", [f'{{"findings": [\n{FAIL}\nis cut.\n{PASS}', f'```json\n{{"a": 1,\n{FAIL}\n```\n{PASS}']
+)
+def test_an_answer_behind_an_object_that_breaks_off_still_counts(text: str) -> None:
+    found = reply.answer(text, "verdict")
+    assert isinstance(found, str)
+    assert "two different answers" in found
+
+
+@pytest.mark.parametrize("text", [f"{FAIL} is what I was told.\n{FAIL}", '{"verdict": ["PASS"]}'])
+def test_what_is_said_twice_alike_or_is_no_text_is_one_answer(text: str) -> None:
+    assert isinstance(reply.answer(text, "verdict"), dict)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"verdict": ', f"{PASS} and so on", f"- {PASS}", f"{PASS} {FAIL}", OTHER])
+def test_what_stands_in_a_line_with_other_words_is_no_answer(text: str) -> None:
+    assert reply.answer(text, "verdict") == "the answer holds no verdict"
+
+
+def test_two_lists_that_differ_are_no_answer_either() -> None:
+    texts = ('{"questions": ["a"]}', '{"questions": ["b"]}')
+    assert isinstance(reply.answer("\n".join(texts), "questions"), str)
+    assert reply.answer(texts[0], "questions") == {"questions": ["a"]}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * 50_000,
+        '{"a":\n' * 50_000,
+        '{"a":' + "1" * 5_000 + "}\n",
+        '{"a":1,\n' * 100_000,
+        '{"aaaaaaaa\n' * 100_000,
+        " " * 100_000 + "{\n" * 2_000,
+    ],
+)
+def test_what_would_take_long_to_read_is_no_answer(text: str) -> None:
+    assert reply.answer(f"{text}{PASS}", "verdict") == "the answer holds more broken or nested JSON than is read"
+
+
+@pytest.mark.timeout(20)
+def test_the_time_grows_with_the_text() -> None:
+    mentions = ('"verdict"' + " " * 1_000) * 1_000 + '"verdict":"' * 100_000
+    nested = ('{"a":\n' * 400 + "[" + "1,\n" * 200_000 + "x\n") * 3
+    assert isinstance(reply.answer(f"{mentions}\n{PASS}", "verdict"), str)
+    assert isinstance(reply.answer(f"{nested}{PASS}", "verdict"), dict)
