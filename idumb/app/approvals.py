@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.app import going_on, session
@@ -203,19 +204,26 @@ def require_for(services: Services, contract: Contract, state: RunState) -> None
     """What a run's contract names may be started now, be the run over or not.
 
     In strict mode the refusals of `require`; else Refusal `consent.missing` without plain consent or an approval that
-    holds.
+    holds, with what differs from an approval that holds no more.
     """
     if STRICT in (contract.mode, state.mode):
         require(services, contract, base=state.base_commit)
         return
     if given(services, contract, base=state.base_commit):
         return
+    gone = lost(services, contract, base=state.base_commit)
     raise Refusal(
         "consent.missing",
-        f"Nobody consented to contract {contract.hash[:16]} on this machine, or what was approved is another now.",
-        hint=f"idumb execute-phase {contract.phase} --approve {contract.hash}",
-        details={"contract_hash": contract.hash},
+        missing(contract, gone),
+        hint=f"idumb approve {contract.phase} --hash {contract.hash}",
+        details={"contract_hash": contract.hash, **({} if gone is None else gone.details)},
     )
+
+
+def missing(contract: Contract, gone: Lost | None) -> str:
+    """That nobody's word for a contract is there, or holds any more."""
+    named = f"contract {contract.hash[:16]} of phase {contract.phase}"
+    return f"Nobody consented to {named}" + (f": {gone.words}." if gone is not None else " on this machine.")
 
 
 def name_of(services: Services, contract: Contract) -> str | None:
@@ -254,10 +262,9 @@ def require(services: Services, contract: Contract, *, base: str | None = None) 
         if standings.of(kept) == LIVE:
             _require_genuine(services, contract, kept)
             return kept
-    same = [kept for kept in known if kept.approval.contract_hash == contract.hash]
     if not known:
         raise refusal(contract, approvals.MISSING, "nobody approved it")
-    raise _no_longer(contract, standings, (same or known)[0])
+    raise _no_longer(contract, _why(standings, _nearest(contract, known)))
 
 
 def take_in(services: Services, contract: Contract, path: str) -> Kept:
@@ -278,28 +285,51 @@ def take_in(services: Services, contract: Contract, path: str) -> Kept:
         )
     standings = Standings(services, contract)
     if standings.of(kept) != LIVE:
-        raise _no_longer(contract, standings, kept)
+        raise _no_longer(contract, _why(standings, kept))
     services.consent.approve(kept)
     return kept
 
 
-def _no_longer(contract: Contract, standings: Standings, kept: Kept) -> Refusal:
+def _nearest(contract: Contract, known: Sequence[Kept]) -> Kept:
+    """Of approvals that do not hold, the one whose fate is told: the newest of this very contract, else the newest."""
+    return next((kept for kept in known if kept.approval.contract_hash == contract.hash), known[0])
+
+
+def lost(services: Services, contract: Contract, *, base: str | None = None) -> Lost | None:
+    """Why the approval of a phase, of which none holds, does so no more; None where there never was one."""
+    known = services.consent.approvals(contract.phase)
+    return _why(Standings(services, contract, base), _nearest(contract, known)) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Why an approval holds no more; `details` are what differs, where it is void."""
+
+    standing: str
+    words: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        return tuple(self.details.get("evidence", ()))
+
+
+def _why(standings: Standings, kept: Kept) -> Lost:
     approval, standing = kept.approval, standings.of(kept)
     by = f"the approval by {approval.by} of {approval.validated_at}"
     if standing == approvals.EXPIRED:
-        return refusal(contract, standing, f"{by} ended at {approval.expires}")
+        return Lost(standing, f"{by} ended at {approval.expires}")
     if standing == approvals.REVOKED:
         who = (kept.revoked or {}).get("by", "somebody")
-        return refusal(contract, standing, f"{by} was taken back by {who} at {(kept.revoked or {}).get('at', '?')}")
+        return Lost(standing, f"{by} was taken back by {who} at {(kept.revoked or {}).get('at', '?')}")
+    if standing == LIVE:
+        return Lost("bad-signature", f"{by} has a signature that is not one of an allowed signer over these bytes")
     found = standings.changes(kept)
     now = standings.now(approval)
-    return refusal(
-        contract,
-        standing,
-        f"{by} is void, because this changed since: {'; '.join(change.words for change in found)}",
-        evidence=[_evidence(change, approval.bound, now) for change in found],
-        changed=[change.part for change in found],
-        parts=[
+    details = {
+        "evidence": [_evidence(change, approval.bound, now) for change in found],
+        "changed": [change.part for change in found],
+        "parts": [
             {
                 "part": change.part,
                 "keys": list(change.keys),
@@ -308,7 +338,13 @@ def _no_longer(contract: Contract, standings: Standings, kept: Kept) -> Refusal:
             }
             for change in found
         ],
-    )
+    }
+    words = f"{by} is void, because this changed since: {'; '.join(change.words for change in found)}"
+    return Lost(standing, words, details)
+
+
+def _no_longer(contract: Contract, gone: Lost) -> Refusal:
+    return refusal(contract, gone.standing, gone.words, **gone.details)
 
 
 def _evidence(change: Change, was: dict[str, Part] | Any, now: dict[str, Part]) -> str:

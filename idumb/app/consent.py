@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 
 from idumb.app import approvals, binding_words, going_on, irreversible, programs
+from idumb.app.approvals import Lost
 from idumb.app.programs import Move
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -70,36 +71,43 @@ def _ensure_guided(services: Services, contract: Contract, approve: str | None, 
     # Looked at before the question, so that the word is to what was shown, whatever is put in its place meanwhile.
     shown = programs.bound(services, contract)
     if approve is None or (moved and approve != whole):
-        question = decision(services, contract, again, moved)
+        gone = None if services.consent.given(contract.hash) else approvals.lost(services, contract)
+        question = decision(services, contract, again, moved, gone)
         answer = services.asker.ask(question) if approve is None else None
         if answer is None or answer.choice != "run":
-            raise _refusal(contract, question, moved)
+            raise _refusal(contract, question, moved, gone)
         how = "terminal"
     services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=shown)
 
 
-def _refusal(contract: Contract, question: Decision, moved: Sequence[Move]) -> Refusal:
-    code, words = "consent.missing", f"Nobody consented to contract {contract.hash[:16]} of phase {contract.phase}."
+def _refusal(contract: Contract, question: Decision, moved: Sequence[Move], gone: Lost | None) -> Refusal:
+    code, words = "consent.missing", approvals.missing(contract, gone)
+    differs = dict(gone.details) if gone is not None else {}
     if moved:
         code = "consent.other-program"
         words = f"Consent to phase {contract.phase} was to other programs: {'; '.join(move.words for move in moved)}."
+        differs = {"changed": [dataclasses.asdict(move) for move in moved]}
     return Refusal(
         code,
         words,
         hint=question.choices[0].command,
         details={
+            **differs,
             "what": question.what,
             "why": question.why,
             "evidence": list(question.evidence),
             "choices": going_on.rows(question.choices),
             "contract_hash": contract.hash,
             "decision": question.id,
-            **({"changed": [dataclasses.asdict(move) for move in moved]} if moved else {}),
         },
     )
 
 
-def decision(services: Services, contract: Contract, again: str, moved: Sequence[Move] = ()) -> Decision:
+def decision(
+    services: Services, contract: Contract, again: str, moved: Sequence[Move] = (), gone: Lost | None = None
+) -> Decision:
+    """The question; `moved` and `gone` say what differs from what was agreed to, or approved, before."""
+    before = () if gone is None else (gone.words, *gone.evidence)
     known = programs.whole_hash(services, contract) if moved else contract.hash
     return Decision(
         id=f"consent.{known[:12]}",
@@ -107,7 +115,7 @@ def decision(services: Services, contract: Contract, again: str, moved: Sequence
         what=f"Run phase {contract.phase}: {len(contract.tasks)} tasks of {', '.join(p.path for p in contract.plans)}",
         why="A plan can run commands on this machine. It runs only when you agree to exactly this contract and"
         " configuration, and to these programs.",
-        evidence=(*(move.words for move in moved), *lines(services, contract)),
+        evidence=(*(move.words for move in moved), *before, *lines(services, contract)),
         choices=(
             Choice(
                 "run",

@@ -58,7 +58,9 @@ def test_verification_runs_nothing_under_an_approval_that_is_void(project: Proje
     if mode == "strict":
         assert [c["id"] for c in refused(answer, "approval.void")["choices"]] == ["put-back", "approve", "no"]
     else:
-        refused(answer, "consent.missing")
+        details = refused(answer, "consent.missing")
+        assert (details["changed"], details["parts"][0]["keys"]) == (["files"], [CHECK])
+        assert f"is void, because this changed since: files ({CHECK})." in answer.error["message"]
     assert not project.exists("ran.log")
     assert not project.events("1", "--kind", "verification.recorded")
     project.repo.write(CHECK, "test -s a.txt\n")
@@ -72,7 +74,42 @@ def test_verification_runs_nothing_under_an_approval_that_ended(project: Project
     ends = approve(project, "--expires", "90m").data["expires"]
     assert run(project).code == 0
     _expire(home, ends)
-    refused(_verify(project), "approval.expired" if mode == "strict" else "consent.missing")
+    answer = _verify(project)
+    refused(answer, "approval.expired" if mode == "strict" else "consent.missing")
+    assert "ended at 2020-01-01" in answer.error["message"]
+
+
+def test_what_differs_from_a_guided_approval_is_named_where_the_phase_is_to_run(project: Project) -> None:
+    """R-LOCK-3, R-LOCK-4: a script, a plan, or a word that was taken back; one that is given anew holds."""
+    _plan(project, "guided")
+    approve(project)
+    project.repo.write(CHECK, EDITED)
+    answer = run(project)
+    details = refused(answer, "consent.missing")
+    assert details["changed"] == ["files"]
+    assert f"is void, because this changed since: files ({CHECK})." in answer.error["message"]
+    assert details["evidence"][0] in answer.error["message"]
+    assert details["evidence"][1].startswith(f"files ({CHECK}): was ")
+    project.repo.write(CHECK, "test -s a.txt\n")
+    plan = project.folder / ".planning/phases/1/01-PLAN.md"
+    plan.write_text(plan.read_text().replace("A plan of tests", "Another plan"))
+    assert refused(run(project), "consent.missing")["changed"] == ["plans"]
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    answer = run(project)
+    refused(answer, "consent.missing")
+    assert "was taken back by " in answer.error["message"]
+    assert run(project, "--approve", contract(project)).code == 0
+
+
+def test_the_command_that_a_refusal_names_gives_the_word_that_is_missing(project: Project) -> None:
+    """R-LOCK-4."""
+    _plan(project, "guided")
+    approve(project)
+    assert run(project, "--no-verify").code == 0
+    project.repo.write(CHECK, "test -s a.txt # as before\n")
+    named = _verify(project).error["hint"]
+    assert project.quick(*shlex.split(named)[1:], "--json").code == 0
+    assert _verify(project).code == 0
 
 
 def test_what_judges_a_strict_run_at_its_end_needs_the_approval_too(project: Project) -> None:
@@ -118,7 +155,9 @@ def test_a_rollback_runs_no_command_under_an_approval_that_is_void(project: Proj
     assert run(project).code == 0
     project.repo.write(BACK, EDITED)
     back = ("rollback", "1", "--to", "start", "--yes")
-    refused(project.quick(*back, "--json"), "approval.void" if mode == "strict" else "consent.missing")
+    answer = project.quick(*back, "--json")
+    assert refused(answer, "approval.void" if mode == "strict" else "consent.missing")["changed"] == ["files"]
+    assert f"files ({BACK})" in answer.error["message"]
     assert not project.exists("ran.log")
     assert project.exists("a.txt")
     assert project.quick(*back, "--past", "T1-01", "--json").code == 0
