@@ -5,7 +5,6 @@ As validator a failing exit is never a PASS; a last line of JSON may lower or ex
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb.agents import executable, replies, running, self_report
@@ -13,7 +12,7 @@ from idumb.agents.listening import Listening
 from idumb.agents.papers import Papers
 from idumb.agents.transcript import Stream, spooled
 from idumb.app import ports
-from idumb.domain import outcome
+from idumb.domain import canonical, outcome
 from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult, unusable
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -171,8 +170,8 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
     if not lines or not lines[-1].lstrip().startswith("{"):
         return None
     try:
-        said = json.loads(lines[-1])
-    except (ValueError, RecursionError):
+        said = canonical.decode(lines[-1])
+    except ValueError:
         return None
     if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:
         return None
