@@ -374,6 +374,42 @@ def _owner(place: discover.Repository) -> dict[str, Any] | None:
     return {name: known.get(name) for name in ("pid", "host", "since", "command", "standing")} if known else None
 
 
+def worked_for(start: str) -> str | None:
+    """Which agent or check of this repository the command runs inside of, in words; None for a person's own terminal.
+
+    One of another repository has no part in this one. Outside of all of them the command's own mark counts.
+    """
+    from idumb.domain.errors import Refusal
+    from idumb.store import owner_card
+    from idumb.system import inside
+
+    own = inside.own()
+    try:
+        place = discover.find(start)
+    except Refusal:
+        return own.who if own is not None else None
+    for mark in (own, *inside.above()):
+        if mark is not None and _works_in(mark.folder, place):
+            return mark.who
+    holder = _owner(place)
+    if holder is None or holder["standing"] == owner_card.ELSEWHERE or holder["pid"] not in inside.ancestors():
+        return None
+    return f"what idumb {holder['command']} started"
+
+
+def _works_in(folder: str, place: discover.Repository) -> bool:
+    """Whether a workspace is a work tree of this repository, or one of idumb's copies in its git folder."""
+    from idumb.domain.errors import Refusal
+
+    real = os.path.realpath(folder)
+    if real == place.root or real.startswith(place.common_dir + os.sep):
+        return True
+    try:
+        return discover.find(real).common_dir == place.common_dir
+    except Refusal:
+        return False
+
+
 def fresh_view(services: Wired) -> dict[str, Any]:
     """The status view made anew, and kept for the next time where that is possible."""
     import gc

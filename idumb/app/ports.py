@@ -468,6 +468,9 @@ class Ownership(Protocol):
     def holder(self) -> Mapping[str, Any] | None:
         """Who seems to own the work tree: pid, host, since, command, fence, standing; None when nobody does."""
 
+    def overtaken(self) -> Mapping[str, Any] | None:
+        """As `holder`: a process of this machine that lived and owned the work tree when this one got it; else None."""
+
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:
         """Ask a holder of this machine to stop; whether it let go within ten seconds."""
 

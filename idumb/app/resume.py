@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from typing import Any
 
@@ -13,6 +14,7 @@ from idumb.app import (
     execute_phase,
     handing,
     loading,
+    overtaking,
     place,
     publish,
     restoring,
@@ -29,6 +31,8 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
 from idumb.domain.settings import COMMITTED
+
+_WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
 
 
 def resume(services: Services, request: Request, *, retry_failed: bool, only: Collection[str] = ()) -> Result:
@@ -61,11 +65,13 @@ def resume(services: Services, request: Request, *, retry_failed: bool, only: Co
     enveloping.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with session.owned(services, "resume") as owned:
         journal = owned.journal(state)
+        warnings = overtaking.since_resumed(services, state)
         place.accept_guarded(services, journal, request.accept_git)
         restoring.settle(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
         _reset(journal, only, retry_failed=retry_failed, deviations=request.on_deviation is not None)
-        return execute_phase.carry_out(services, journal, contract, request)
+        result = execute_phase.carry_out(services, journal, contract, request)
+    return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
 
 
 def _reset(journal: Journal, only: Collection[str], *, retry_failed: bool, deviations: bool) -> None:
@@ -99,7 +105,7 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
         place.require_guarded(services, state)
         place.require_repository(services)
         place.require_branch(services, state)
-    with session.owned(services, kind.split(".")[1]) as owned:
+    with session.owned(services, _WORDS[kind]) as owned:
         journal = owned.journal(state)
         said: dict[str, Any] = {"reason": why, "by": who, "commit": None}
         if kind == "task.accepted":

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import committing, going_on, killed, opened, ports, publish, relock, schedule
+from idumb.app import committing, going_on, killed, opened, overtaking, ports, publish, relock, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services, plans_ref
@@ -40,7 +40,9 @@ class Owned:
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
-        journal.write(journal.event("operation.started", command=self.command, worktree=self.services.worktree))
+        overtook = overtaking.told(self.services.owner.overtaken())
+        started = {"command": self.command, "worktree": self.services.worktree, **overtook}
+        journal.write(journal.event("operation.started", **started))
         self.opened.append(journal)
         relock.settle(self.services, journal)
         return journal

@@ -12,6 +12,7 @@ from idumb.cli import options, output
 @click.option("--why", required=True, help="The reason; it is kept in the record.")
 @options.as_json
 @options.debug
+@options.persons_word
 def command(task: str, why: str, as_json: bool) -> int:
     """Accept a task as it is, with a reason.
 

@@ -35,6 +35,7 @@ _PAIR = (str, str)
 @options.yes
 @options.as_json
 @options.debug
+@options.persons_word
 def command(
     phase: str,
     tasks: tuple[str, ...],

@@ -26,6 +26,7 @@ from idumb.cli import options, output
 @click.option("--revoke", is_flag=True, help="Take every approval of the phase back.")
 @options.as_json
 @options.debug
+@options.persons_word
 def command(
     phase: str,
     expected: str | None,

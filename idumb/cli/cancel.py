@@ -11,6 +11,7 @@ from idumb.cli import options, output
 @click.option("--force", is_flag=True, help="End an owner that does not answer, or one on another machine.")
 @options.as_json
 @options.debug
+@options.persons_word
 def command(force: bool, as_json: bool) -> int:
     """Stop what runs in this work tree, from another terminal.
 

@@ -16,6 +16,7 @@ from idumb.cli import options, output
 @options.yes
 @options.as_json
 @options.debug
+@options.persons_word
 def command(
     decision: str | None,
     choice: str | None,

@@ -16,6 +16,7 @@ from idumb.cli import options, output
 @options.yes
 @options.as_json
 @options.debug
+@options.persons_word
 def command(backup: str | None, no_backup: bool, files: bool, yes: bool, as_json: bool) -> int:
     """Take idumb out of this repository, for all its work trees.
 

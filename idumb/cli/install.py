@@ -30,6 +30,8 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
 
     if listing == (host is not None) or (listing and (remove or dry_run)):
         raise click.UsageError("Name one --host, or ask for --list alone.")
+    if not (listing or dry_run):
+        options.require_a_person("idumb install")
     texts, here = bootstrap.slash_commands(), os.getcwd()
     if host is None:
         result = install.installed(bootstrap.host_places(here), texts, __version__)

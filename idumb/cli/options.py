@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -22,9 +23,45 @@ debug = click.option("--debug", is_flag=True, hidden=True, expose_value=False)
 yes = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
+def require_a_person(word: str) -> None:
+    """Refusal `agent.not-a-person` inside an agent or a check that idumb started for this repository."""
+    from idumb import bootstrap
+
+    inside = bootstrap.worked_for(os.getcwd())
+    if inside is None:
+        return
+    from idumb.domain.errors import Refusal
+
+    raise Refusal(
+        "agent.not-a-person",
+        f"{word} is a person's word, and this command runs inside {inside}. Nothing was done.",
+        hint="A person says it, in a terminal of their own; an agent does its work, and idumb judges that",
+        details={"word": word, "inside": inside},
+    )
+
+
+def persons_word(function: F) -> F:
+    """For a command that is a person's word as a whole."""
+
+    @functools.wraps(function)
+    def said(*args: Any, **kwargs: Any) -> Any:
+        require_a_person(f"idumb {click.get_current_context().info_name}")
+        return function(*args, **kwargs)
+
+    return cast("F", said)
+
+
+def persons_option(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """The callback of an option by which a person consents."""
+    if value:
+        require_a_person(parameter.opts[0])
+    return value
+
+
 accept_git = click.option(
     "--accept-git",
     multiple=True,
+    callback=persons_option,
     metavar="FILE",
     help="A file of git's own that changed while a task ran and may stay so. Repeatable.",
 )
@@ -33,6 +70,7 @@ accept_git = click.option(
 accept_changed = click.option(
     "--accept-changed",
     multiple=True,
+    callback=persons_option,
     type=click.Choice(["adapter", "envelope"]),
     help="Go on though the agent's version, or anything that attempts run under, changed. Repeatable.",
 )
@@ -47,7 +85,12 @@ def running(function: F) -> F:
     """The options of every command that runs tasks."""
     for option in reversed(
         (
-            click.option("--approve", metavar="HASH", help="Consent to exactly this contract (see check-plan)."),
+            click.option(
+                "--approve",
+                metavar="HASH",
+                callback=persons_option,
+                help="Consent to exactly this contract (see check-plan).",
+            ),
             click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file)."),
             click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode."),
             click.option("--max-attempts", type=click.IntRange(1, 100), help="Attempts a task, at most."),

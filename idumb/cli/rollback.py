@@ -20,6 +20,7 @@ from idumb.cli import options, output
 @options.yes
 @options.as_json
 @options.debug
+@options.persons_word
 def command(phase: str, to: str, past: tuple[str, ...], accept_git: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Go back to the checkpoint after a task, or to the start.
 

@@ -12,6 +12,7 @@ from idumb.cli import options, output
 @options.yes
 @options.as_json
 @options.debug
+@options.persons_word
 def command(accept_git: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Undo the newest rollback, undo or run.
 

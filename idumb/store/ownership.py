@@ -42,6 +42,7 @@ class FileOwnership:
         self._lock: owner_lock.OwnerLock | None = None
         self._fence = 0
         self._lost = False
+        self._overtaken: Mapping[str, Any] | None = None
         database.guard = self.guard
 
     def acquire(self, command: str, *, force: bool = False) -> int:
@@ -51,6 +52,7 @@ class FileOwnership:
         with connection.translated(self._folder):
             folders.make_private(self._folder)
             lock = self._taken(force=force)
+            self._overtaken = self._still_there()
         self._lost = False
         try:
             self._fence = self._announced(lock, command)
@@ -100,6 +102,9 @@ class FileOwnership:
         Told from the card and the process table: trying the lock could make a real owner fail.
         """
         return owner_card.holder(self._card)
+
+    def overtaken(self) -> Mapping[str, Any] | None:
+        return self._overtaken
 
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:
         """Ask the owner to stop; whether it let go of the work tree within ten seconds. A stopped one cannot."""
@@ -168,6 +173,13 @@ class FileOwnership:
         if lock is None:
             raise elsewhere(known)
         return lock
+
+    def _still_there(self) -> Mapping[str, Any] | None:
+        """An owner takes its card away before it lets go. Where it lives and the card is there, its lock was taken."""
+        known = self.holder()
+        if known is None or known["standing"] == owner_card.ELSEWHERE or known.get("pid") == os.getpid():
+            return None
+        return known if known.get("fence") else None  # without a token it never became the owner
 
     def _lives(self) -> bool:
         known = owner_card.read(self._card)

@@ -87,7 +87,7 @@ def _environment(pid: int) -> bytes:
 
 def carrying(name: str, value: str) -> list[int]:
     """Every live process started with `name=value` in its environment, but for this one and its ancestors."""
-    spared = {os.getpid(), *_ancestors(os.getpid())}
+    spared = {os.getpid(), *ancestors(os.getpid())}
     key, wanted = name.encode(), os.fsencode(value)
     seen = spared
     found: list[int] = []
@@ -108,7 +108,8 @@ def _every_process() -> list[int]:
         return []
 
 
-def _ancestors(pid: int) -> list[int]:
+def ancestors(pid: int) -> list[int]:
+    """The processes above one, the nearest first; none where the system tells none."""
     found: list[int] = []
     while (fields := status(pid)) is not None and (parent := int(fields[1])) > 0 and parent not in found:
         found.append(parent)

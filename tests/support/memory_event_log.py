@@ -40,6 +40,9 @@ class MemoryEventLog:
     def holder(self) -> Mapping[str, Any] | None:
         return None
 
+    def overtaken(self) -> Mapping[str, Any] | None:
+        return None
+
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:
         return not self.owned
 

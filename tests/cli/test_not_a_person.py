@@ -1,0 +1,151 @@
+"""What only a person says is refused inside an agent or check that idumb started."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import IDUMB, Project, task
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
+CODE = "agent.not-a-person"
+WORDS = [
+    ("accept", "T1-01", "--why", "good"),
+    ("skip", "T1-01", "--why", "no"),
+    ("decide", "T1-01.failure.1", "retry"),
+    ("approve", "1"),
+    ("approve", "1", "--revoke"),
+    ("amend", "1", "--decision", "so it is"),
+    ("rollback", "1", "--to", "start", "--yes"),
+    ("undo", "--yes"),
+    ("cancel",),
+    ("deinit", "--yes"),
+    ("install", "--host", "claude"),
+    ("install", "--host", "claude", "--user", "--remove"),
+    ("execute-phase", "1", "--approve", "0" * 64),
+    ("execute-phase", "1", "--accept-git", "config"),
+    ("start", "T1-01", "--approve", "0" * 64),
+    ("quick", "Say it", "--files", "a.txt", "--check", "true", "--approve", "0" * 64),
+]
+ALLOWED = [
+    ("status",),
+    ("next",),
+    ("graph", "1"),
+    ("check-plan", "1"),
+    ("decisions",),
+    ("install", "--list"),
+    ("install", "--host", "claude", "--dry-run"),
+]
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [touch, a.txt]}\n")
+    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    return made
+
+
+def mark(monkeypatch: pytest.MonkeyPatch, folder: str | Path, role: str | None = "builder") -> None:
+    monkeypatch.setenv("IDUMB_PLACE", f"0123456789abcdef@{folder}")
+    if role is not None:
+        monkeypatch.setenv("IDUMB_ROLE", role)
+        monkeypatch.setenv("IDUMB_TASK", "T1-01")
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_a_persons_word_is_refused_inside_an_agent(
+    project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = project.repo.ledger()
+    mark(monkeypatch, project.folder)
+    answer = project.quick(*words, "--json")
+    assert (answer.code, answer.error["code"]) == (4, CODE), answer
+    assert "inside the builder of T1-01" in answer.error["message"]
+    assert before.changed_paths(project.repo.ledger()) == []
+
+
+@pytest.mark.parametrize("words", ALLOWED, ids=" ".join)
+def test_what_only_looks_is_answered_inside_an_agent(
+    project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark(monkeypatch, project.folder)
+    assert project.quick(*words, "--json").code == 0
+
+
+def test_a_check_is_no_person_either(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark(monkeypatch, project.folder, role=None)
+    answer = project.quick("skip", "T1-01", "--why", "no", "--json")
+    assert answer.error["code"] == CODE
+    assert "inside a check" in answer.error["message"]
+
+
+@pytest.mark.parametrize("place", ["idumb/clones/0123456789abcdef", "idumb/rehearsals/1"])
+def test_an_agent_in_a_copy_that_idumb_made_is_one_of_this_repository(
+    project: Project, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark(monkeypatch, project.repo.common_dir / place)
+    assert project.quick("undo", "--yes", "--json").error["code"] == CODE
+
+
+def test_an_agent_in_another_work_tree_of_the_repository_is_refused(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.repo.git("worktree", "add", "--quiet", str(tmp_path / "linked"))
+    mark(monkeypatch, tmp_path / "linked")
+    assert project.quick("undo", "--yes", "--json").error["code"] == CODE
+
+
+def test_an_agent_of_another_repository_has_no_part_in_this_one(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checks of a project may themselves run plans somewhere else."""
+    other = GitSandbox.create(tmp_path / "other")
+    mark(monkeypatch, other.root)
+    answer = project.quick("undo", "--yes", "--json")
+    assert answer.error["code"] != CODE
+
+
+def said_by_builder(project: Project, tmp_path: Path, how: str) -> Answer:
+    """Run a phase whose builder accepts its own task, with its lock file removed: what that accept answered."""
+    said = tmp_path / "said"
+    words = " ".join((*IDUMB, "accept", "T1-01", "--why", "fine", "--json"))
+    script = how.format(
+        words=words, said=said, door=tmp_path / "door", path=os.environ["PATH"], home=os.environ["HOME"]
+    )
+    lock = project.repo.common_dir / "idumb/worktrees/main/owner.lock"
+    argv = json.dumps(["sh", "-c", f"echo bad > a.txt; rm {lock}; {script}"])
+    names = ", ".join(sorted(name for name in os.environ if name.startswith(("XDG_", "GIT_", "PYTHON"))))
+    project.configure(
+        "run: {max_attempts: 1}\nbuilder: agent\n"
+        f"bindings:\n  agent: {{adapter: command, argv: {argv}, environment: [{names}]}}\n"
+    )
+    project.execute()
+    return Answer(4, said.read_text(encoding="utf-8"), "")
+
+
+HOWS = {
+    "as it is": "{words} > {said}",
+    "without the marks": "env -u IDUMB_PLACE -u IDUMB_PROCESS -u IDUMB_ROLE -u IDUMB_TASK {words} > {said}",
+    "left behind": (
+        "mkfifo {door}; (env -i PATH='{path}' HOME='{home}' setsid sh -c '{words} > {said}; echo > {door}' &);"
+        " read line < {door}"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "how", [HOWS["as it is"], *(pytest.param(HOWS[name], marks=LINUX) for name in ("without the marks", "left behind"))]
+)
+def test_a_builder_cannot_accept_its_own_task(project: Project, tmp_path: Path, how: str) -> None:
+    answer = said_by_builder(project, tmp_path, how)
+    assert answer.error["code"] == CODE, answer
+    assert project.events("--kind", "task.accepted") == []
+    assert project.subjects()[-1] == "plan"

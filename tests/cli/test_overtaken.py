@@ -1,0 +1,66 @@
+"""A command that got the work tree while its owner still lived is told when the run goes on (R-LOG-5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, Running, making, shell, task
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
+    made = projects.create(sandbox)
+    os.mkfifo(tmp_path / "door")
+    step = shell(f"echo half > a.txt; read line < {tmp_path / 'door'}")
+    made.plan(
+        [
+            task("T1-01", files="create `a.txt`", check="grep -q whole a.txt", steps=[step]),
+            making("T1-02", "b.txt"),
+        ]
+    )
+    return made
+
+
+@pytest.fixture
+def busy(project: Project, tmp_path: Path) -> Iterator[Running]:
+    """A run whose first task waits until somebody writes to the door."""
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        run.wait_for("attempt.started", "T1-01")
+        yield run
+
+
+def test_what_was_said_while_another_owned_the_run_is_told_when_it_goes_on(
+    project: Project, busy: Running, tmp_path: Path
+) -> None:
+    with open(tmp_path / "door", "w", encoding="ascii") as door:  # the builder has begun
+        (project.repo.common_dir / "idumb/worktrees/main/owner.lock").unlink()
+        assert project.idumb("accept", "T1-01", "--why", "looks fine").code == 0
+        door.write("go on\n")
+    assert busy.end() == 4
+    started = project.events("--kind", "operation.started")
+    assert [event["payload"].get("overtook", {}).get("pid") for event in started] == [None, busy.pid]
+
+    answer = project.resume()
+
+    told = [line for line in answer.object["warnings"] if "still owned it" in line]
+    assert len(told) == 1
+    assert f"idumb accept got this work tree at {started[1]['at']} while idumb execute-phase" in told[0]
+    assert f"(process {busy.pid})" in told[0]
+    assert "T1-01 was accepted by" in told[0]
+    assert "looks fine" in told[0]
+    assert [line for line in project.resume().object["warnings"] if "still owned it" in line] == []
+
+
+def test_a_word_after_an_owner_that_ended_overtakes_nobody(project: Project, busy: Running, tmp_path: Path) -> None:
+    with open(tmp_path / "door", "w", encoding="ascii"):
+        os.kill(busy.pid, 9)
+        busy.end()
+        assert project.idumb("accept", "T1-01", "--why", "looks fine").code == 0
+    assert [event for event in project.events("--kind", "operation.started") if "overtook" in event["payload"]] == []
+    assert [line for line in project.resume().object["warnings"] if "owned it" in line] == []
