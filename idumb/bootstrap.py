@@ -172,6 +172,11 @@ class Wired:
 
         return configuration.load(self.root)
 
+    def setting_place(self, *keys: str) -> tuple[int, int]:
+        from idumb.markdown import configuration
+
+        return configuration.place(self.root, *keys)
+
     @cached_property
     def memory(self) -> ports.Memory:
         from idumb.store.remembered import FileMemory

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from idumb.app import approvals, loading, programs, schedule, session
+from idumb.app import approvals, loading, lock, programs, schedule, session
 from idumb.app.loading import Loaded
 from idumb.app.result import Result
 from idumb.app.services import Services
@@ -59,7 +59,8 @@ def _options(services: Services, contract: Contract | None) -> Iterator[Finding]
             services.adapters.get(name).describe()
         except AdapterError as problem:
             if problem.code in _WRONG_ANYWHERE:
-                place = (".idumb/config.yaml", 1, 1, f"bindings.{name}", name)
+                line, column = services.setting_place("bindings", name)
+                place = (lock.CONFIGURATION, line, column, f"bindings.{name}", name)
                 yield Finding(
                     problem.code, ERROR, *place, "what docs/agents.md says", problem.message, problem.hint or ""
                 )

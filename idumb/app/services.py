@@ -78,6 +78,9 @@ class Services(Protocol):
     def present_settings(self) -> Settings:
         """The configuration as its file is now; `settings` are those that the command began with."""
 
+    def setting_place(self, *keys: str) -> tuple[int, int]:
+        """Line and column of a key of the configuration as its file is now, `bindings` and its name for one."""
+
     def present_policy(self) -> Policy: ...
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace: ...

@@ -65,6 +65,22 @@ def load(root: str) -> Settings:
     return settings
 
 
+def place(root: str, *keys: str) -> tuple[int, int]:
+    """Line and column of the key that these lead to, from the top; of the last that is there where not all are."""
+    try:
+        text = _decoded(plain_files.read(os.path.join(root, PATH), MAX_BYTES + 1))
+    except (OSError, ValueError):
+        return 1, 1
+    source = Source(text, PATH)
+    node, at = yaml_nodes.read(text, lambda at: at, Problems(source), "configuration"), 0
+    for key in keys:
+        found = next((p for p in node.pairs if p[0].value == key), None) if isinstance(node, MappingNode) else None
+        if found is None:
+            break
+        at, node = found[0].start, found[1]
+    return source.place(at)
+
+
 def _require_templates(settings: Settings) -> None:
     """Every template that a role names is there; InputError `prompt.missing`."""
     for role in settings.roles:

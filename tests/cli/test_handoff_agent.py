@@ -124,6 +124,8 @@ def test_a_folder_that_tasks_could_write_is_told_by_check_plan(project: Project,
     assert (answer.code, answer.data["errors"]) == (3, 1)
     assert answer.data["findings"][0]["code"] == "agent.bad-option"
     assert "folder" in answer.data["findings"][0]["message"]
+    assert (answer.data["findings"][0]["line"], answer.data["findings"][0]["column"]) == (3, 3)
+    assert ".idumb/config.yaml:3 first" in answer.error["hint"]
 
 
 def test_a_folder_in_the_repository_is_refused(project: Project) -> None:

@@ -254,3 +254,18 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
             value = getattr(default, field.name)
             shown = "none" if value is None else str(value).lower()
             assert shown in rows[f"{section}.{field.name}"]
+
+
+def test_a_key_is_found_where_it_stands_and_what_is_not_there_where_it_would(tmp_path: Path) -> None:
+    (tmp_path / ".idumb").mkdir()
+    place = tmp_path / ".idumb/config.yaml"
+    place.write_text(FULL, encoding="utf-8")
+    assert configuration.place(str(tmp_path), "bindings", "coder") == (4, 3)
+    assert configuration.place(str(tmp_path), "bindings", "coder", "options", "names") == (13, 25)
+    assert configuration.place(str(tmp_path), "bindings", "nobody") == (3, 1)
+    assert configuration.place(str(tmp_path), "builder", "adapter") == (1, 1)
+    for text in ("bindings: [", "- a\n", "", "\x00"):
+        place.write_text(text, encoding="utf-8")
+        assert configuration.place(str(tmp_path), "bindings", "coder") == (1, 1)
+    place.unlink()
+    assert configuration.place(str(tmp_path), "bindings", "coder") == (1, 1)
