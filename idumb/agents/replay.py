@@ -15,6 +15,7 @@ from idumb.domain.recorded import Recorded
 from idumb.domain.settings import Binding
 
 _FORMAT = "1"
+_MOST_NAMED = 5
 
 
 class Recordings(Protocol):
@@ -23,6 +24,8 @@ class Recordings(Protocol):
     def known(self, run: str) -> bool: ...
 
     def find(self, run: str, task: str, number: int) -> Recorded | None: ...
+
+    def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...] | None: ...
 
     def play(self, recorded: Recorded) -> tuple[ports.Conflict, ...]: ...
 
@@ -82,8 +85,22 @@ class ReplayAgent:
             words = f"{request.task.id} says something else than it did in run {run}, so its recording proves nothing"
             return AgentResult(outcome.ERRORED, words)
         if request.role == VALIDATOR:
-            return found.judged or _not_there(f"nobody validated {request.task.id} in run {run}")
+            return self._judged(found, request, self._recordings)
         return self._built(found)
+
+    def _judged(self, found: Recorded, request: AgentRequest, recordings: Recordings) -> AgentResult:
+        """What the validator said, of exactly the bytes that it judged."""
+        if found.judged is None:
+            return _not_there(f"nobody validated {request.subject} in run {self._run()}")
+        others = recordings.differing(found, request.candidate)
+        if others is None:
+            return AgentResult(outcome.ERRORED, "which bytes the recording judged cannot be found any more")
+        if others:
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            return AgentResult(
+                outcome.ERRORED, f"the recording judged other bytes: {', '.join(others[:_MOST_NAMED])}{more}"
+            )
+        return found.judged
 
     def _built(self, found: Recorded) -> AgentResult:
         if self._recordings is None:
@@ -94,7 +111,7 @@ class ReplayAgent:
         except Refusal as refusal:  # kept trees can be lost with the repository they were in
             return _not_there(refusal.message)
         if conflicts:
-            named = "; ".join(f"{c.path} {c.why}" for c in conflicts[:5])
+            named = "; ".join(f"{c.path} {c.why}" for c in conflicts[:_MOST_NAMED])
             return AgentResult(outcome.ERRORED, named)
         return found.built
 

@@ -65,7 +65,18 @@ class Recordings:
             judged=None if last.judged is None else _judged(last.judged),
             trees=(last.base, *(a.tree for a in upto if a.tree)),
             paths=tuple(dict.fromkeys(p for a in upto for p in a.changed)),
+            judged_tree=None if last.judged is None else last.judged.get("tree"),
         )
+
+    def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...] | None:
+        """Paths, idumb's own aside, that are not as the validator judged them; None where that cannot be known."""
+        if not recorded.judged_tree or not candidate:
+            return None
+        try:
+            changes = self._trees.changes(recorded.judged_tree, candidate)
+        except KeyError:  # kept trees can be lost with the repository they were in
+            return None
+        return tuple(c.path for c in changes if not paths.matches_any(c.path, paths.OWN_FILES))
 
     def play(self, recorded: Recorded) -> tuple[ports.Conflict, ...]:
         """Leave the paths as the attempt left them, only where they are as the recording knows them."""

@@ -14,7 +14,7 @@ class Recorded:
     `digest` is that of the task as it read then. `built` is what the builder answered, `judged` what the validator
     did, None where there was none. `trees` are the trees that the paths may be in before it is played: the task base
     and what each attempt up to this one left; the last is the one it leaves. `paths` are all that these attempts
-    changed.
+    changed. `judged_tree` is the candidate that the validator judged, None where that is not known.
     """
 
     digest: str
@@ -22,3 +22,4 @@ class Recorded:
     judged: AgentResult | None
     trees: tuple[str, ...]
     paths: tuple[str, ...]
+    judged_tree: str | None = None

@@ -38,8 +38,17 @@ def execute(project: Project, *more: str) -> Answer:
     return project.quick("execute-phase", "1", "--approve", consent, *more, "--json")
 
 
-def replaying(run: str) -> str:
-    return f"builder: again\nbindings:\n  again: {{adapter: replay, options: {{run: '{run}'}}}}\n"
+def configuration(script: Path, run: str = "", *, builder: str, validator: str) -> str:
+    return (
+        f"builder: {builder}\nvalidator: {validator}\nbindings:\n"
+        f"  odd: {{adapter: command, argv: ['{sys.executable}', '{script}']}}\n"
+        "  judge: {adapter: command, argv: ['/bin/sh', '-c', 'test -x out/t1-01/done']}\n"
+        f"  again: {{adapter: replay, options: {{run: '{run or 0}'}}}}\n"
+    )
+
+
+def replaying(run: str, script: Path = Path("builder.py"), *, builder: str = "again") -> str:
+    return configuration(script, run, builder=builder, validator="again")
 
 
 def bytes_of(project: Project) -> dict[str, tuple[int, bytes]]:
@@ -56,7 +65,7 @@ def recorded(sandbox: GitSandbox, tmp_path: Path) -> tuple[Project, str]:
     project = projects.create(sandbox)
     script = tmp_path / "builder.py"
     script.write_text(BUILDER, encoding="utf-8")
-    project.configure(f"builder: odd\nbindings:\n  odd: {{adapter: command, argv: ['{sys.executable}', '{script}']}}\n")
+    project.configure(configuration(script, builder="odd", validator="judge"))
     project.plan(TASKS)
     answer = execute(project)
     assert answer.code == 0, answer
@@ -95,6 +104,26 @@ def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Pro
         ("T1-01", 2, "PASS"),
         ("T1-02", 1, "PASS"),
     ]
+
+
+@pytest.mark.parametrize(("builder", "other"), [("odd", "out/t1-01/data"), ("again", "README.md")])
+def test_a_recorded_verdict_counts_for_no_other_bytes_than_those_that_were_judged(
+    recorded: tuple[Project, str], tmp_path: Path, builder: str, other: str
+) -> None:
+    """R-ENV-3: whether the builder made them, or somebody else meanwhile."""
+    project, run = recorded
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    if builder == "again":
+        project.repo.write("README.md", "other\n")
+        project.repo.commit("other")
+    project.configure(replaying(run, tmp_path / "builder.py", builder=builder))
+    answer = execute(project)
+    assert answer.code == 1, answer
+    assert project.statuses()["T1-01"] == "failed"
+    said = [e["payload"] for e in project.events("--kind", "evidence.recorded", "--run", answer.data["run"])]
+    judged = [p for p in said if p["subject"] == "validator again"]
+    assert {p["result"] for p in judged} == {"errored"}
+    assert all(p["text"].startswith("the recording judged other bytes: ") and other in p["text"] for p in judged)
 
 
 def test_other_words_and_other_bytes_than_were_recorded_are_refused(recorded: tuple[Project, str]) -> None:

@@ -153,6 +153,9 @@ class OneRecording:
         said = AgentResult(outcome.COMPLETED, output=VERDICT, reply=VERDICT)
         return Recorded(contract.task_digest(TASK), said, said, ("t",), ())
 
+    def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...]:
+        return ()
+
     def play(self, recorded: Recorded) -> tuple[ports.Conflict, ...]:
         return ()
 

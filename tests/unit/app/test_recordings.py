@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from idumb.app import recordings, session
-from idumb.domain import evidence, outcome
-
-if TYPE_CHECKING:
-    import pytest
+from idumb.domain import evidence, ledger, outcome
+from idumb.domain.agent import AgentResult
+from idumb.domain.recorded import Recorded
 
 
 def event(kind: str, attempt: int, **payload: Any) -> SimpleNamespace:
@@ -32,6 +33,16 @@ def found(monkeypatch: pytest.MonkeyPatch, events: list[SimpleNamespace], number
     return recordings.Recordings(SimpleNamespace(log=log), None).find("r", "T1-01", number)  # type: ignore[arg-type]
 
 
+def kept(*paths: str) -> recordings.Recordings:
+    """Recordings whose trees `old` and `new` differ in these paths."""
+
+    def changes(old: str, new: str) -> tuple[ledger.Change, ...]:
+        return {("old", "new"): tuple(ledger.Change(path, ledger.MODIFIED, None, None) for path in paths)}[old, new]
+
+    trees = SimpleNamespace(changes=changes)
+    return recordings.Recordings(SimpleNamespace(log=None), trees)
+
+
 def test_attempts_that_could_not_work_or_waited_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [
         *attempt(1, "one", outcome=outcome.ERRORED, failure="network"),
@@ -50,7 +61,20 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_that_has_it_is_played(mon
     events: list[SimpleNamespace] = []
     for number, verdict in ((1, evidence.WAITING), (2, evidence.PASSED)):
         begun, ended = attempt(number, f"tree-{number}", outcome=outcome.COMPLETED)
-        said = event("evidence.recorded", number, subject="validator away", result=verdict)
+        said = event("evidence.recorded", number, subject="validator away", result=verdict, tree=f"judged-{number}")
         events += [begun, said, ended]
     played = found(monkeypatch, events, 1)
     assert (played.trees, played.judged.outcome) == (("base", "tree-2"), outcome.COMPLETED)
+    assert played.judged_tree == "judged-2"
+
+
+@pytest.mark.parametrize(("judged", "candidate"), [(None, "new"), ("old", ""), ("lost", "new")])
+def test_what_was_judged_is_not_guessed_where_a_tree_is_not_known(judged: str | None, candidate: str) -> None:
+    known = Recorded("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
+    assert kept().differing(known, candidate) is None
+
+
+def test_idumbs_own_files_are_no_part_of_what_was_judged() -> None:
+    known = Recorded("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), "old")
+    assert kept(".idumb/config.yaml", ".planning/phases/1/1-SUMMARY.md").differing(known, "new") == ()
+    assert kept(".idumb/config.yaml", "a.txt").differing(known, "new") == ("a.txt",)
