@@ -1,13 +1,15 @@
 """Work for an agent or a person elsewhere: a file says what is to be done, another one answers it.
 
-Nothing is kept in memory. The name of a handoff follows from what is asked, so that a task that waited finds the same
-one again, and an attempt that was told something new makes a new one.
+Nothing is kept in memory. The name of a handoff begins with what follows from what is asked, so that a task that
+waited finds the same one again, and an attempt that was told something new makes a new one. It ends with a ticket that
+nobody could know before it was asked, for whoever is judged could answer in the judge's place beforehand.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +30,7 @@ _LONGEST_WAIT = 365 * 24 * 3600
 _TICK = 0.5  # seconds between looks, where it is waited
 _OPTIONS = ("folder", "wait")
 _DONE, _FAILED = "done", "failed"
+_MOST_TOLD = 5
 
 
 class HandoffAgent:
@@ -67,6 +70,23 @@ class HandoffAgent:
             raise self._wrong("takes a `folder` outside the repository, where no task can write")
         return ()
 
+    def question(self, request: AgentRequest) -> str:
+        """The same for the same question until it was answered, so that no answer is taken twice.
+
+        Waiting makes attempts of its own, so they do not count.
+        """
+        asked: list[object] = [request.run_id, request.role, request.subject]
+        if request.task is not None:
+            asked += [contract.task_digest(request.task), request.feedback, request.settled, request.candidate]
+        else:
+            asked = [request.role, request.subject, request.prompt]
+        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in request.subject)
+        return f"{safe}-{request.role}-{canonical.digest(asked)[:12]}"
+
+    def ticket(self) -> str:
+        """A new one, which cannot be foreseen."""
+        return secrets.token_hex(8)
+
     def _wrong(self, words: str) -> AdapterError:
         return AdapterError(
             "agent.bad-option",
@@ -81,14 +101,19 @@ class HandoffAgent:
             folder = self._binding.options.get("folder") or self._folder
             if folder is None:
                 raise self._wrong("has no folder")
-            place = _Place(str(folder), _name(request))
+            if not request.ticket:
+                raise self._wrong("was asked without a ticket")
+            place = _Place(str(folder), self.question(request), request.ticket)
             place.write_request(_document(request, place, self._redact))
         except (AdapterError, OSError, FileProblem) as problem:
             return AgentResult(outcome.ERRORED, str(problem))
         answer = self._awaited(place, request, began)
         if isinstance(answer, str):
+            others = place.others()
+            unread = f"not read, for no answer to this: {', '.join(others)}" if others else ""
+            why = "; ".join(filter(None, (answer, unread)))
             words = f"waits for an answer to {place.request}"
-            return AgentResult(outcome.WAITING, f"{words} ({answer})" if answer else words, session=place.name)
+            return AgentResult(outcome.WAITING, f"{words} ({why})" if why else words, session=place.name)
         return self._taken(request, place, answer)
 
     def _awaited(self, place: _Place, request: AgentRequest, began: float) -> _Answer | str:
@@ -167,9 +192,10 @@ class _Answer:
 class _Place:
     """The two files of one handoff."""
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: str, question: str, ticket: str) -> None:
         self._folder = folder
-        self.name = name
+        self._question = question
+        self.name = name = f"{question}-{ticket}"
         self.request = os.path.join(folder, f"{name}.md")
         self.answer = os.path.join(folder, f"{name}.answer.md")
 
@@ -183,6 +209,13 @@ class _Place:
                 files.write(os.path.basename(self.request), data, 0o600)
         finally:
             files.close()
+
+    def others(self) -> list[str]:
+        """The first files that are for this question by their names, and under another ticket or none."""
+        own = {os.path.basename(self.request), os.path.basename(self.answer)}
+        mine = (f"{self._question}-", f"{self._question}.")
+        found = sorted(n for n in os.listdir(self._folder) if n.startswith(mine) and n.endswith(".md"))
+        return [name for name in found if name not in own][:_MOST_TOLD]
 
     def read_answer(self) -> _Answer | str:
         """The answer; else why it cannot be used, "" where there is none."""
@@ -221,20 +254,6 @@ def _parsed(text: str, name: str) -> _Answer | str:
 def _pair(line: str) -> tuple[str, str]:
     name, _, value = line.partition(":")
     return name.strip(), value.split(" #")[0].strip().strip("\"'")
-
-
-def _name(request: AgentRequest) -> str:
-    """A name for a file: the same for the same question until it was answered, so that no answer is taken twice.
-
-    Waiting makes attempts of its own, so they do not count.
-    """
-    asked: list[object] = [request.run_id, request.role, request.subject]
-    if request.task is not None:
-        asked += [contract.task_digest(request.task), request.feedback, request.settled, request.candidate]
-    else:
-        asked = [request.role, request.subject, request.prompt]
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in request.subject)
-    return f"{safe}-{request.role}-{canonical.digest(asked)[:12]}"
 
 
 def _document(request: AgentRequest, place: _Place, redact: Redact) -> str:

@@ -308,7 +308,9 @@ def _validator(
         return (), None
     validator = bench.agents.get(name)
     request = asking.request(bench, attempt, agent.VALIDATOR, validator, found)
-    result = calling.call(bench.services, bench.journal, calling.Call(validator, name, request))
+    # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
+    anew = not attempt.built and bench.journal.state.tasks[attempt.task.id].adapter not in calling.SILENT
+    result = calling.call(bench.services, bench.journal, calling.Call(validator, name, request, anew=anew))
     bench.checks.end_processes()
     level = levels.rule(bench.services.settings, agent.VALIDATOR).level
     waits = bench.workspace.kind == "here"  # a clone is gone when the command ends

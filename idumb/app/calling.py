@@ -35,12 +35,16 @@ MOST_TOLD = 50
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who is asked what. `again`: a second call does no harm, whatever the first one did already."""
+    """Who is asked what. `again`: a second call does no harm, whatever the first one did already.
+
+    `anew`: where the same was asked before, an answer to that is none to this.
+    """
 
     who: ports.Agent
     binding: str
     request: AgentRequest
     again: bool = True
+    anew: bool = False
 
     @property
     def key(self) -> str:
@@ -53,6 +57,8 @@ def call(services: Services, journal: Journal, made: Call) -> AgentResult:
     if made.who.name in SILENT:
         with services.interrupts.armed():
             return _recordable(services, made.who.run(made.request))
+    if _is_elsewhere(made.who):
+        made = dataclasses.replace(made, request=_ticketed(services, journal, made, made.who))
     started = services.clock.monotonic()
     calls, pause = _retries(services.settings)
     usage = None
@@ -104,6 +110,24 @@ def _answer(services: Services, journal: Journal, made: Call) -> AgentResult:
         if not _tells(made.who) or made.request.task is None or not journal.state.id:
             return made.who.run(made.request)
         return made.who.run(made.request, functools.partial(_hear, services, journal, made.request))
+
+
+def _is_elsewhere(who: ports.Agent) -> TypeGuard[ports.AgentElsewhere]:
+    return hasattr(who, "ticket")
+
+
+def _ticketed(services: Services, journal: Journal, made: Call, who: ports.AgentElsewhere) -> AgentRequest:
+    """The request with the ticket of its question, which is written down before anybody elsewhere can read it."""
+    request, question = made.request, who.question(made.request)
+    if not made.anew:
+        for event in services.log.events(kind="handoff.asked", newest_first=True):
+            if event.payload["question"] == question:
+                return dataclasses.replace(request, ticket=event.payload["ticket"])
+    ticket = who.ticket()
+    task = request.task.id if request.task is not None else None
+    said = {"role": request.role, "binding": made.binding, "question": question, "ticket": ticket}
+    journal.write(journal.event("handoff.asked", task, request.attempt, **said))
+    return dataclasses.replace(request, ticket=ticket)
 
 
 def _tells(who: ports.Agent) -> TypeGuard[ports.TellingAgent]:

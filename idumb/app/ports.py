@@ -516,6 +516,16 @@ class TellingAgent(Agent, Protocol):
         """`hear` is called within it, in its thread, where no signal cuts it short; it raises nothing."""
 
 
+class AgentElsewhere(Agent, Protocol):
+    """An agent that answers later, and so is asked by something that outlives the command."""
+
+    def question(self, request: AgentRequest) -> str:
+        """A name for what is asked: the same until it was answered."""
+
+    def ticket(self) -> str:
+        """A new one, which nobody can foresee; it is kept in the log, and given with every request of its question."""
+
+
 class Agents(Protocol):
     def get(self, binding: str) -> Agent:
         """The adapter of a binding of the configuration, or of `steps` and `human`."""

@@ -96,6 +96,7 @@ class AgentRequest:
     `session` is the agent's own id of a conversation that it is to go on in, None for a new one.
     `settled` is the number of the last attempt that ended otherwise than by waiting, 0 where none did; `candidate` is
     the tree that a validator judges, without idumb's own files, "" for other roles.
+    `ticket` is for agents that are elsewhere: it tells this question from one that could be foreseen, "" for others.
     `unsaved` are paths, folders with `/` at their end, that git ignores, so that no snapshot has what is there.
     """
 
@@ -121,6 +122,7 @@ class AgentRequest:
     schema: Mapping[str, Any] | None = None
     settled: int = 0
     candidate: str = ""
+    ticket: str = ""
     unsaved: tuple[str, ...] = ()
 
     def is_unsaved(self, path: str) -> bool:

@@ -51,6 +51,7 @@ KINDS: Mapping[str, str] = {
     "decision.asked": "a question was put to a person",
     "decision.answered": "a person answered",
     "verification.recorded": "verify-work judged a phase",
+    "handoff.asked": "work or a verdict is asked for elsewhere, under a ticket that nobody could foresee",
     "handoff.created": "a task that is done passes work on to whom it names",
     "handoff.failed": "a task that is done could not be passed on to somebody; the run goes on",
     "handoff.updated": "somebody said where the work is that was passed on",

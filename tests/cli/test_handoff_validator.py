@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -98,3 +100,30 @@ def test_what_is_made_in_a_clone_cannot_wait_and_is_refused_before_anything_runs
     assert not (project.folder.parent / "called").exists()
     configure(project, more=setting, options=", options: {wait: 5}")
     assert project.quick("check-plan", "1", "--json").code == 0
+
+
+def test_a_verdict_is_asked_for_under_a_name_that_nobody_can_foresee(project: Project) -> None:
+    """R-ADAPT-2: what is asked may be foreseen; its name ends with a ticket that the log alone knows beforehand."""
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
+    configure(project)
+    assert project.execute().code == 5
+    (place,) = asked(project)
+    (event,) = project.events("--kind", "handoff.asked")
+    question, _, ticket = place.stem.rpartition("-")
+    assert (event["payload"]["question"], event["payload"]["ticket"], len(ticket)) == (question, ticket, 16)
+    assert project.resume().code == 5
+    assert (asked(project), len(project.events("--kind", "handoff.asked"))) == ([place], 1)
+
+
+def test_a_builder_that_works_again_cannot_answer_what_was_asked_of_the_same_bytes_before(project: Project) -> None:
+    """R-ADAPT-2: an attempt that was cut short while the verdict was awaited leaves a question that can be read."""
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
+    configure(project, options=", options: {wait: 600}")
+    for command in (("execute-phase", "1", "--approve", project.approval()), ("resume", "1")):
+        with project.running(*command) as running:
+            running.wait_for("handoff.asked")
+            os.kill(running.pid, signal.SIGTERM)
+            assert running.end() == 143
+    first, second = project.events("--kind", "handoff.asked")
+    assert first["payload"]["question"] == second["payload"]["question"]
+    assert first["payload"]["ticket"] != second["payload"]["ticket"]

@@ -205,7 +205,9 @@ def ask(kind: Kind, root: Path, says: str | None, stack: ExitStack, request: Age
 def a_request(role: str, deadline: float | None = 30.0) -> AgentRequest:
     task = TASK if role in {BUILDER, VALIDATOR} else None
     about = "" if task is not None else "phase-1"
-    return AgentRequest(role, task, "the prompt", "", ("a.txt",), deadline=deadline, about=about, run_id="r")
+    return AgentRequest(
+        role, task, "the prompt", "", ("a.txt",), deadline=deadline, about=about, run_id="r", ticket="5f0c"
+    )
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -16,6 +16,7 @@ from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
 from idumb.domain.settings import Binding, Settings
 
 EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "%s", "content": "x\\n", "intent": "make"}]}\n```'
+TICKET = "5f0c"
 
 
 def away(root: Path, **options: Any) -> ports.Agent:
@@ -33,7 +34,9 @@ def away(root: Path, **options: Any) -> ports.Agent:
 def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
     (root / "work").mkdir(exist_ok=True)
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
-    return dataclasses.replace(AgentRequest(role, task, "the prompt", str(root / "work"), ("a.txt",)), **more)
+    return dataclasses.replace(
+        AgentRequest(role, task, "the prompt", str(root / "work"), ("a.txt",), ticket=TICKET), **more
+    )
 
 
 def asked(root: Path, index: int = -1) -> Path:
@@ -155,3 +158,23 @@ def test_usage_is_unknown_and_a_task_without_files_takes_no_edit(tmp_path: Path)
     answer(asked(tmp_path), EDITS % "a.txt")
     result = who.run(request)
     assert (result.outcome, result.usage) == (outcome.FAILED, agent.Usage())
+
+
+def test_an_answer_to_no_ticket_is_named_and_not_read(tmp_path: Path) -> None:
+    """R-ADAPT-2: nobody answers before it is asked, not even who can tell what will be asked."""
+    who, request = away(tmp_path), a_request(tmp_path, VALIDATOR)
+    (tmp_path / "handoffs").mkdir()
+    for foreseen in ("T1-01-validator-{}", "T1-01-validator-{}-0000"):
+        name = foreseen.format(who.question(request).rpartition("-")[2])  # type: ignore[attr-defined]
+        answer(tmp_path / f"handoffs/{name}.md", '```json\n{"verdict": "PASS", "findings": []}\n```')
+    result = who.run(request)
+    assert result.outcome == outcome.WAITING
+    assert "not read, for no answer to this: T1-01-validator-" in result.message
+    assert result.message.count(".answer.md") == 2
+    answer(asked(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
+    assert who.run(request).outcome == outcome.COMPLETED
+
+
+def test_nothing_is_asked_elsewhere_without_a_ticket(tmp_path: Path) -> None:
+    result = away(tmp_path).run(a_request(tmp_path, ticket=""))
+    assert (result.outcome, (tmp_path / "handoffs").exists()) == (outcome.ERRORED, False)
