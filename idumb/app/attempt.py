@@ -19,6 +19,7 @@ from idumb.app import (
     determinism,
     deviating,
     enveloping,
+    hiding,
     leftovers,
     lock,
     meanwhile,
@@ -83,7 +84,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
         # Made of two trees, so no snapshot names it, and a rollback needs it when git has collected what none names.
         made = attempt_ref(services, bench.run, task.id, attempt.number, "task-base")
         services.trees.keep(made, base, f"what {task.id} starts from", snapshot.commit)
-    attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base)
+    attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base, caches=bench.work.caches())
     binding = asking.binding_name(bench, attempt)
     told = enveloping.of_attempt(bench, attempt, binding)
     bench.journal.write(
@@ -142,6 +143,7 @@ def _take_residue_into_base(bench: Bench, attempt: Attempt) -> Attempt:
     after = bench.work.scan(attempt.literal_paths)
     before = attempt.snapshot.tree if bench.workspace.kind == "here" else attempt.base
     new = tuple(c.path for c in bench.work.changes(before, after) if c.old is None)
+    attempt = dataclasses.replace(attempt, caches=bench.work.caches())
     if not new:
         return attempt
     return dataclasses.replace(attempt, residue=new, base=bench.work.overlay(attempt.base, after, new))
@@ -185,7 +187,9 @@ def end_processes(bench: Bench, attempt: Attempt) -> Attempt:
 def freeze_candidate(bench: Bench, attempt: Attempt) -> Attempt:
     if attempt.snapshot is None:
         return attempt
-    return dataclasses.replace(attempt, candidate=bench.work.scan(attempt.literal_paths), commands_ran=False)
+    candidate = bench.work.scan(attempt.literal_paths)
+    attempt = dataclasses.replace(attempt, candidate=candidate, commands_ran=False)
+    return hiding.bring_to_light(bench, attempt, _task_changes(bench, attempt, candidate))
 
 
 def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:

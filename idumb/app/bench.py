@@ -85,6 +85,7 @@ class Attempt:
     `told` is what `attempt.started` says of its envelope; `unlike` an attempt that deterministic mode refuses.
     `judged` is what the validator said. `failure` is set where an agent could not work, rather than worked wrongly.
     `handover` is what the attempt before left for this one, because the context of its agent was exhausted.
+    `caches` are folders of tools that git ignored before the work, `new_caches` those that came with it.
     `offered` is what the builder committed, where that is its own task.
     `conversation` is the one that the builder goes on in, None where it begins a new one. Of an attempt that is
     `built` the work is there, and only its verdict was waited for.
@@ -109,6 +110,8 @@ class Attempt:
     questions: tuple[Decision, ...] = ()
     answers: tuple[Answer, ...] = ()
     residue: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
+    new_caches: tuple[str, ...] = ()
     commands_ran: bool = False
     verdict: str | None = None
     outcome: str | None = None

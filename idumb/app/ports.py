@@ -161,6 +161,18 @@ class Trees(Protocol):
     def gone(self) -> tuple[str, ...]:
         """What git ignores that was there at the last snapshot and is no more; no snapshot has it."""
 
+    def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
+        """Path, a folder with `/`, that git ignores to the one of these `.gitignore` files whose rule it is.
+
+        Of those that are only `changed` without what was ignored at the last snapshot.
+        """
+
+    def caches(self) -> tuple[str, ...]:
+        """Folders, with `/`, that git ignores only by a `.gitignore` in them which is in no tree.
+
+        They say that they are caches or virtual environments. Any other `.gitignore` is scanned, ignored or not.
+        """
+
     def repositories(self) -> tuple[str, ...]:
         """Submodules, and folders that are repositories of their own, as the last scan found them."""
 

@@ -265,6 +265,8 @@ def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
         found["committed"] = committing.payload(attempt.offered)
     if attempt.failure is not None:
         found |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
+    if attempt.new_caches:
+        found["caches"] = list(attempt.new_caches)
     if handover := context.handover(bench, attempt):
         found["handover"] = handover
     return found

@@ -89,7 +89,7 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
         elif event.kind == "attempt.finished":
             keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations", "cause")
             row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
-            row |= {k: event.payload.get(k) for k in ("failure", "mend", "validator", "committed")}
+            row |= {k: event.payload.get(k) for k in ("failure", "mend", "validator", "committed", "caches")}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
         elif event.kind == "checkpoint.recorded":

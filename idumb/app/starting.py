@@ -155,6 +155,7 @@ def _announce(bench: Bench, attempt: Attempt, by: str) -> None:
             head=services.history.head().commit,
             evidence=[evidence_payload(e) for e in attempt.evidence],
             residue=list(attempt.residue),
+            **({"caches": list(attempt.caches)} if attempt.caches else {}),
         )
     )
 

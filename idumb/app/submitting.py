@@ -116,6 +116,7 @@ def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Attempt:
         result=agent.AgentResult(outcome.COMPLETED, said, reply=said, seconds=seconds),
         evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in found["evidence"]),
         residue=tuple(found["residue"]),
+        caches=tuple(found.get("caches", ())),
     )
 
 

@@ -29,6 +29,11 @@ class Folder:
         self.rules: tuple[int, ...] | None = None
         self.tree: bytes | None = None
 
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether all that is in it is ignored or skipped."""
+        return not (self.files or self.folders or self.links)
+
     def forget(self, name: str) -> None:
         self.files.pop(name, None)
         self.folders.pop(name, None)

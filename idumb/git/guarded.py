@@ -25,6 +25,15 @@ def digests(place: Repository) -> Mapping[str, str]:
     return found
 
 
+def outside(path: str) -> Mapping[str, str]:
+    """The same of one file outside git's folder, named as people write it: `~/.config/git/ignore`."""
+    known = _digest(path)
+    if known is None:
+        return {}
+    home = os.path.expanduser("~")
+    return {f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path: known}
+
+
 def _files(place: Repository) -> Iterator[tuple[str, str]]:
     for name in _SHARED:
         yield name, os.path.join(place.common_dir, name)

@@ -42,6 +42,7 @@ class GitHistory:
         self._place = repository
         self._opened: pygit2.Repository | None = None
         self._kept: dict[str, str] | None = None
+        self._rules = ignores.Outside(repository)
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -55,7 +56,8 @@ class GitHistory:
         return Head(self._head_commit(), branch)
 
     def standing(self) -> Standing:
-        return Standing(self.head(), guarded.digests(self._place), user_refs.values(self._place.common_dir))
+        files = {**guarded.digests(self._place), **guarded.outside(self._rules.excludes_file())}
+        return Standing(self.head(), files, user_refs.values(self._place.common_dir))
 
     def kept_refs(self) -> Mapping[str, str]:
         self._kept = dict(user_refs.own(self._place.common_dir, self._own()))

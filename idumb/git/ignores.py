@@ -103,34 +103,92 @@ def _folders(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def ignored(root: str, paths: Iterable[str]) -> frozenset[str]:
-    """Those of the paths that git's ignore rules cover, tracked or not."""
+def ignored(root: str, paths: Iterable[str], rules: Repository | None = None) -> frozenset[str]:
+    """Those of the paths that git's ignore rules cover, tracked or not.
+
+    `rules` is the repository whose rules outside the work tree hold, where that is another: whoever works in a clone
+    can write rules into its git folder.
+    """
+    return frozenset(os.fsdecode(path[2:]) for path in _checked(root, paths, rules) if path)
+
+
+def deciding(root: str, paths: Iterable[str], rules: Repository | None = None) -> dict[str, str]:
+    """Path to the file whose rule covers it, as git names that: relative within the work tree."""
+    rows = _checked(root, paths, rules, "--verbose")  # file, line, pattern and path, one after the other
+    found = zip(rows[::4], rows[3::4], strict=False)
+    return {os.fsdecode(path[2:]): os.fsdecode(source) for source, path in found}
+
+
+def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options: str) -> list[bytes]:
     given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
     if not given:
-        return frozenset()
-    arguments = ["check-ignore", "--no-index", "-z", "--stdin"]
+        return []
+    arguments = ["check-ignore", "--no-index", *options, "-z", "--stdin"]
     # The one command that knows no literal paths; `./` keeps a leading `:` from meaning anything.
-    result = program.read(root, arguments, given, {"GIT_LITERAL_PATHSPECS": "0"})
+    extra = {"GIT_LITERAL_PATHSPECS": "0"}
+    if rules is not None and rules.root != root:
+        extra |= {"GIT_DIR": rules.git_dir, "GIT_COMMON_DIR": rules.common_dir, "GIT_WORK_TREE": root}
+    result = program.read(root, arguments, given, extra)
     if result.status not in {0, 1}:
         raise program.failure(arguments, result)
-    return frozenset(os.fsdecode(path[2:]) for path in result.out.split(b"\0") if path)
+    return result.out.split(b"\0")
 
 
-def rule_files(repository: Repository) -> tuple[str, ...]:
-    """Files outside the work tree that decide what is ignored, whether they exist or not."""
-    result = program.read(repository.root, ["config", "--path", "--get", "core.excludesFile"])
-    configured = os.fsdecode(result.out.rstrip(b"\n"))
-    surroundings = program.environment(repository.root)
-    home = surroundings.get("HOME", "")
-    xdg = surroundings.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return (
-        os.path.join(repository.common_dir, "info", "exclude"),
-        os.path.join(repository.common_dir, "config"),
-        os.path.join(repository.git_dir, "config.worktree"),
-        surroundings.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig"),
-        os.path.join(xdg, "git", "config"),
-        os.path.join(repository.root, configured) if configured else os.path.join(xdg, "git", "ignore"),
-    )
+class Outside:
+    """The files outside the work tree that decide what is ignored: what git's configuration names, and what it is in.
+
+    Git is asked again only when a file of its configuration changed, included ones among them.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._watched: tuple[str, ...] = ()
+        self._seen: Signature | None = None
+        self._excludes = ""
+
+    def files(self) -> tuple[str, ...]:
+        """All of them, whether they exist or not."""
+        own = self.excludes_file()
+        return (*self._watched, os.path.join(self._repository.common_dir, "info", "exclude"), own)
+
+    def excludes_file(self) -> str:
+        """The user's own rules: `core.excludesFile`, or where git looks without it."""
+        if self._seen is None or signature(self._watched) != self._seen:
+            self._ask()
+        return self._excludes
+
+    def _ask(self) -> None:
+        root = self._repository.root
+        surroundings = program.environment(root)
+        home = surroundings.get("HOME", "")
+        xdg = surroundings.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        known = (
+            os.path.join(self._repository.common_dir, "config"),
+            os.path.join(self._repository.git_dir, "config.worktree"),
+            surroundings.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig"),
+            os.path.join(xdg, "git", "config"),
+        )
+        # Before git reads them: what changes while it does so is seen the next time.
+        seen = {path: stat_key(path) for path in known}
+        excludes = os.path.join(xdg, "git", "ignore")
+        rows = program.read(root, ["config", "--list", "--show-origin", "-z"]).out.split(b"\0")
+        for origin, row in zip(rows[::2], rows[1::2], strict=False):
+            key, _, value = os.fsdecode(row).partition("\n")
+            kind, _, place = os.fsdecode(origin).partition(":")
+            file = os.path.join(root, place) if kind == "file" else ""
+            if file:
+                seen.setdefault(file, stat_key(file))
+            if key.startswith(("include.", "includeif.")) and key.endswith(".path"):
+                named = os.path.join(os.path.dirname(file), _expanded(value, home))
+                seen.setdefault(named, stat_key(named))
+            if key == "core.excludesfile" and value:
+                excludes = os.path.join(root, _expanded(value, home))
+        self._excludes, self._watched, self._seen = excludes, tuple(seen), tuple(seen.values())
+
+
+def _expanded(path: str, home: str) -> str:
+    """A path as git's configuration writes it."""
+    return os.path.join(home, path[2:]) if path.startswith("~/") else os.path.expanduser(path)
 
 
 def signature(paths: Iterable[str]) -> Signature:

@@ -19,7 +19,7 @@ from idumb.git.scanner import Scanner
 from idumb.git.writer import Writer
 
 # marshal reads only what the same Python wrote; another one starts anew.
-_FORMAT = b"idumb scan 1 " + sys.version.encode() + b"\n"
+_FORMAT = b"idumb scan 2 " + sys.version.encode() + b"\n"
 _DIGEST = 32
 
 

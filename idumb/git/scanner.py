@@ -21,14 +21,20 @@ _ORDINARY = frozenset({0o644, 0o755, 0o664, 0o775})
 
 
 class Scanner:
-    """One work tree. `top` may be given from a saved cache; `counted` is how many files were hashed in all."""
+    """One work tree. `top` may be given from a saved cache; `counted` is how many files were hashed in all.
 
-    def __init__(self, place: Repository, writer: Writer, top: Folder | None = None) -> None:
+    `owner` is the repository whose ignore rules outside the work tree hold, where that is another (of a clone).
+    """
+
+    def __init__(
+        self, place: Repository, writer: Writer, top: Folder | None = None, owner: Repository | None = None
+    ) -> None:
         self._place = place
         self._writer = writer
         self._base = place.root.rstrip("/") + "/"
         self._tracked = ignores.Tracked(place)
-        self._rule_files: tuple[str, ...] | None = None
+        self._owner = owner or place
+        self._outside = ignores.Outside(self._owner)
         self.top = top or Folder()
         self.rules: ignores.Signature | None = None
         self.index: ignores.Signature | None = None
@@ -62,6 +68,16 @@ class Scanner:
             for name, is_folder in folder.ignored.items()
         )
         return tuple(sorted(path for path in found if os.path.lexists(self._base + path.rstrip("/"))))
+
+    def hidden_by(self, new: frozenset[str], changed: frozenset[str]) -> dict[str, str]:
+        """Path (a folder with `/`) that git ignores to the one of these files that says so.
+
+        By `changed` files only what it did not ignore before, at the mark.
+        """
+        asked = self.ignored() if new or changed else ()
+        before = frozenset(self._marked_ignored)
+        found = ignores.deciding(self._place.root, asked, self._owner)
+        return {p: file for p, file in found.items() if file in new or (file in changed and p not in before)}
 
     def repositories(self) -> tuple[str, ...]:
         """Submodules and nested repositories that the last scan met."""
@@ -102,11 +118,11 @@ class Scanner:
         return top
 
     def _walk(self) -> bytes:
-        walk = Walk(self._place, self.top, self._base, self._forced)
+        walk = Walk(self._place, self.top, self._base, self._forced, self._owner)
         walk.known()
         if self._hash_rules(walk) or walk.rules_changed:
             self._reconsider()
-            walk = Walk(self._place, self.top, self._base, self._forced)
+            walk = Walk(self._place, self.top, self._base, self._forced, self._owner)
             walk.known()
         while walk.unknown:
             walk.settle(self._tracked)
@@ -128,7 +144,7 @@ class Scanner:
         return before != [folder.files.get(name, UNKNOWN)[5] for folder, _, name in rules]
 
     def _walk_again(self) -> Walk:
-        walk = Walk(self._place, self.top, self._base, self._forced)
+        walk = Walk(self._place, self.top, self._base, self._forced, self._owner)
         walk.known()
         while walk.unknown:
             walk.settle(self._tracked)
@@ -153,9 +169,7 @@ class Scanner:
         return os.stat(probe).st_ctime_ns
 
     def _outside_rules_changed(self) -> bool:
-        if self._rule_files is None:
-            self._rule_files = ignores.rule_files(self._place)
-        present = ignores.signature(self._rule_files)
+        present = ignores.signature(self._outside.files())
         changed = present != self.rules
         self.rules = present
         return changed

@@ -12,6 +12,7 @@ from idumb.domain import errors
 from idumb.domain.ledger import Change, Entry
 from idumb.git import (
     blobs,
+    caches,
     comparing,
     durable,
     empty_folders,
@@ -67,7 +68,7 @@ class GitTrees:
             if self._objects is self._place:
                 self._scanner = scan_cache.load(self._place, self.repository, self.writer)
             else:
-                self._scanner = scanner.Scanner(self._place, self.writer)
+                self._scanner = scanner.Scanner(self._place, self.writer, owner=self._objects)
         return self._scanner
 
     @property
@@ -92,7 +93,7 @@ class GitTrees:
         # `git gc --prune=now` may have removed what was scanned and not yet kept, or a power cut emptied an object
         # that somebody wrote without forcing it: write all of it again.
         self.writer.afresh()
-        self._scanner = scanner.Scanner(self._place, self.writer)
+        self._scanner = scanner.Scanner(self._place, self.writer, owner=self._objects)
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.top, self._inner())
 
@@ -126,6 +127,12 @@ class GitTrees:
 
     def gone(self) -> tuple[str, ...]:
         return self.scans.gone()
+
+    def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
+        return self.scans.hidden_by(frozenset(new), frozenset(changed))
+
+    def caches(self) -> tuple[str, ...]:
+        return caches.among(self.scans.top)
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pygit2
 
-from idumb.git import ignores, tree_objects
+from idumb.git import caches, ignores, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.folder import Folder
 
@@ -20,8 +20,9 @@ NESTED = "a repository of its own"
 class Walk:
     """One pass over the work tree: what changed, what is unknown, every folder seen, parents first."""
 
-    def __init__(self, place: Repository, top: Folder, base: str, forced: Forced) -> None:
+    def __init__(self, place: Repository, top: Folder, base: str, forced: Forced, owner: Repository) -> None:
         self._root = place.root
+        self._owner = owner
         self._base = base
         self._forced = forced
         self._verdicts: dict[str, bool] = {}
@@ -126,8 +127,19 @@ class Walk:
             else:
                 asked.append(item)
         self._ask(asked)
+        rules: list[tuple[Folder, str, os.DirEntry[str]]] = []
         for folder, prefix, entry in asked:
-            if self._verdicts[prefix + entry.name]:
+            if not self._verdicts[prefix + entry.name]:
+                self._include(folder, prefix, entry)
+            elif entry.name == ".gitignore" and entry.is_file(follow_symlinks=False):
+                rules.append((folder, prefix, entry))
+            else:
+                self._ignore(folder, prefix, entry)
+        holders = {id(folder) for folder, _, _ in self.changed} if rules else set()
+        for folder, prefix, entry in rules:
+            # What hides other files must not hide itself.
+            empty = id(folder) not in holders and folder.holds_nothing
+            if prefix and empty and caches.is_cache(self._base + prefix):
                 self._ignore(folder, prefix, entry)
             else:
                 self._include(folder, prefix, entry)
@@ -168,7 +180,7 @@ class Walk:
             return
         folders = [p for p in paths if os.path.isdir(self._base + p) and not os.path.islink(self._base + p)]
         paths += _ahead(self._base, folders)
-        covered = ignores.ignored(self._root, paths)
+        covered = ignores.ignored(self._root, paths, self._owner)
         self._verdicts.update((path, path in covered) for path in paths)
 
     def _ignore(self, folder: Folder, prefix: str, entry: os.DirEntry[str]) -> None:

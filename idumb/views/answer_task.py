@@ -86,6 +86,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += ["  Undeclared changes may be your own, made meanwhile. As these files were before:"] if back else []
     lines += [f"    {markup.one_line(command)}" for command in back]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
+    lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
     return lines
 
 

@@ -1,0 +1,123 @@
+"""Which rules decide what is ignored, and that rules hide neither themselves nor who wrote them. R-GIT-1, R-GIT-5."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from idumb.git import clone, discover, ignores
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# made by a tool\n"
+
+
+def names(sandbox: GitSandbox, tree: str) -> list[str]:
+    return sorted(sandbox.tree(tree))
+
+
+@pytest.mark.parametrize(
+    ("rules", "text"), [("d/.gitignore", "*\n"), (".gitignore", "*\n"), ("d/.gitignore", "x\n.*\n")]
+)
+def test_a_file_of_rules_that_ignores_itself_is_scanned(
+    sandbox: GitSandbox, trees: GitTrees, rules: str, text: str
+) -> None:
+    sandbox.write_all({rules: text, "d/x": "x"})
+    assert names(sandbox, trees.scan()) == [rules]
+    sandbox.write(rules, f"{text}# more\n")
+    again = trees.scan()
+    assert names(sandbox, again) == [rules]
+    entry = trees.entry(again, rules)
+    assert entry is not None
+    assert trees.read(entry.oid) == f"{text}# more\n".encode()
+
+
+def test_a_file_of_rules_in_an_ignored_folder_is_of_no_concern(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({".gitignore": "/node_modules/\n", "node_modules/a/.gitignore": "*\n"})
+    assert names(sandbox, trees.scan()) == [".gitignore"]
+    assert trees.caches() == ()
+
+
+@pytest.mark.parametrize("mark", [{"CACHEDIR.TAG": TAG}, {"pyvenv.cfg": "home = /usr/bin\n"}])
+def test_a_cache_may_ignore_itself_and_is_named(sandbox: GitSandbox, trees: GitTrees, mark: dict[str, str]) -> None:
+    made = {".gitignore": "*\n", "lib/x": "x", **mark}
+    sandbox.write_all({"a": "a", **{f"made/{name}": text for name, text in made.items()}})
+    assert names(sandbox, trees.scan()) == ["a"]
+    assert trees.caches() == ("made/",)
+    trees.close()
+    again = GitTrees(discover.find(str(sandbox.root)))
+    assert names(sandbox, again.scan()) == ["a"]
+    assert again.caches() == ("made/",)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"made/CACHEDIR.TAG": "Signature: another\n"},
+        {"made/CACHEDIR.TAG/x": "x"},
+        {"made/CACHEDIR.TAG": TAG, "made/.gitignore": "*\n!kept\n", "made/kept": "k"},
+        {"CACHEDIR.TAG": TAG, ".gitignore": "*\n!a\n"},
+    ],
+)
+def test_what_only_looks_like_a_cache_hides_no_rules(
+    sandbox: GitSandbox, trees: GitTrees, more: dict[str, str]
+) -> None:
+    sandbox.write_all({"a": "a", "made/.gitignore": "*\n", "made/x": "x", **more})
+    found = names(sandbox, trees.scan())
+    assert ".gitignore" in found or "made/.gitignore" in found
+    assert trees.caches() == ()
+
+
+def test_what_new_rules_hide_is_told_and_what_changed_ones_hide_newly(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "a", ".gitignore": "*.log\n", "x.log": "x"})
+    trees.snapshot("refs/idumb/worktrees/main/runs/r/t/1/base", "before")
+    sandbox.write_all(
+        {".gitignore": "#\n*.log\nbuild\n", "build/b": "b", "y.log": "y", "d/.gitignore": "*\n", "d/x": ""}
+    )
+    trees.scan()
+    assert trees.hidden_by(["d/.gitignore"]) == {"d/x": "d/.gitignore"}
+    assert trees.hidden_by([], [".gitignore"]) == {"build/": ".gitignore", "y.log": ".gitignore"}
+    assert trees.hidden_by([]) == {}
+
+
+def test_rules_that_somebody_wrote_into_the_git_folder_of_a_clone_do_not_hold(
+    sandbox: GitSandbox, trees: GitTrees, home: Path
+) -> None:
+    (home / "mine").write_text("*.swp\n")
+    (home / "gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
+    sandbox.write_all({"a": "a"})
+    sandbox.write(".git/info/exclude", "*.log\n")
+    commit = sandbox.commit()
+    made = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", commit)
+    root = Path(made.trees.root)
+    (root / ".git/info/exclude").write_text("hidden\n")
+    subprocess.run(["git", "config", "core.excludesFile", str(root / "rules")], cwd=root, check=True)
+    for name in ("rules", "hidden", "x.swp", "x.log"):
+        (root / name).write_text("hidden-too\n")
+    assert names(sandbox, made.trees.scan()) == ["a", "hidden", "rules"]
+
+
+def test_the_users_rules_are_found_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:
+    outside = ignores.Outside(discover.find(str(sandbox.root)))
+    assert outside.excludes_file() == str(home / "config/git/ignore")
+    (home / "more").write_text("")
+    (home / "gitconfig").write_text("[include]\n\tpath = more\n\tpath = ~/later\n")
+    assert outside.excludes_file() == str(home / "config/git/ignore")
+    (home / "more").write_text("[core]\n\texcludesFile = ~/rules\n")
+    assert outside.excludes_file() == str(home / "rules")
+    (home / "later").write_text("[core]\n\texcludesFile = /elsewhere\n")
+    assert outside.excludes_file() == "/elsewhere"
+    sandbox.git("config", "core.excludesFile", "in/tree")
+    assert outside.excludes_file() == str(sandbox.root / "in/tree")
+
+
+def test_git_is_asked_for_its_configuration_once(
+    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "gitconfig").write_text("[include]\n\tpath = ~/missing\n[core]\n\texcludesFile = ~/rules\n")
+    outside = ignores.Outside(discover.find(str(sandbox.root)))
+    before = outside.files()
+    monkeypatch.setattr(subprocess, "Popen", None)
+    assert outside.files() == before

@@ -1,0 +1,150 @@
+"""What git is made to ignore while a task runs proves nothing: it is found, told and, where accepted, delivered (R-GIT-5)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task, write
+
+TAG = "Signature: 8a477f597d28d172789f06886806bc55"
+HIDES = "mkdir -p helper; echo '*' > helper/.gitignore; echo 'test -s a.txt' > helper/check.sh; echo a > a.txt"
+ROOT = "printf '.gitignore\\nhelper\\n' > .gitignore; mkdir -p helper; echo exit > helper/check.sh; echo a > a.txt"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "one\n"})
+
+
+def configure(project: Project, script: str, run: str = "run: {max_attempts: 1}\n") -> None:
+    place = project.folder.parent / "actor"
+    place.write_text(f"{script}\nexit 0\n")
+    binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(place))}]}}\n"
+    project.configure(f"builder: b\n{run}{binding}")
+
+
+def undeclared(project: Project) -> list[str]:
+    (ended,) = project.events("1", "--kind", "attempt.finished")
+    return [row["path"] for row in ended["payload"]["ledger"] if row["status"] == "undeclared"]
+
+
+WORK = {
+    "here": "run: {max_attempts: 1}\n",
+    "clone": "run: {max_attempts: 1, workspace: clone}\n",
+    "builder": "run: {max_attempts: 1}\ngit: {commit: builder}\n",
+}
+
+
+@pytest.mark.parametrize("kind", WORK)
+@pytest.mark.parametrize(
+    ("script", "found"), [(HIDES, ["helper/.gitignore", "helper/check.sh"]), (ROOT, [".gitignore", "helper/check.sh"])]
+)
+def test_files_behind_new_rules_are_undeclared_changes(
+    project: Project, script: str, found: list[str], kind: str
+) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
+    configure(project, f"{script}; git add a.txt; git commit -qm 'add a'" if kind == "builder" else script, WORK[kind])
+    ended = project.execute()
+    assert ended.code in {1, 5}, ended
+    assert undeclared(project) == found
+    assert [words for words in ended.object["warnings"] if "git ignores because of" in words], ended
+
+
+def test_rules_beside_which_nothing_lies_are_a_change_too(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore")])])
+    assert project.execute().code == 5
+    assert undeclared(project) == ["d/.gitignore"]
+
+
+def test_rules_that_were_there_before_stay_what_they_are(project: Project) -> None:
+    project.repo.write_all({"d/.gitignore": "*\n", "d/mine": "mine\n"})
+    steps = [write("a.txt", "a\n"), shell("echo more > d/more; printf '*\\n' > d/.gitignore")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    assert project.execute().code == 0
+    assert undeclared(project) == []
+
+
+def test_what_is_accepted_is_committed_with_the_rules_and_taken_back_with_them(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
+    configure(project, HIDES)
+    assert project.execute("--on-deviation", "accept").code == 0
+    new = project.repo.git("ls-tree", "-r", "--name-only", "HEAD").split()
+    assert {"a.txt", "helper/.gitignore", "helper/check.sh"} <= set(new)
+    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not (project.folder / "helper/check.sh").exists()
+
+
+def test_a_later_command_and_attempt_find_the_same(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
+    configure(project, HIDES)
+    assert project.execute().code == 5
+    assert project.json("decide", "T1-01.deviation.1", "retry").code == 0
+    assert project.resume().code == 5
+    first, second = (e["payload"]["deviations"] for e in project.events("1", "--kind", "attempt.finished"))
+    assert first == second == ["helper/.gitignore", "helper/check.sh"]
+
+
+def test_declared_rules_may_hide_and_it_is_told(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`, create `.gitignore`", check="test -s a.txt")])
+    configure(project, "echo build/ > .gitignore; mkdir build; echo b > build/b; echo a > a.txt")
+    ended = project.execute()
+    assert ended.code == 0, ended
+    assert "Since T1-01 ran, git ignores because of .gitignore: build/" in ended.object["warnings"]
+
+
+def test_a_new_cache_is_told_and_fails_nothing(project: Project) -> None:
+    cache = f"mkdir -p made; cd made; echo '*' > .gitignore; echo '{TAG}' > CACHEDIR.TAG; cd ..; echo a >> a.txt"
+    project.plan(
+        [
+            task("T1-01", files="create `a.txt`", check="test -s a.txt"),
+            task("T1-02", files="create `b.txt`, modify `a.txt`", check="test -s b.txt", after="T1-01"),
+        ]
+    )
+    configure(project, f"test -e a.txt && echo b > b.txt; {cache}")
+    ended = project.execute()
+    assert ended.code == 0, ended
+    (told,) = [words for words in ended.object["warnings"] if "as caches" in words]
+    assert told == "While T1-01 ran, folders came that git ignores as caches: made/"
+    known = [e["payload"].get("caches") for e in project.events("1", "--kind", "attempt.finished")]
+    assert known == [["made/"], None]
+    assert "made/" in project.idumb("show", "T1-01").out
+
+
+def test_what_the_editor_hides_is_found_when_it_submits(project: Project) -> None:
+    cache = {"old/CACHEDIR.TAG": f"{TAG}\n", "old/.gitignore": "*\n"}
+    project.repo.write_all(cache)
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head="builder: editor\n")
+    assert project.json("start", "T1-01", "--by", "me", "--approve", project.approval()).code == 0
+    new = {f"new/{path.split('/')[1]}": text for path, text in cache.items()}
+    project.repo.write_all({"a.txt": "a\n", "helper/.gitignore": "*\n", "helper/x": "x\n", **new})
+    answer = project.json("submit", "T1-01")
+    assert answer.code == 1
+    assert answer.data["undeclared"] == ["helper/.gitignore", "helper/x"]
+    (ended,) = project.events("1", "--kind", "attempt.finished")
+    assert ended["payload"]["caches"] == ["new/"]
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        ("mkdir -p ~/config/git; echo helper > ~/config/git/ignore", "~/config/git/ignore"),
+        ("echo helper > ~/rules", "~/rules"),
+        ("echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other", "~/other"),
+    ],
+)
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+def test_the_users_own_rules_are_guarded(project: Project, home: Path, script: str, named: str, workspace: str) -> None:
+    if named == "~/rules":
+        with (home / "gitconfig").open("a") as stream:
+            stream.write("[core]\n\texcludesFile = ~/rules\n")
+    steps = [write("a.txt", "a\n"), shell(f"{script}; mkdir helper; echo x > helper/x")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    answer = project.execute("--workspace", workspace)
+    assert answer.code == 4, answer
+    assert answer.error["code"] == "git.guarded-changed"
+    assert answer.error["details"]["paths"] == [named]
