@@ -33,7 +33,7 @@ from idumb.app import (
 )
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import agent, contract, ledger, levels, outcome, paths, settings
+from idumb.domain import agent, contract, ledger, levels, listing, outcome, paths, settings
 from idumb.domain import evidence as evidence_words
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -217,12 +217,22 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     found = within.judge(bench, attempt, found)
     attempt = dataclasses.replace(attempt, ledger=found)
     strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
+    words = _leading_out(bench, changes)
     if strays:
-        words = f"changed outside its declared files: {', '.join(strays[:5])}"
+        words = [f"changed outside its declared files: {listing.listed(strays)}", *words]
         attempt = dataclasses.replace(attempt, deviation=True)
         _tell_where(bench, attempt, strays)
-        return attempt.ended(outcome.FAILED, f"{attempt.reason}; {words}" if attempt.reason else words)
+    if words:
+        return attempt.ended(outcome.FAILED, "; ".join([attempt.reason, *words] if attempt.reason else words))
     return attempt
+
+
+def _leading_out(bench: Bench, changes: Iterable[ledger.Change]) -> list[str]:
+    """A line for each link that the task made or changed and that leads to bytes which no commit has."""
+    links = [c.path for c in changes if c.new is not None and c.new.mode == ledger.LINK]
+    found = [(path, target) for path in links if (target := bench.work.leads_out(path)) is not None]
+    way = "write the file itself, or make it a relative link that stays inside"
+    return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in found[:5]]
 
 
 def _tell_where(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> None:

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 
 from idumb.app.bench import Bench
 from idumb.domain import symbols
-from idumb.domain.ledger import Change, Entry, Ledger
+from idumb.domain.ledger import LINK, Change, Entry, Ledger
 from idumb.domain.plan import Task
-
-_LINK = 0o120000
 
 
 def judge(bench: Bench, task: Task, changes: Iterable[Change], found: Ledger) -> Ledger:
@@ -24,6 +22,6 @@ def judge(bench: Bench, task: Task, changes: Iterable[Change], found: Ledger) ->
 def _names(bench: Bench, path: str, entry: Entry | None) -> frozenset[str] | None:
     if entry is None:
         return frozenset()
-    if entry.mode == _LINK:
+    if entry.mode == LINK:
         return frozenset()
     return bench.services.symbols.defined(path, bench.work.read(entry.oid))

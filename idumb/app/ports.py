@@ -149,6 +149,9 @@ class Trees(Protocol):
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """`scan`, with index, HEAD and modes kept beside, as a commit under `ref`, read back before it returns."""
 
+    def leads_out(self, link: str) -> str | None:
+        """What leads a symbolic link out of the workspace, by itself or through others; None where it stays inside."""
+
     def uncovered(self, path: str) -> bool:
         """Whether a file was there, as it is, and ignored at the last snapshot: the ignore rules changed, not it."""
 

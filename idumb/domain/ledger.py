@@ -19,6 +19,7 @@ MISSING = "missing"
 MISMATCH = "mismatch"
 PROTECTED = "protected"
 
+LINK = 0o120000
 SUBMODULE = 0o160000
 
 _EXPECTED = {

@@ -17,6 +17,7 @@ from idumb.git import (
     durable,
     empty_folders,
     inner,
+    leading_out,
     opened,
     patch,
     scan_cache,
@@ -112,6 +113,9 @@ class GitTrees:
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return self.snapshots.refs(snapshot)
+
+    def leads_out(self, link: str) -> str | None:
+        return leading_out.target(self.root, link)
 
     def uncovered(self, path: str) -> bool:
         try:

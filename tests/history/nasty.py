@@ -104,6 +104,7 @@ def begun(place: Path) -> GitSandbox:
     """A repository with one commit, the base of what a chapter adds."""
     repo = GitSandbox.create(place)
     repo.write_all({"README.md": "# Nasty\n", "kept/file.txt": "kept\n", ".gitattributes": "*.bin -text\n"})
+    repo.link("links/absolute", "/nonexistent/place")  # leads out, so it is there before; a task that makes it fails
     repo.commit("base")
     return repo
 
@@ -187,7 +188,6 @@ def links(repo: GitSandbox) -> None:
     repo.link("links/to-file", "../README.md")
     repo.link("links/to-folder", "../kept")
     repo.link("links/dangling", "no/such/place")
-    repo.link("links/absolute", "/nonexistent/place")
     repo.link("links/odd name", "tar get\nwith newline\udcff")
     repo.link("links/itself", "itself")
     commit(repo, "links")

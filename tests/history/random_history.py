@@ -11,7 +11,7 @@ _NAMES = (
     *("a", "a/b", "b/c/d", "c d", "d", "d/e", "d/f/g", "é", "[z]", "`t`", "nl\nx", "\udcff"),
     *(".gitignore", "x.log", "sub/.gitignore", "sub/y.log", ".env"),
 )
-_TARGETS = ("a", "nowhere", "d", "../x", "é", ".")
+_TARGETS = ("a", "nowhere", "d", "./x", "é", ".")
 _DATA = (b"", b"x\n", b"a\r\n", b"\x00\xff\r", b"*.log\n", b"!*.log\n*\n", b"d\nsub\n")
 
 

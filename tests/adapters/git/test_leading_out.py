@@ -1,0 +1,46 @@
+"""Where a symbolic link leads: inside the work tree, or out of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+INSIDE = ["a.txt", "./a.txt", "d/../a.txt", "nowhere", "d/e/../../a.txt", ".", "to-a", "circle", ".gitignore"]
+OUTSIDE = ["/etc/passwd", "/", "..", "../a.txt", "d/../../x", "to-out", "d/to-out/x", ".git/config", "d/../.git"]
+
+
+@pytest.fixture
+def repo(sandbox: GitSandbox) -> GitSandbox:
+    sandbox.write_all({"a.txt": "a\n", "d/e/b.txt": "b\n"})
+    sandbox.link("to-a", "a.txt")
+    sandbox.link("circle", "circle")
+    sandbox.link("to-out", "/nonexistent")
+    sandbox.link("d/to-out", "../..")
+    return sandbox
+
+
+@pytest.mark.parametrize("target", INSIDE)
+def test_a_link_that_stays_inside_leads_nowhere_else(repo: GitSandbox, trees: GitTrees, target: str) -> None:
+    repo.link("link", target)
+    assert trees.leads_out("link") is None
+
+
+@pytest.mark.parametrize("target", OUTSIDE)
+def test_a_link_that_leads_out_is_found_with_what_leads_out(repo: GitSandbox, trees: GitTrees, target: str) -> None:
+    repo.link("link", target)
+    found = {"to-out": "/nonexistent", "d/to-out/x": "../.."}.get(target, target)
+    assert trees.leads_out("link") == found
+
+
+def test_what_counts_is_where_the_link_lies(repo: GitSandbox, trees: GitTrees) -> None:
+    repo.link("d/e/up", "../../a.txt")
+    repo.link("d/e/out", "../../../a.txt")
+    assert trees.leads_out("d/e/up") is None
+    assert trees.leads_out("d/e/out") == "../../../a.txt"
+
+
+def test_an_absolute_link_into_the_work_tree_leads_out_of_every_clone(repo: GitSandbox, trees: GitTrees) -> None:
+    repo.link("link", str(repo.root / "a.txt"))
+    assert trees.leads_out("link") == str(repo.root / "a.txt")

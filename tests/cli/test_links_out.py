@@ -1,0 +1,73 @@
+"""A link that a task makes and that leads out of the work tree holds bytes that no commit has (R-GATE-1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, shell, task, write
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    place = tmp_path / "outside.txt"
+    place.write_text("hello\n", encoding="ascii")
+    return place
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def linking(project: Project, command: str, path: str = "greeting.txt") -> None:
+    check = f"grep -q hello {path}"
+    project.plan([task("T1-01", files=f"create `{path}`", check=check, steps=[shell(command)])])
+
+
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+def test_a_declared_file_that_is_a_link_to_the_outside_is_no_work(
+    project: Project, outside: Path, workspace: str
+) -> None:
+    linking(project, f"ln -s {outside} greeting.txt")
+    answer = project.execute("--max-attempts", "1", "--workspace", workspace)
+    assert answer.code == 1
+    reason = answer.data["tasks"][0]["reason"]
+    assert f"greeting.txt is a link that leads out of the work tree, to {outside}" in reason
+    assert project.events("--kind", "evidence.recorded") == []
+    assert "Task T1-01" not in project.subjects()
+
+
+def test_what_leads_out_through_a_link_that_was_there_is_found_too(project: Project, outside: Path) -> None:
+    project.repo.link("door", str(outside.parent))
+    project.repo.commit("a link", "door")
+    linking(project, "ln -s door/outside.txt greeting.txt")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert f"greeting.txt is a link that leads out of the work tree, to {outside.parent}" in str(answer.data["tasks"])
+
+
+def test_the_next_attempt_is_told_and_can_mend_it(project: Project, outside: Path, tmp_path: Path) -> None:
+    script = tmp_path / "builder.sh"
+    script.write_text(
+        f"cat > {tmp_path}/told-$IDUMB_ATTEMPT; rm -f greeting.txt\n"
+        f"[ $IDUMB_ATTEMPT = 1 ] && ln -s {outside} greeting.txt || echo hello > greeting.txt\n",
+        encoding="ascii",
+    )
+    project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
+    project.plan([task("T1-01", files="create `greeting.txt`", check="grep -q hello greeting.txt")])
+    assert project.execute().code == 0
+    assert f"out of the work tree, to {outside}" in (tmp_path / "told-2").read_text(encoding="utf-8")
+    assert project.repo.git("show", "HEAD~1:greeting.txt") == "hello"
+
+
+def test_a_link_that_was_there_and_one_that_stays_inside_are_no_matter(project: Project, outside: Path) -> None:
+    project.repo.link("old", str(outside))
+    project.repo.commit("a link", "old")
+    steps = [write("said.txt", "hello\n"), shell("ln -s said.txt greeting.txt; ln -s not-yet later.txt")]
+    files = "create `greeting.txt`, `said.txt`, `later.txt`"
+    project.plan([task("T1-01", files=files, check="grep -q hello greeting.txt old", steps=steps)])
+    assert project.execute().code == 0
