@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from idumb.app.services import Services
-from idumb.domain import canonical, quoting, step_plan
+from idumb.domain import canonical, listing, quoting, step_plan
 from idumb.domain.errors import InputError
 from idumb.domain.question import Question
 
@@ -85,7 +85,8 @@ def place(services: Services, phase: str) -> Place:
         folder = services.plans.phase_folder(phase)
     except InputError as problem:
         if problem.code != "phase.not-found" or own is None:
-            raise _unknown(phase, problem) from problem
+            known = dict.fromkeys([*named, *(number for number, _ in services.plans.phases())])
+            raise _unknown(phase, problem, list(known)) from problem
         return Place(own, f".planning/phases/{own}", there=False, title=named[own])
     if step_plan.path_in(folder) is not None:
         raise InputError(
@@ -98,12 +99,15 @@ def place(services: Services, phase: str) -> Place:
     return Place(number, folder, there=True, title=named[own] if own else "")
 
 
-def _unknown(phase: str, problem: InputError) -> InputError:
+def _unknown(phase: str, problem: InputError, known: Sequence[str]) -> InputError:
     if problem.code != "phase.not-found":
         return problem
+    there = f"there are {listing.listed(known)}" if known else f"neither {ROADMAP} nor .planning/phases names one yet"
     return InputError(
         "phase.not-found",
-        f"There is no phase {phase}: neither {ROADMAP} nor a folder of .planning/phases names it.",
+        f"There is no phase {phase}: neither {ROADMAP} nor a folder of .planning/phases names it."
+        if phase.strip()
+        else f"The name of the phase is empty; {there}.",
         hint="idumb roadmap lists the phases; idumb roadmap --add TITLE puts one at the end",
     )
 

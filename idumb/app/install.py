@@ -38,6 +38,7 @@ def install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bo
     rows = [_row(place, file, _action(_read(place, file), text)) for file, text in wanted.items()]
     rows += [_row(place, f, REMOVE) for f in _ours(place) if f not in wanted and _state(_read(place, f)) == CURRENT]
     if not dry_run:
+        place.files.prepare([row["path"] for row in rows if row["action"] == CREATE])
         for row, text in zip(rows, [*wanted.values(), *[""] * len(rows)], strict=False):
             _carry_out(place, row, text)
     return _result(place, rows, dry_run=dry_run)

@@ -758,8 +758,11 @@ class HostFiles(Protocol):
     def read(self, path: str) -> str | None:
         """None where there is nothing of that name, "" where it is no readable file."""
 
+    def prepare(self, paths: Iterable[str]) -> None:
+        """Before the first `write` of these paths: the folders that it will make are remembered."""
+
     def write(self, path: str, text: str) -> None:
-        """Atomically, creating folders, which are remembered."""
+        """Atomically, creating folders."""
 
     def remove(self, path: str) -> None: ...
 
@@ -767,7 +770,7 @@ class HostFiles(Protocol):
         """Names of files in a folder; with `depth` 1 those in its folders, as `folder/file`."""
 
     def clear_folders(self) -> None:
-        """Remove those that `write` made at any time and that are empty."""
+        """Remove those that were made at any time and that are empty, and then what was remembered of them."""
 
 
 class Attic(Protocol):

@@ -195,17 +195,18 @@ _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have: its 
 
 
 def text_of(name: str, command: str) -> str:
-    """The bytes of a file that is named, or of standard input for `-`, as text with surrogate escapes."""
+    """The bytes of a regular file that is named, or of standard input for `-`, as text with surrogate escapes."""
     from idumb.domain.errors import InputError
+    from idumb.system import plain_files
 
     try:
         if name == "-":
             return sys.stdin.buffer.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
-        with open(name, "rb") as stream:
-            return stream.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
+        return plain_files.read(name, _LARGEST_TEXT).decode("utf-8", "surrogateescape")
     except OSError as problem:
         words = f"{name} cannot be read: {problem.strerror or problem}"
-        raise InputError("file.unreadable", words, hint=f"idumb {command} --help") from problem
+        hint = f"idumb {command} --help; a file is named, or - for standard input"
+        raise InputError("file.unreadable", words, hint=hint) from problem
 
 
 def teller(*, as_json: bool) -> Callable[[str], None]:

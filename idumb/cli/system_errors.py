@@ -7,7 +7,7 @@ import os
 import re
 
 from idumb.domain import errors
-from idumb.system import file_systems
+from idumb.system import file_systems, state_dir
 
 _AGAIN = "then say it again; idumb status shows where you are"
 _LOOK = "Look at owner and mode of that path and its folder"
@@ -24,6 +24,7 @@ _ANSWERS = {
     errno.ENOMEM: ("system.memory", "The system has no memory left", f"End other programs, {_AGAIN}"),
     errno.EAGAIN: ("system.memory", "The system starts no more processes", f"End other programs, {_AGAIN}"),
 }
+_OF_PLACE = ("system.read-only", "system.denied", "system.refused")
 _OTHER = ("system.refused", "The system refused", f"Mend that, {_AGAIN}")
 
 
@@ -32,11 +33,22 @@ def explain(problem: OSError) -> errors.IdumbError:
     number = problem.errno or _number(str(problem))
     code, words, hint = _ANSWERS.get(number, _OTHER)
     path = _path(problem)
+    if code in _OF_PLACE and _is_state(path):
+        words = f"The state directory {state_dir.path()} cannot be used"
+        hint = f"Make it writable, or name another folder in the variable XDG_STATE_HOME, {_AGAIN}"
     said = problem.strerror or str(problem)
     message = f"{words}: {said}" if path in said else f"{words}: {path}: {said}"
     if code == "system.full":
         message += file_systems.described(path)
     return errors.Refusal(code, message, hint=hint, details={"path": path})
+
+
+def _is_state(path: str) -> bool:
+    """Whether a path is in the state directory or on the way to it, and no folder that holds where we stand."""
+    state, here = state_dir.path(), os.getcwd()
+    if path == state or path.startswith(f"{state}/"):
+        return True
+    return state.startswith(f"{path}/") and not f"{here}/".startswith(f"{path.rstrip('/')}/")
 
 
 def _number(words: str) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 
 from idumb.system import atomic, state_dir
 from idumb.system.reports import FileReports, LinkInTheWay
@@ -30,17 +32,20 @@ class HostFiles:
         except LinkInTheWay:
             if self._through_link(path.rpartition("/")[0]):
                 raise
-            return ""
+            found = None
         except OSError:
-            return ""
-        there = os.path.lexists(os.path.join(self._root, path))
-        return "" if found is None and there else found
+            found = None
+        return "" if found is None and self._is_there(path) else found
+
+    def prepare(self, paths: Iterable[str]) -> None:
+        """Remember the folders that are to be made; nothing is written before that is possible."""
+        if not os.path.isdir(self._root) and os.path.lexists(self._root):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._root)
+        self._remember(made=[folder for path in paths for folder in self._missing(path)])
 
     def write(self, path: str, text: str) -> None:
         os.makedirs(self._root, exist_ok=True)
-        missing = self._missing(path)
         self._files.write(path, text)
-        self._remember(made=missing)
 
     def remove(self, path: str) -> None:
         self._files.remove(path)
@@ -65,6 +70,9 @@ class HostFiles:
             if not os.path.lexists(os.path.join(self._root, folder)):
                 gone.append(folder)
         self._remember(gone=gone)
+
+    def _is_there(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self._root, path))
 
     def _names(self, folder: str) -> list[str]:
         if self._through_link(folder):
@@ -102,9 +110,19 @@ class HostFiles:
         after = [folder for folder in dict.fromkeys([*before, *(made or ())]) if folder not in (gone or ())]
         if after == before:
             return
+        if not after:
+            self._forget()
+            return
         state_dir.prepare("hosts")
         data = json.dumps({"root": self._root, "folders": after}, indent=1)
         atomic.write(self._record(), data.encode("utf-8", "surrogateescape"), durable=False, mode=0o600)
+
+    def _forget(self) -> None:
+        """Nothing is left that was made here, so no record of it is either."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._record())
+        with contextlib.suppress(OSError):  # those of other places may be there
+            os.rmdir(os.path.dirname(self._record()))
 
 
 def user_root(variable: str | None, path: str) -> tuple[str, str]:

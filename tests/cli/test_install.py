@@ -142,3 +142,41 @@ def test_a_user_has_them_in_every_repository_and_outside_of_all(
 @pytest.mark.parametrize("arguments", [(), ("--list", "--host", "claude"), ("--list", "--remove"), ("--host", "emacs")])
 def test_a_command_line_that_makes_no_sense_is_refused(project: Project, arguments: tuple[str, ...]) -> None:
     assert project.quick("install", *arguments, "--json").code == 2
+
+
+def test_where_the_state_directory_cannot_be_used_nothing_is_begun_and_it_is_named(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
+    answer = install(project, "--host", "claude", code=4)
+    assert f"The state directory {tmp_path / 'file/state/idumb'} cannot be used" in answer.error["message"]
+    assert "XDG_STATE_HOME" in answer.error["hint"]
+    assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
+
+
+def test_a_home_that_is_no_folder_is_refused_and_no_file_in_it_is_made_up(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    answer = install(project, "--host", "claude", "--user", code=4)
+    assert str(tmp_path / "file") in answer.error["message"]
+    assert answer.object["warnings"] == []
+
+
+def test_a_file_where_the_hosts_folder_should_be_is_named(project: Project) -> None:
+    (project.folder / ".claude").write_text("mine\n", encoding="utf-8")
+    answer = install(project, "--host", "claude", code=4)
+    assert answer.error["code"] == "install.refused"
+    assert tree(project.folder) == {".claude": b"mine\n"}
+
+
+def test_with_the_last_folder_its_record_goes_too(project: Project, home: Path) -> None:
+    kept = home / "state/idumb/hosts"
+    install(project, "--host", "claude")
+    install(project, "--host", "gemini")
+    install(project, "--host", "claude", "--remove")
+    assert len(list(kept.iterdir())) == 1
+    install(project, "--host", "gemini", "--remove")
+    assert not kept.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -280,3 +281,19 @@ def test_gaps_of_the_verification_become_one_more_plan(desk: Desk) -> None:
     assert desk.project.read(".planning/phases/2/02-PLAN.md") == more
     assert "type: verification" in desk.prompts("planner")[0]
     assert "begin at T2-02" in desk.prompts("planner")[0]
+
+
+@pytest.mark.parametrize("command", ["plan-phase", "research"])
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(desk: Desk, tmp_path: Path, command: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path):
+        answer = desk.project.quick(command, "1", "--from", str(path), "--json")
+        assert (answer.code, answer.error["code"]) == (3, "file.unreadable")
+        assert str(path) in answer.error["message"]
+        assert "standard input" in answer.error["hint"]
+
+
+def test_an_empty_phase_is_said_to_be_empty_and_the_phases_are_named(desk: Desk) -> None:
+    answer = desk.project.quick("plan-phase", "", "--json")
+    assert (answer.code, answer.error["code"]) == (3, "phase.not-found")
+    assert answer.error["message"] == "The name of the phase is empty; there are 1, 2."

@@ -55,3 +55,24 @@ def test_the_mount_of_a_path_is_the_uppermost_folder_on_its_device(tmp_path: Pat
     assert found.bytes > 0
     above = os.path.dirname(found.mount)
     assert above == found.mount or os.lstat(above).st_dev != os.lstat(tmp_path).st_dev
+
+
+@pytest.mark.parametrize("number", [errno.ENOTDIR, errno.EACCES, errno.EROFS])
+@pytest.mark.parametrize("below", ["", "idumb", "idumb/consent/a.json"])
+def test_where_the_state_directory_cannot_be_used_it_is_named_with_the_variable_that_moves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, below: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
+    told = system_errors.explain(problem(number, str(tmp_path / "file/state" / below)))
+    assert f"The state directory {tmp_path / 'file/state/idumb'} cannot be used" in told.message
+    assert told.hint is not None
+    assert "XDG_STATE_HOME" in told.hint
+
+
+def test_a_folder_that_holds_the_repository_too_is_not_taken_for_the_state_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "repo").mkdir()
+    monkeypatch.chdir(tmp_path / "repo")
+    assert "state directory" not in system_errors.explain(problem(errno.EACCES, str(tmp_path))).message
