@@ -20,7 +20,7 @@ from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, last_line, one_line
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.app import ports
-from idumb.domain import agent, conversation, outcome
+from idumb.domain import agent, conversation, listing, outcome
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -182,7 +182,7 @@ class PresetAgent:
         if not said.ended:
             words = f"{self.name} ended without the report that it makes"
             return outcome.ERRORED, _joined(words, self._next(agent.MALFORMED)), agent.MALFORMED
-        denied = f"its permissions refused {', '.join(said.denied[:5])}" if said.denied else ""
+        denied = f"its permissions refused {listing.listed(said.denied)}" if said.denied else ""
         return outcome.COMPLETED, denied, None
 
     def _next(self, failure: str) -> str:

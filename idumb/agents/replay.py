@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from idumb.app import ports
-from idumb.domain import agent, contract, outcome
+from idumb.domain import agent, contract, listing, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.recorded import Recorded
 from idumb.domain.settings import Binding
 
 _FORMAT = "1"
-_MOST_NAMED = 5
 
 
 class Recordings(Protocol):
@@ -96,10 +95,7 @@ class ReplayAgent:
         if others is None:
             return AgentResult(outcome.ERRORED, "which bytes the recording judged cannot be found any more")
         if others:
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            return AgentResult(
-                outcome.ERRORED, f"the recording judged other bytes: {', '.join(others[:_MOST_NAMED])}{more}"
-            )
+            return AgentResult(outcome.ERRORED, f"the recording judged other bytes: {listing.listed(others)}")
         return found.judged
 
     def _built(self, found: Recorded) -> AgentResult:
@@ -111,7 +107,7 @@ class ReplayAgent:
         except Refusal as refusal:  # kept trees can be lost with the repository they were in
             return _not_there(refusal.message)
         if conflicts:
-            named = "; ".join(f"{c.path} {c.why}" for c in conflicts[:_MOST_NAMED])
+            named = listing.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
             return AgentResult(outcome.ERRORED, named)
         return found.built
 

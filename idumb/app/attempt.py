@@ -386,7 +386,7 @@ def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
     residue = tuple(c.path for c in after if c.old is None)
     attempt = dataclasses.replace(attempt, residue=(*attempt.residue, *residue))
     if spoiled:
-        return attempt.ended(outcome.FAILED, f"a check changed what it should judge: {', '.join(spoiled[:5])}")
+        return attempt.ended(outcome.FAILED, f"a check changed what it should judge: {listing.listed(spoiled)}")
     return attempt
 
 

@@ -11,6 +11,7 @@ from idumb.app.execute_phase import Request
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import dead_letter, outcome, run
+from idumb.domain import listing as names
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.event import Event
 from idumb.domain.run import RunState
@@ -219,7 +220,7 @@ def _find(services: Services, name: str) -> Letter:
     if len(found) == 1:
         return found[0]
     if found:
-        several = ", ".join(one.id for one in found[:5])
+        several = names.listed(one.id for one in found)
         raise InputError("dead-letter.ambiguous", f"{name} may mean {several}.", hint="idumb dlq list --all")
     raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint="idumb dlq list --all")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from idumb.app import ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, outcome, paths
+from idumb.domain import agent, listing, outcome, paths
 from idumb.domain.errors import Refusal
 from idumb.domain.event import Event
 
@@ -38,7 +38,7 @@ def compare(bench: Bench, attempt: Attempt) -> Attempt:
     if not differing:
         return attempt
     named = f"run {earlier.run}, attempt {earlier.attempt}"
-    shown = ", ".join(differing[:5])
+    shown = listing.listed(differing)
     bench.journal.write(
         bench.journal.event(
             "nondeterminism.found",

@@ -36,7 +36,7 @@ from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services, run_ref
 from idumb.domain import contract as contracts
-from idumb.domain import errors, ledger, outcome
+from idumb.domain import errors, ledger, listing, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.event import NewEvent
@@ -213,7 +213,7 @@ def _refuse_changed_work(services: Services, contract: Contract, state: RunState
     before = [t for t, seq in state.attempted.items() if seq < state.attempted[again[0]]]
     raise Refusal(
         "plan.done-changed",
-        f"{', '.join(again[:5])} of phase {contract.phase} is done, but the plan changed what it says or needs;"
+        f"{listing.listed(again)} of phase {contract.phase} is done, but the plan changed what it says or needs;"
         " its work is still in the files.",
         hint=f"idumb rollback {contract.phase} --to {before[-1] if before else 'start'} takes it back first."
         + _on_top(services, contract, again),
@@ -260,7 +260,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     )
     for p in put_back:
         services.reporter.note(
-            f"{p.task} was not finished by run {number - 1}; taken back: {', '.join(p.paths[:5])}"
+            f"{p.task} was not finished by run {number - 1}; taken back: {listing.listed(p.paths)}"
             f" (kept: git show {base.ref}:worktree/{p.paths[0]})"
         )
     events = [_for_run(started, run)]

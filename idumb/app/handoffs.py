@@ -11,6 +11,7 @@ from idumb.app import handing, place, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import handoff
+from idumb.domain import listing as names
 from idumb.domain.errors import InputError
 from idumb.domain.handoff import Document
 from idumb.domain.run import RunState
@@ -115,6 +116,6 @@ def _find(services: Services, name: str) -> Document:
     if len(found) == 1:
         return found[0]
     if found:
-        several = ", ".join(d.handoff_id for d in found[:5])
+        several = names.listed(d.handoff_id for d in found)
         raise InputError("handoff.ambiguous", f"{name} may mean {several}.", hint="idumb handoff list")
     raise InputError("handoff.unknown", f"There is no handoff {name}.", hint="idumb handoff list")

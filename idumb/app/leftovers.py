@@ -35,14 +35,14 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
     if covered:
         raise Refusal(
             "task.dirty-path",
-            f"{task.id} is to create files that are there already, untracked or ignored: {', '.join(covered[:5])}",
+            f"{task.id} is to create files that are there already, untracked or ignored: {listing.listed(covered)}",
             hint=f"Move them away, or let the task modify them; then {again}",
             details={"task": task.id, "paths": covered},
         )
     if theirs:
         raise Refusal(
             "task.dirty-path",
-            f"{task.id} declares files with uncommitted changes that this run did not make: {', '.join(theirs[:5])}",
+            f"{task.id} declares files with uncommitted changes that this run did not make: {listing.listed(theirs)}",
             # A clone refuses to deliver into just these files, so it is no way out.
             hint=f"Commit them (git commit) or move them away, then {again}",
             details={"task": task.id, "paths": theirs},
@@ -183,7 +183,7 @@ def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) ->
     """Between an interruption and the next attempt a person may have worked in the same files."""
     ref = attempt_ref(bench.services, bench.run, task.id, attempt, "interrupted")
     bench.services.reporter.note(
-        f"{task.id} starts again; what was in {', '.join(own[:5])} is kept: git show {ref}:worktree/{own[0]}"
+        f"{task.id} starts again; what was in {listing.listed(own)} is kept: git show {ref}:worktree/{own[0]}"
     )
 
 

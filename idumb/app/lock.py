@@ -10,7 +10,7 @@ from idumb.app.bench import Bench
 from idumb.app.services import Services, plans_ref
 from idumb.domain import approval as approval_words
 from idumb.domain import contract as contracts
-from idumb.domain import step_plan
+from idumb.domain import listing, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT, Task
@@ -97,7 +97,7 @@ def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
     state = bench.journal.state
     ref = plans_ref(bench.services, state.id, state.version)
     choices = going_on.of_changed_contract(state, changed if what == "plan" else (), ref)
-    words = f"{', '.join(changed[:5])} changed while phase {phase} runs"
+    words = f"{listing.listed(changed)} changed while phase {phase} runs"
     return Refusal(
         f"lock.{what}-changed",
         f"{words}; it runs only as it was locked, so it stopped before the next task.",

@@ -9,6 +9,7 @@ from idumb.app import going_on, killed
 from idumb.app.journal import Journal
 from idumb.app.ports import CommitAttempt
 from idumb.app.services import Services
+from idumb.domain import listing
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.run import RunState
 from idumb.domain.settings import COMMITTED
@@ -130,7 +131,7 @@ def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: 
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
     return Refusal(
         "git.guarded-changed",
-        f"Files of git's own changed {when}: {', '.join(named[:5])}",
+        f"Files of git's own changed {when}: {listing.listed(named)}",
         hint=f"Look at them and put them back, then {going_on.command(state)}; where they may stay:"
         f" {going_on.command(state)} {flags}",
         details={"paths": list(named)},

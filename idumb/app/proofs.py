@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.app import ports
-from idumb.domain import agent, contract, evidence, ledger, levels, outcome
+from idumb.domain import agent, contract, evidence, ledger, levels, listing, outcome
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import CHANGED, CHECK, HUMAN, OPINION, UNPROVEN, Criterion, Plan, Task
@@ -93,7 +93,9 @@ def _of_criterion(
 def of_ledger(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
     """Criteria that say no more than that the task did something: proven by any change that it declares."""
     made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
-    result, words = (evidence.PASSED, ", ".join(made[:20])) if made else (evidence.FAILED, "no declared file changed")
+    result, words = (
+        (evidence.PASSED, listing.listed(made, 20)) if made else (evidence.FAILED, "no declared file changed")
+    )
     wanted = (c for c in task.acceptance if c.proof == CHANGED)
     return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in wanted)
 
@@ -243,19 +245,19 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
     wrong = [line for line in found.lines if line.status != ledger.DECLARED]
     words = [_ledger_words(line) for line in wrong] + [s.words for s in found.symbols if not s.holds]
     if words:
-        return outcome.FAIL, "; ".join(words[:5])
+        return outcome.FAIL, listing.listed(words, between="; ")
     proofs = [e for e in proofs if e.level > levels.INFORMATIONAL]
     failed = [e for e in proofs if e.result in BROKEN]
     tolerated = [e for e in proofs if e.result == evidence.TOLERATED]
     passed = [e for e in proofs if e.passed and not _only_before(e.subject)] + tolerated
     if failed:
-        names = ", ".join(f"{e.subject} {e.result}" for e in failed[:5])
+        names = listing.listed(f"{e.subject} {e.result}" for e in failed)
         return (outcome.PARTIAL if passed else outcome.FAIL), names
     if any(e.result == evidence.WAITING for e in proofs):
         return evidence.WAITING, "waits for a person"
     if not passed:
         return outcome.FAIL, "nothing proves this task"
-    return outcome.PASS, "; ".join(e.text for e in tolerated[:5])
+    return outcome.PASS, listing.listed((e.text for e in tolerated), between="; ")
 
 
 def _only_before(subject: str) -> bool:

@@ -14,7 +14,7 @@ from idumb.app.loading import Loaded
 from idumb.app.plan_diff import since
 from idumb.app.roles import Ask
 from idumb.app.services import Services
-from idumb.domain import agent, amendment, outcome, plan_diff, quoting
+from idumb.domain import agent, amendment, listing, outcome, plan_diff, quoting
 from idumb.domain.errors import IdumbError
 from idumb.domain.judgement import Citation
 from idumb.domain.run import RunState
@@ -72,7 +72,7 @@ def _amendment(services: Services, state: RunState, loaded: Loaded, reply: str) 
         return {**none, **_checked(services, state, loaded, offered[0])}
     except IdumbError as problem:
         found = getattr(problem, "findings", ())
-        words = "; ".join(f"line {f.line}: {f.message}" for f in list(found)[:5])
+        words = listing.listed((f"line {f.line}: {f.message}" for f in found), between="; ")
         return {**none, "problem": f"{problem.message} {words}".strip()}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app import committing, context, effect, handing, ports, proofs, step_results
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import agent, ledger, levels, outcome, settings
+from idumb.domain import agent, ledger, levels, listing, outcome, settings
 from idumb.domain.event import NewEvent
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import Task
@@ -164,7 +164,7 @@ def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
     failed = [e.subject for e in again if e.result in proofs.BROKEN]
     if not failed:
         return attempt
-    words = f"its files changed while they were committed (by a hook?), and then {', '.join(failed[:5])} failed"
+    words = f"its files changed while they were committed (by a hook?), and then {listing.listed(failed)} failed"
     return dataclasses.replace(attempt, deviation=True, verdict=outcome.FAIL).ended(outcome.FAILED, words)
 
 

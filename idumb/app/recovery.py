@@ -128,7 +128,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     elif bench.workspace.kind == "here" and not _is_present(bench, known.left or "", known.touched):
         raise Refusal(
             "task.changed-since",
-            f"{task.id} was judged, but its files changed since: {', '.join(known.touched[:5])}",
+            f"{task.id} was judged, but its files changed since: {listing.listed(known.touched)}",
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
         )
     attempt = recording.record_checkpoint(bench, attempt)
@@ -243,7 +243,7 @@ def _take_delivered_back(bench: Bench, wanted: str, base: str, touched: tuple[st
 
 
 def _undelivered(bench: Bench, task: Task, conflicts: tuple[ports.Conflict, ...]) -> Refusal:
-    named = "; ".join(f"{c.path} {c.why}" for c in conflicts[:5])
+    named = listing.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
     return Refusal(
         "task.changed-since",
         f"{task.id} is done in its clone, but cannot be delivered: {named}",

@@ -14,6 +14,7 @@ from idumb.app import approvals, loading, place, publish, recording
 from idumb.app.journal import Journal
 from idumb.app.ports import Conflict, Snapshot
 from idumb.app.services import Services, run_ref
+from idumb.domain import listing
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
@@ -347,7 +348,7 @@ def answer(done: Done, target: Target, state: RunState, judged: Sequence[Evidenc
 
 
 def left_alone(done: Done) -> tuple[str, ...]:
-    return (f"changed since and left as they are: {', '.join(done.left[:5])}",) if done.left else ()
+    return (f"changed since and left as they are: {listing.listed(done.left)}",) if done.left else ()
 
 
 def broken(judged: Sequence[Evidence]) -> tuple[str, ...]:

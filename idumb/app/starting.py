@@ -29,7 +29,7 @@ from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.runner import Ending
 from idumb.app.services import Services, attempt_ref
-from idumb.domain import agent, outcome
+from idumb.domain import agent, listing, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
@@ -126,7 +126,7 @@ def _require_turn(bench: Bench, task: Task) -> None:
             "task.waiting", f"{task.id} {words}", hint="idumb decisions" if asked else f"idumb resume {contract.phase}"
         )
     if status in (outcome.PENDING, outcome.BLOCKED):
-        waits = ", ".join(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id)[:5])
+        waits = listing.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
         raise Refusal("task.not-ready", f"{task.id} waits for {waits}.", hint=f"idumb next {contract.phase}")
     other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
     if other is not None:

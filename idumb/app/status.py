@@ -10,7 +10,7 @@ from idumb.app import loading, opened, relock, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import finding, outcome, quick, step_plan
+from idumb.domain import finding, listing, outcome, quick, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.intake import registry
@@ -214,7 +214,7 @@ def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], ta
     status = shown[task]
     known = state.tasks.get(task) if state else None
     if status in (outcome.BLOCKED, outcome.PENDING):
-        return "waits for " + ", ".join(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task)[:5])
+        return "waits for " + listing.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task))
     if status == outcome.WAITING:
         asked = ", ".join(known.decisions) if known else ""
         return f"waits for a person: {asked}" if asked or known is None else known.reason

@@ -11,7 +11,7 @@ from idumb.app.journal import Journal
 from idumb.app.restoring import Intent, Target
 from idumb.app.result import Result
 from idumb.app.services import Services, run_ref
-from idumb.domain import outcome
+from idumb.domain import listing, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.event import Event
@@ -114,7 +114,7 @@ def _require_same_tasks(state: RunState, operation: str, what: str) -> None:
     if changed:
         raise Refusal(
             "undo.amended",
-            f"{what} cannot be undone: an amendment changed {', '.join(changed[:5])} since.",
+            f"{what} cannot be undone: an amendment changed {listing.listed(changed)} since.",
             hint=f"idumb resume {state.phase} does it anew; idumb plan-diff {state.phase}",
             details={"tasks": changed},
         )

@@ -24,7 +24,7 @@ from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import errors, evidence, graph, judgement, outcome
+from idumb.domain import errors, evidence, graph, judgement, listing, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import Refusal
@@ -62,7 +62,7 @@ def verify(services: Services, request: Request) -> Result:
     if open_tasks:
         raise Refusal(
             "verification.too-early",
-            f"Phase {contract.phase} has tasks that are not done: {', '.join(open_tasks[:5])}",
+            f"Phase {contract.phase} has tasks that are not done: {listing.listed(open_tasks)}",
             hint=f"idumb resume {contract.phase}",
         )
     asked = opinions.bound(services) if request.asks else ()
@@ -258,11 +258,11 @@ def _status(
 ) -> tuple[str, str]:
     bad = [e for e in found if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
     if bad:
-        return "failed", ", ".join(f"{e.subject} {e.result}" for e in bad[:5])
+        return "failed", listing.listed(f"{e.subject} {e.result}" for e in bad)
     if spoiled:
-        return "failed", f"a check changed {', '.join(spoiled[:5])}"
+        return "failed", f"a check changed {listing.listed(spoiled)}"
     if mismatches:
-        return "failed", "; ".join(mismatches[:5])
+        return "failed", listing.listed(mismatches, between="; ")
     waiting = [e for e in found if e.result == evidence.WAITING]
     if waiting:
         return "waiting", f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"

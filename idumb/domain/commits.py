@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idumb.domain import ledger
+from idumb.domain import ledger, listing
 from idumb.domain.ledger import Change
 from idumb.domain.plan import FileClaim
 
@@ -187,7 +187,7 @@ def undeclared(
         found = ledger.compare(claims, commit.changes, protected, allowed)
         strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
         if strays:
-            named = ", ".join(strays[:5])
+            named = listing.listed(strays)
             return (
                 f"commit {commit.id[:12]} changes what the task does not declare: {named};"
                 " a later commit does not take it out of history"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.domain import agent, outcome
+from idumb.domain import agent, listing, outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _all(found: Failure) -> Iterator[Remedy]:
         yield Remedy("Two attempts failed alike: more of them will too, so change the task first.")
         yield Remedy("Make the task smaller, or say more in it.", f"idumb amend {found.phase} --from-file")
     if found.envelope:
-        names = ", ".join(found.envelope[:5])
+        names = listing.listed(found.envelope)
         yield Remedy(f"The last attempts ran under another {names}.", f"idumb envelope show {found.task}")
     yield Remedy("See what it changed.", _diff(found))
     yield Remedy("When the cause is mended, try it again.", f"idumb dlq retry {found.task}")

@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 
+from idumb.domain import listing
 from idumb.git.presence import Step
 
 # These belong to the system's own policy, which sets them anew.
@@ -24,7 +25,7 @@ def told(root: str, steps: Iterable[Step]) -> Iterator[str]:
             yield f"{step.path} is one of {status.st_nlink} links and is {done}; the others keep the present bytes"
         names = _attributes(os.path.join(root, step.path))
         if names:
-            yield f"{step.path} has extended attributes that are not kept: {', '.join(names[:5])}"
+            yield f"{step.path} has extended attributes that are not kept: {listing.listed(names)}"
 
 
 def _attributes(path: str) -> list[str]:

@@ -125,3 +125,8 @@ def test_a_decision_task_offers_its_options() -> None:
     """R-PLAN-12."""
     task = Task("T1-01", "t", kind="decision", options=(Option("a", "first"), Option("b", "second")))
     assert [c.id for c in proofs.work_question(task).choices] == ["a", "b"]
+
+
+def test_of_many_failed_proofs_the_first_are_named_and_the_rest_counted() -> None:
+    failed = [made(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
+    assert proofs.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")

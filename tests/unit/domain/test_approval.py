@@ -97,6 +97,13 @@ def test_nothing_changed_means_no_change_whatever_the_order_of_keys() -> None:
     assert approval.changes(_bound(files={"a": "1", "b": "2"}), _bound(files={"b": "2", "a": "1"})) == ()
 
 
+def test_of_many_places_that_changed_the_first_are_named_and_the_rest_counted() -> None:
+    """R-LOCK-4: a reader does not take five for all."""
+    was = {"files": approval.part({f"{name}.sh": "0" for name in "abcdefg"})}
+    now = {"files": approval.part({f"{name}.sh": "1" for name in "abcdefg"})}
+    assert approval.changes(was, now)[0].words == "files (a.sh, b.sh, c.sh, d.sh, e.sh and 2 more)"
+
+
 def test_a_part_of_a_later_version_that_is_not_there_now_is_a_change() -> None:
     was = {**_bound(), "sandbox": approval.part("none")}
     assert [change.part for change in approval.changes(was, _bound())] == ["sandbox"]

@@ -20,3 +20,7 @@ def test_names_may_come_one_by_one() -> None:
 def test_what_was_left_out_before_is_counted_too() -> None:
     assert listing.listed("ab", hidden=3) == "a, b and 3 more"
     assert listing.listed("abc", 2, hidden=3) == "a, b and 4 more"
+
+
+def test_what_has_commas_of_its_own_may_be_parted_otherwise() -> None:
+    assert listing.listed("abc", 2, between="; ") == "a; b and 1 more"
