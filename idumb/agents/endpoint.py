@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -75,7 +76,8 @@ class Endpoint:
             raise NoAnswer("the time was over before it was asked", late=True)
         connection = self._connection(min(x for x in (_CONNECT, left) if x is not None))
         over = threading.Event()
-        timer = None if left is None else threading.Timer(left, _cut, (connection, over))
+        reached: list[socket.socket] = []
+        timer = None if left is None else threading.Timer(left, _cut, (connection, reached, over))
         try:
             if timer is not None:
                 timer.daemon = True
@@ -84,6 +86,7 @@ class Endpoint:
             if over.is_set():
                 # It was over while the name was looked up, when there was no connection to be cut.
                 raise TimeoutError
+            reached.append(connection.sock)
             return self._exchange(connection, path, body, headers, idle)
         except TimeoutError:
             if over.is_set() or (until is not None and time.monotonic() >= until):
@@ -114,8 +117,8 @@ class Endpoint:
         try:
             connection.sock.settimeout(idle)
             connection.request("POST", self._target(path), body, dict(headers))
-            response = connection.getresponse()
-            data = _taken(response)
+            with contextlib.closing(connection.getresponse()) as response:
+                data = _taken(response)
         except HTTPException as problem:
             raise OSError(f"what came is no HTTP ({type(problem).__name__})") from None
         return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, data)
@@ -167,15 +170,18 @@ def _taken(response: HTTPResponse) -> bytes:
     return b"".join(parts)
 
 
-def _cut(connection: HTTPConnection, over: threading.Event) -> None:
-    """End a connection from another thread: whoever waits for it is told at once."""
+def _cut(connection: HTTPConnection, reached: Sequence[socket.socket], over: threading.Event) -> None:
+    """End a connection from another thread: whoever waits for it is told at once.
+
+    It forgets its socket where the server says that it will close it, so the one that was `reached` is asked too.
+    """
     over.set()
-    sock = connection.sock
-    if sock is not None:
-        try:
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
-        except OSError:
-            pass  # it is closed already
+    for sock in (*reached, connection.sock):
+        if sock is not None:
+            try:
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+            except OSError:
+                pass  # it is closed already
 
 
 def _checked(address: str, name: str) -> SplitResult:

@@ -207,7 +207,8 @@ class _Talk:
         except (exceptions.AgentRunError, exceptions.UserError) as problem:
             raise _failed(problem) from None
         self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
-        return result.output
+        # Of a text the library takes the first object that is fenced, and that may be a quotation.
+        return result.output if self._options.output == _OUTPUTS[0] else result.response.text or result.output
 
     def _output(self) -> Any:
         from pydantic_ai import NativeOutput, PromptedOutput, StructuredDict, ToolOutput

@@ -74,6 +74,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in said.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(said.body) if said.length is None else said.length))
+        if not said.drip:
+            self.send_header("Connection", "close")
         self.end_headers()
         if not said.drip:
             with contextlib.suppress(OSError):

@@ -210,7 +210,14 @@ def test_a_closed_server_is_a_network_failure(tmp_path: Path) -> None:
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.NETWORK)
 
 
-@pytest.mark.parametrize("said", [Said(b"", silent=True), Said(b" " * 4000, drip=True)], ids=["silence", "slow drip"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(Said(b"", silent=True), id="silence"),
+        pytest.param(Said(b" " * 4000, drip=True), id="slow drip"),
+        pytest.param(Said(b" " * 4000, drip=True, headers={"Connection": "close"}), id="slow drip, closed at its end"),
+    ],
+)
 def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_path: Path, said: Said) -> None:
     server.answers = [said]
     result = bound(tmp_path, server.url).get("model").run(a_request(tmp_path, deadline=0.3))
