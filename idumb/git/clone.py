@@ -41,7 +41,7 @@ class Clone:
         if not _is_ready(self._folder):
             tree = None if commit is None else _as_checked_out(repository, user, commit)
             _make(repository, self._folder, commit, tree)
-        self._trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository)
+        self._trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository, rules=repository)
 
     @property
     def trees(self) -> GitTrees:

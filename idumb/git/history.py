@@ -42,7 +42,7 @@ class GitHistory:
         self._place = repository
         self._opened: pygit2.Repository | None = None
         self._kept: dict[str, str] | None = None
-        self._rules = ignores.Outside(repository)
+        self._rules = ignores.outside(repository)
 
     @property
     def repository(self) -> pygit2.Repository:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable
 
@@ -184,6 +185,12 @@ class Outside:
             if key == "core.excludesfile" and value:
                 excludes = os.path.join(root, _expanded(value, home))
         self._excludes, self._watched, self._seen = excludes, tuple(seen), tuple(seen.values())
+
+
+@functools.lru_cache(maxsize=4)
+def outside(repository: Repository) -> Outside:
+    """The one of this repository, for all who ask in this process."""
+    return Outside(repository)
 
 
 def _expanded(path: str, home: str) -> str:

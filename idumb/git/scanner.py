@@ -34,7 +34,7 @@ class Scanner:
         self._base = place.root.rstrip("/") + "/"
         self._tracked = ignores.Tracked(place)
         self._owner = owner or place
-        self._outside = ignores.Outside(self._owner)
+        self._outside = ignores.outside(self._owner)
         self.top = top or Folder()
         self.rules: ignores.Signature | None = None
         self.index: ignores.Signature | None = None

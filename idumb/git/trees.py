@@ -34,12 +34,16 @@ if TYPE_CHECKING:
 class GitTrees:
     """Holds the scanner's memory between calls; `close` saves it for the next process.
 
-    `objects` is the repository that keeps objects and refs where that is not the one of the work tree (a clone).
+    `objects` is the repository that keeps objects and refs where that is not the one of the work tree (a clone),
+    `rules` the one whose ignore rules hold, besides those of the work tree.
     """
 
-    def __init__(self, repository: Repository, objects: Repository | None = None) -> None:
+    def __init__(
+        self, repository: Repository, objects: Repository | None = None, rules: Repository | None = None
+    ) -> None:
         self._place = repository
         self._objects = objects or repository
+        self._rules = rules or repository
         self._opened: pygit2.Repository | None = None
         self._writer: Writer | None = None
         self._noted: dict[str, manifest.Noted] = {}
@@ -69,7 +73,7 @@ class GitTrees:
             if self._objects is self._place:
                 self._scanner = scan_cache.load(self._place, self.repository, self.writer)
             else:
-                self._scanner = scanner.Scanner(self._place, self.writer, owner=self._objects)
+                self._scanner = scanner.Scanner(self._place, self.writer, owner=self._rules)
         return self._scanner
 
     @property
@@ -94,7 +98,7 @@ class GitTrees:
         # `git gc --prune=now` may have removed what was scanned and not yet kept, or a power cut emptied an object
         # that somebody wrote without forcing it: write all of it again.
         self.writer.afresh()
-        self._scanner = scanner.Scanner(self._place, self.writer, owner=self._objects)
+        self._scanner = scanner.Scanner(self._place, self.writer, owner=self._rules)
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.top, self._inner())
 

@@ -1,4 +1,7 @@
-"""What git is made to ignore while a task runs proves nothing: it is found, told and, where accepted, delivered (R-GIT-5)."""
+"""What git is made to ignore while a task runs proves nothing: it is found, told and, if accepted, delivered.
+
+R-GIT-5.
+"""
 
 from __future__ import annotations
 
