@@ -243,6 +243,8 @@ def next_commands(
     if schedule.settled(shown):
         if verification is not None and verification["status"] == "waiting":
             return ["idumb decisions", f"idumb verify-work {phase}"]
+        if verification is not None and verification["status"] == "partial":
+            return [f"idumb verify-work {phase} --gaps", f"idumb verify-work {phase}"]
         if verification is None or verification["status"] != "passed":
             return [f"idumb verify-work {phase}"]
         return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]

@@ -275,7 +275,8 @@ def _in_editor(row: Mapping[str, Any]) -> tuple[str, str]:
 def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
     """The command that takes the phase further."""
     if state == "completed":
-        return f"idumb verify-work {number}", "every task is done, the phase is not verified"
+        gaps = " --gaps" if row["verification"] == "partial" else ""
+        return f"idumb verify-work {number}{gaps}", "every task is done, the phase is not verified"
     if state == "recorded":
         by = row["elsewhere"]["by"]
         return f"idumb execute-phase {number}", f"work done elsewhere is told by {by}; none was witnessed here"

@@ -114,7 +114,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     shown = schedule.statuses(contract, journal.state)
     found += _stated(services, contract, tree)
     said = opinions.ask(services, journal, contract, found, tree) if asks else ()
-    status, reason = _status(found, spoiled, mismatches, said)
+    status, reason = _status(found, spoiled, mismatches, said, shown)
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
@@ -254,7 +254,11 @@ def _folded(text: str) -> str:
 
 
 def _status(
-    found: list[Evidence], spoiled: list[str], mismatches: list[str], said: Sequence[Opinion] = ()
+    found: list[Evidence],
+    spoiled: list[str],
+    mismatches: list[str],
+    said: Sequence[Opinion],
+    shown: Mapping[str, str],
 ) -> tuple[str, str]:
     bad = [e for e in found if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
     if bad:
@@ -268,10 +272,25 @@ def _status(
         return "waiting", f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
     refuted = judgement.refutations(said)
     if refuted:
-        return PARTIAL, "; ".join(_refuted(one) for one in refuted[:3])
-    if all(e.result == evidence.UNPROVEN for e in found):
-        return "passed", "only by the tasks' own checks; the phase itself declares none"
-    return "passed", "every check passed"
+        return PARTIAL, listing.listed((_refuted(one) for one in refuted), 3, between="; ")
+    on_a_word = _on_a_word(shown)
+    if any(e.passed for e in found):
+        return "passed", "; ".join(["every check passed", *on_a_word])
+    if outcome.COMPLETED not in shown.values():
+        return PARTIAL, "; ".join(["no task is proven, and the phase itself declares no check", *on_a_word])
+    return "passed", "; ".join(["only by the tasks' own checks; the phase itself declares none", *on_a_word])
+
+
+def _on_a_word(shown: Mapping[str, str]) -> list[str]:
+    """Whom nothing proves: tasks that a person took as they were, or left out."""
+    accepted = [t for t, s in shown.items() if s == outcome.ACCEPTED]
+    skipped = [t for t, s in shown.items() if s == outcome.SKIPPED]
+    words = [f"{_were(accepted)} accepted by a person, not proven"] if accepted else []
+    return [*words, *([f"{_were(skipped)} skipped"] if skipped else [])]
+
+
+def _were(tasks: Sequence[str]) -> str:
+    return f"{listing.listed(tasks)} {'was' if len(tasks) == 1 else 'were'}"
 
 
 def _refuted(one: Judgement) -> str:

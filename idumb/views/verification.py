@@ -189,6 +189,10 @@ def _judged(one: Mapping[str, Any]) -> str:
     return f"{markup.prose(one['criterion'])} {word}: {markup.prose(one['why'])} [{cited or 'nothing cited'}]"
 
 
+def _speaks(record: Record) -> str:
+    return "nothing speaks for the work." if record["status"] == "partial" else "only the tasks' own checks speak."
+
+
 def _gaps(contract: Contract, record: Record) -> list[str]:
     lines = [
         f"- {markup.prose(found['subject'])}: {_standing(found)}: {markup.prose(found['text'])}"
@@ -198,10 +202,11 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
     lines += [f"- {markup.prose(text)}" for text in record.get("mismatches", ())]
     lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
     lines += [f"- Refuted by the {who}: {_judged(one)}" for who, one in _refuted(record)]
+    lines += [f"- {markup.prose(task)} was accepted by a person, not proven" for task in record.get("accepted", {})]
     lines += [f"- {markup.prose(task)} was skipped" for task in record.get("skipped", ())]
     lines += [f"- {markup.prose(r['id'])} is not met" for r in record.get("requirements", ()) if not r["met"]]
     if not record.get("evidence"):
-        lines.append("- The plan declares no success criterion, invariant or test: only the tasks' own checks speak.")
+        lines.append(f"- The plan declares no success criterion, invariant or test: {_speaks(record)}")
     if not lines:
         return ["None."]
     return [*lines, "", f"When they are closed: `{advice.verify(contract.phase)}`"]

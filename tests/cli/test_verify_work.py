@@ -13,7 +13,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, making
+from tests.support.project import Project, making, task, write
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/verify-work.json").read_text(encoding="utf-8"))
 AGENT = "import os, sys; sys.stdin.read(); print(open(os.environ['IDUMB_ROLE'] + '.json').read())\n"
@@ -182,3 +182,48 @@ def test_nothing_open_makes_no_plan(sandbox: GitSandbox) -> None:
     assert run(project).code == 0
     answer = verify(project, "--gaps")
     assert (answer.code, answer.data["gap_plan"]) == (0, None)
+
+
+WRONG = task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])
+
+
+@pytest.mark.parametrize(
+    ("word", "words"), [("accept", "T1-01 was accepted by a person, not proven"), ("skip", "T1-01 was skipped")]
+)
+def test_a_phase_of_which_no_task_is_proven_has_not_passed(sandbox: GitSandbox, word: str, words: str) -> None:
+    """R-ADAPT-5: a person's word lets a run go on; it is no evidence, and is not called so."""
+    project = projects.create(sandbox)
+    project.plan([WRONG])
+    assert project.execute().code == 1
+    assert project.json(word, "T1-01", "--why", "so").code == 0
+    ended = project.resume()
+    reason = f"no task is proven, and the phase itself declares no check; {words}"
+    assert (ended.code, ended.data["outcome"], ended.error["code"]) == (1, "complete", "verification.failed")
+    assert (ended.data["verification"]["status"], ended.data["verification"]["reason"]) == ("partial", reason)
+    assert "Next: idumb verify-work 1 --gaps " in project.idumb("next").out
+    row = project.json("status").data["phases"][0]
+    assert (row["state"], row["verification"]) == ("completed", "partial")
+    shown = project.idumb("verify-work", "1", "--gaps")
+    assert (shown.code, "nothing speaks for the work" in shown.out) == (1, True)
+    report = project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert f"- {words}" in report.partition("## Gaps")[2]
+    assert "The work of T1-01" in project.read(".planning/phases/1/02-PLAN.md")
+    assert project.json("check-plan", "1").code == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("", "only by the tasks' own checks; the phase itself declares none"),
+        ("success_criteria: ['b is there — check: `test -s b.txt`']\n", "every check passed"),
+    ],
+)
+def test_what_passed_names_the_tasks_that_rest_on_a_persons_word(sandbox: GitSandbox, head: str, reason: str) -> None:
+    """R-ADAPT-5."""
+    project = projects.create(sandbox)
+    project.plan([WRONG, making("T1-02", "b.txt")], head=head)
+    assert project.execute().code == 1
+    assert project.json("accept", "T1-01", "--why", "so").code == 0
+    ended = project.resume()
+    assert (ended.code, ended.data["verification"]["status"]) == (0, "passed")
+    assert ended.data["verification"]["reason"] == f"{reason}; T1-01 was accepted by a person, not proven"
