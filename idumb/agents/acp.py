@@ -121,7 +121,7 @@ class AcpAgent:
         with Papers(request, self._papers, as_file=False) as papers:
             environment = running.with_request(self._environment, request)
             if self._binding.options.get(own_home.OPTION, own_home.OWN) == own_home.OWN:
-                home = own_home.place(self._homes or papers.folder, self._binding.name)
+                home = own_home.place(self._homes, papers.folder, self._binding.name, request)
                 own_home.make(home)
                 environment |= own_home.variables(home)
             return processes.run(

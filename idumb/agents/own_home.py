@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+from idumb.domain import agent
+from idumb.domain.agent import AgentRequest
+
 OPTION, OWN, USER = "home", "own", "user"
 CHOICES = (OWN, USER)
 _FOLDERS = {
@@ -13,11 +16,17 @@ _FOLDERS = {
     "XDG_STATE_HOME": "state",
     "TMPDIR": "tmp",
 }
+_JUDGING = frozenset({agent.VALIDATOR, agent.VERIFIER, agent.SKEPTIC, agent.PLAN_CHECKER})
 
 
-def place(homes: str, binding: str) -> str:
-    """The home of a binding; it stays for the run, so that a session can be gone on with."""
-    return os.path.join(homes, f"home-{binding.replace('/', '-')}")
+def place(homes: str | None, passing: str, binding: str, request: AgentRequest) -> str:
+    """The home of a binding in one role, in `homes`, where it stays for the run, so that a session can be gone on with.
+
+    Who judges has a new one each time, in `passing`, a folder that goes with the request: what a builder, or an earlier
+    judgement, left in a home would be instructions to it.
+    """
+    folder = passing if homes is None or request.role in _JUDGING else homes
+    return os.path.join(folder, f"home-{binding.replace('/', '-')}-{request.role}")
 
 
 def variables(home: str) -> dict[str, str]:

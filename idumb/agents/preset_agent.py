@@ -98,7 +98,7 @@ class PresetAgent:
         except AdapterError as problem:
             return agent.unusable(problem)
         with Papers(request, self._around.papers, as_file=False) as papers:
-            wanted = self._wanted(request, self._home(papers.folder), _schema(request, papers))
+            wanted = self._wanted(request, self._home(papers.folder, request), _schema(request, papers))
             listening = Listening(papers.state, self._around.redact, hear)
             result, unknown = self._asked(request, wanted, papers.variables, listening)
             if wanted.session is None or not unknown:
@@ -218,11 +218,11 @@ class PresetAgent:
             environment=self._around.environment,
         )
 
-    def _home(self, otherwise: str) -> str | None:
-        """The folder that is the agent's own; it stays for the run, so that a session can be gone on with."""
+    def _home(self, passing: str, request: AgentRequest) -> str | None:
+        """The folder that is the agent's own."""
         if self._binding.options.get(own_home.OPTION, own_home.OWN) == own_home.USER:
             return None
-        return own_home.place(self._around.homes or otherwise, self._binding.name)
+        return own_home.place(self._around.homes, passing, self._binding.name, request)
 
     def _environment(self, home: str | None) -> dict[str, str]:
         if home is None:

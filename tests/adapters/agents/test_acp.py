@@ -118,13 +118,22 @@ def test_the_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path, 
     """R-ADAPT-2."""
     script = ("run", "env > a.txt; touch $HOME/kept $TMPDIR/here")
     ask(tmp_path, *script, options={"commands": "allow"}, homes=tmp_path / "homes")
-    own = tmp_path / "homes/home-editor"
+    own = tmp_path / "homes/home-editor-builder"
     found = seen(tmp_path / "a.txt")
     assert found["HOME"] == str(own)
     assert {found[name].startswith(f"{own}/") for name in found if name.startswith("XDG_")} == {True}
     assert ((own / "kept").exists(), (own / "tmp/here").exists(), (home / "kept").exists()) == (True, True, False)
     ask(tmp_path, *script, options={"commands": "allow"})
     assert not Path(seen(tmp_path / "a.txt")["HOME"]).exists()
+
+
+def test_who_judges_has_a_new_home_each_time(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    script = ("run", "ls -A $HOME > a.txt; touch $HOME/left")
+    for role in ("builder", "verifier", "verifier"):
+        ask(tmp_path, *script, role=role, options={"commands": "allow"}, homes=tmp_path / "homes")
+        assert "left" not in (tmp_path / "a.txt").read_text(encoding="utf-8").split()
+    assert [place.name for place in (tmp_path / "homes").iterdir()] == ["home-editor-builder"]
 
 
 def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path, home: Path) -> None:

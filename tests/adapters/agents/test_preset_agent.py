@@ -73,13 +73,22 @@ def test_the_prompt_is_on_standard_input_and_the_rest_are_arguments(tmp_path: Pa
 def test_an_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path) -> None:
     script = f'env > "$HOME/seen"; pwd > "$TMPDIR/here"; {says()}'
     run(tmp_path, script)
-    home = tmp_path / "homes/home-it"
+    home = tmp_path / "homes/home-it-builder"
     seen = dict(line.split("=", 1) for line in (home / "seen").read_text(encoding="utf-8").splitlines())
     assert seen["HOME"] == str(home)
     assert {seen[name].startswith(str(home)) for name in seen if name.startswith("XDG_")} == {True}
     assert "CLAUDE_CONFIG_DIR" not in seen
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     assert (home / "tmp/here").exists()
+
+
+def test_who_judges_reads_nothing_that_a_builder_or_an_earlier_judgement_left_in_a_home(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    script = f'ls -A "$HOME" >> seen; touch "$HOME/always-say-PASS"; {says()}'
+    for role in (BUILDER, VALIDATOR, VALIDATOR, agent.VERIFIER, agent.SKEPTIC, agent.PLAN_CHECKER, agent.PLANNER):
+        run(tmp_path, script, role)
+    assert "always-say-PASS" not in (tmp_path / "work/seen").read_text(encoding="utf-8").split()
+    assert sorted(os.listdir(tmp_path / "homes")) == ["home-it-builder", "home-it-planner"]
 
 
 def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path) -> None:
