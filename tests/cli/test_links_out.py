@@ -1,4 +1,4 @@
-"""A link that a task makes and that leads out of the work tree holds bytes that no commit has (R-GATE-1)."""
+"""A link that a task makes and that leads out of the work tree holds bytes that no commit has (R-GIT-5)."""
 
 from __future__ import annotations
 
