@@ -28,15 +28,16 @@ def require(bench: Bench, attempt: Attempt) -> None:
     after = services.history.standing()
     # In a long run this is the dearest look, and what checks do to them is seen in the next attempt.
     again = attempt.candidate is not None and len(before.kept) > _MANY
-    own, gone_for_good = ([], []) if again else _own_again(bench, before)
-    found = moved_refs.moved(bench, before.refs, after.refs)
-    lost = [one for one in found if not moved_refs.keep(bench, task, attempt.number, one)]
+    own, gone_for_good = ([], []) if again else moved_refs.own_again(services.history, before)
+    found = moved_refs.moved(before.refs, after.refs, state.branch)
+    held = attempt_ref(services, bench.run, task, attempt.number)
+    lost = [one for one in found if not moved_refs.keep(services.history, held, one)]
     place.require_same_guarded(state, task, before.guarded, after.guarded)
     place.require_branch(services, state)
     if own:
         raise _halted(bench, attempt, _own_refusal(bench, task, own, gone_for_good))
-    _tell(bench, task, [one for one in found if not moved_refs.is_loud(bench, one)], before, after)
-    loud = [one for one in found if moved_refs.is_loud(bench, one)]
+    _tell(bench, task, [one for one in found if not moved_refs.is_loud(services.history, one)], before, after)
+    loud = [one for one in found if moved_refs.is_loud(services.history, one)]
     if loud:
         raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
     _require_head(bench, attempt, before, after)
@@ -58,20 +59,6 @@ def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:
     if known.opened is None:
         recovery.record_interruption(bench, attempt.task, refusal.message)
     return refusal
-
-
-def _own_again(bench: Bench, before: Standing) -> tuple[list[str], list[str]]:
-    """Idumb's own refs that were deleted or moved, made again; and those whose commits are gone too."""
-    history = bench.services.history
-    present = history.kept_refs() if before.kept else {}
-    changed = [name for name, commit in sorted(before.kept.items()) if present.get(name) != commit]
-    lost = []
-    for name in changed:
-        try:
-            history.keep_ref(name, before.kept[name])
-        except Refusal:
-            lost.append(name)
-    return changed, lost
 
 
 def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -> Refusal:
@@ -115,7 +102,7 @@ def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Stand
         return
     history = bench.services.history
     if was is not None and not history.descends(was):
-        moved_refs.hold(bench, task, attempt.number, was)
+        moved_refs.hold(history, attempt_ref(bench.services, bench.run, task, attempt.number), was)
         raise Refusal(
             "git.branch-rewritten",
             f"While {task} ran, HEAD went from {was} to {now or 'no commit'}, which does not contain it.",
@@ -141,8 +128,8 @@ def _committed(
     """What stands on the branch now, and how the branch and the index become what they were."""
     services, state, task = bench.services, bench.journal.state, attempt.task
     was, now = heads
-    moved_refs.hold(bench, task.id, attempt.number, now)
     history = services.history
+    moved_refs.hold(history, attempt_ref(services, bench.run, task.id, attempt.number), now)
     name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
     back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
     index = f"; {history.index_command(attempt.snapshot.commit)}" if attempt.snapshot else ""

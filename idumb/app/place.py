@@ -96,7 +96,7 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
     """
     if state is None or not state.unguarded or state.guarded is None:
         return ()
-    changed = _changed(state.guarded, services.history.standing().guarded)
+    changed = differing(state.guarded, services.history.standing().guarded)
     rest = [name for name in changed if name not in accepted]
     if rest:
         raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
@@ -113,16 +113,16 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
 
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
     """What changed of git's own files since the last attempt began."""
-    return () if state.guarded is None else _changed(state.guarded, services.history.standing().guarded)
+    return () if state.guarded is None else differing(state.guarded, services.history.standing().guarded)
 
 
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(n for n in {*before, *after} if before.get(n) != after.get(n)))
 
 
 def require_same_guarded(state: RunState, task: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """While a task ran, git's own files stayed as they were."""
-    changed = _changed(before, after)
+    changed = differing(before, after)
     if changed:
         raise _guarded_changed(f"while {task} ran", state, changed, changed)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import approvals, binding_words, budget, calling, going_on, role_binding, session
+from idumb.app import approvals, binding_words, budget, bystanding, calling, going_on, ports, role_binding, session
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
 from idumb.domain import canonical, failures, roles, spending
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.event import NewEvent
 from idumb.domain.failures import Told
 from idumb.domain.roles import Filling
@@ -50,6 +50,8 @@ def prompt(services: Services, asked: Ask) -> str:
 
 def ask(services: Services, asked: Ask, owner: Owned | None = None, *, run: RunState | None = None) -> AgentResult:
     """Ask a role, and answer with what its agent said; what it changed in its copy is dropped.
+
+    Where an agent that is a program was at work, and the user's own tree is not as it was: `role.changed-tree`.
 
     `owner` is the right to write where the caller has it already; `run` the run for which the role is asked, whose
     ceilings hold and which takes note of what was used. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, or
@@ -107,7 +109,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
     agents = services.open_agents(place, journal.operation, aside=True)
     who = agents.get(filled.binding or "")
     known = prompt(services, asked)
-    with services.open_copy() as folder:
+    with _watched(services, journal, asked, who), services.open_copy() as folder:
         request = AgentRequest(
             role=asked.role,
             task=None,
@@ -128,8 +130,17 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
             result = calling.call(services, journal, calling.Call(who, filled.binding or "", request))
         finally:
             agents.forget()
-    journal.write(_event(journal, asked, filled, who.name, known, result))
+        journal.write(_event(journal, asked, filled, who.name, known, result))
     return result
+
+
+def _watched(services: Services, journal: Journal, asked: Ask, who: ports.Agent) -> AbstractContextManager[None]:
+    """What starts no program cannot write in the user's tree, and is spared the looks."""
+    try:
+        starts = who.describe()
+    except AdapterError:  # the agent says so itself when it is asked
+        starts = ()
+    return bystanding.watched(services, journal, asked.role, asked.attempt) if starts else nullcontext()
 
 
 def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: str, result: AgentResult) -> NewEvent:

@@ -117,5 +117,11 @@ def plans_ref(services: Services, run: str, version: int) -> str:
     return run_ref(services, run, "plans" if version == 1 else f"plans-{version}")
 
 
-def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str) -> str:
-    return run_ref(services, run, f"{task}/{attempt}/{what}")
+def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str = "") -> str:
+    """The name of one thing of an attempt, or of the folder of them all."""
+    return run_ref(services, run, f"{task}/{attempt}/{what}".removesuffix("/"))
+
+
+def role_ref(services: Services, operation: str, what: str) -> str:
+    """The name under which something is kept of what a role was asked aside of a run."""
+    return f"refs/idumb/worktrees/{services.worktree}/roles/{operation}/{what}"

@@ -40,11 +40,14 @@ def _tell_branch(bench: Bench, task: Task, known: TaskState, snapshot: str) -> N
 
 def _tell_refs(bench: Bench, task: Task, known: TaskState, snapshot: str) -> None:
     services = bench.services
-    found = moved_refs.moved(bench, services.trees.refs_at(snapshot), services.history.standing().refs)
-    loud = [one for one in found if moved_refs.is_loud(bench, one)]
+    found = moved_refs.moved(
+        services.trees.refs_at(snapshot), services.history.standing().refs, bench.journal.state.branch
+    )
+    loud = [one for one in found if moved_refs.is_loud(services.history, one)]
     if not loud:
         return
-    gone = [one.name for one in loud if not moved_refs.keep(bench, task.id, known.attempt, one)]
+    held = attempt_ref(services, bench.run, task.id, known.attempt)
+    gone = [one.name for one in loud if not moved_refs.keep(services.history, held, one)]
     words = f"Since {task.id} began, refs moved: {listing.listed(one.words for one in loud)}"
     words += f". What they named is gone: {listing.listed(gone)}" if gone else ""
     back = "; ".join(one.back for one in loud[: listing.MOST] if one.name not in gone)

@@ -1,0 +1,171 @@
+"""The user's work tree while the agent of a role works in its copy: saved before, compared afterwards, never written.
+
+An agent runs as the user and can find the tree that its copy was made of. What changed there cannot be told from what
+the user did at the same time, so nothing is put back but idumb's own refs: all is named, with the way back.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app import moved_refs, place, within
+from idumb.app.journal import Journal
+from idumb.app.moved_refs import Moved
+from idumb.app.ports import Head, Snapshot, Standing
+from idumb.app.services import Services, role_ref
+from idumb.domain import ledger, listing
+from idumb.domain.errors import IdumbError, Refusal
+
+CODE = "role.changed-tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was there when the agent began; `name` is the folder of refs that hold what it needs."""
+
+    snapshot: Snapshot
+    standing: Standing
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is not as it was, as words, with the commands that show or bring back what was; `rows` are for JSON."""
+
+    words: tuple[str, ...] = ()
+    back: tuple[str, ...] = ()
+    rows: tuple[dict[str, Any], ...] = ()
+
+
+@contextmanager
+def watched(services: Services, journal: Journal, role: str, number: int) -> Iterator[None]:
+    """Refusal `role.changed-tree` at the end where the tree, the index or the refs are not as they were.
+
+    The snapshot stays then, as those of attempts do; otherwise it goes.
+    """
+    before = _look(services, journal, role, number)
+    try:
+        yield
+    except IdumbError:
+        found = _compared(services, before)
+        if found.words:
+            services.reporter.note(f"While the {role} worked, {_words(found)}. {_hint(found)}")
+        raise
+    found = _compared(services, before)
+    if found.words:
+        raise Refusal(
+            CODE,
+            f"While the {role} worked in its copy, {_words(found)}. Its answer is not used, and nothing is put back:"
+            " it may have been you.",
+            hint=_hint(found),
+            details={"role": role, "snapshot": before.snapshot.ref, "changed": list(found.rows)},
+        )
+    services.history.delete_ref(before.snapshot.ref, before.snapshot.commit)
+
+
+def _look(services: Services, journal: Journal, role: str, number: int) -> Before:
+    name = role_ref(services, journal.operation, f"{role}-{number}")
+    standing = services.history.standing()
+    snapshot = services.trees.snapshot(f"{name}/base", f"before the {role} was asked")
+    kept = services.history.expected_refs()
+    return Before(snapshot, Standing(standing.head, standing.guarded, standing.refs, kept), name)
+
+
+def _compared(services: Services, before: Before) -> Found:
+    own, gone = moved_refs.own_again(services.history, before.standing)
+    after = services.history.standing()
+    parts = (
+        _files(services, before),
+        _refs(services, before, after),
+        _index(services, before, after.head),
+        _named("files of git's own changed", place.differing(before.standing.guarded, after.guarded)),
+        _named("idumb's own refs were moved or deleted, and are as they were again", [r for r in own if r not in gone]),
+        _named("idumb's own refs and their commits were deleted", gone),
+    )
+    return Found(
+        tuple(words for part in parts for words in part.words),
+        tuple(back for part in parts for back in part.back),
+        tuple(row for part in parts for row in part.rows),
+    )
+
+
+def _files(services: Services, before: Before) -> Found:
+    snapshot = before.snapshot
+    rows = []
+    for one in services.trees.changes(snapshot.tree, services.trees.scan()):
+        held = one.old is not None and one.old.mode != ledger.SUBMODULE
+        back = f"git show {shlex.quote(f'{snapshot.ref}:worktree/{one.path}')}" if held else None
+        rows.append({"path": one.path, "what": _what(one), "back": back})
+    for inner in services.trees.inner_changes(snapshot):
+        shown = f"git show {shlex.quote(within.place(snapshot.ref, inner.path))}" if inner.kept else None
+        rows.append({"path": inner.path, "what": f"changed in the repository {inner.repository}", "back": shown})
+    rows += [{"path": path, "what": "deleted, ignored, in no snapshot", "back": None} for path in services.trees.gone()]
+    if not rows:
+        return Found()
+    named = listing.listed(f"{row['path']} ({row['what']})" for row in rows)
+    ways = tuple(row["back"] for row in rows if row["back"] is not None)
+    return Found((f"files changed in your own work tree: {named}",), ways, tuple(rows))
+
+
+def _what(one: ledger.Change) -> str:
+    if one.old is None:
+        return "new"
+    return "deleted" if one.new is None else "changed"
+
+
+def _refs(services: Services, before: Before, after: Standing) -> Found:
+    moved = [*_head(before.standing.head, after.head), *moved_refs.moved(before.standing.refs, after.refs)]
+    loud = [one for one in moved if moved_refs.is_loud(services.history, one)]
+    lost = [one.name for one in moved if not moved_refs.keep(services.history, before.name, one)]
+    if not loud:
+        return Found()
+    words = f"refs moved: {listing.listed(one.words for one in loud)}"
+    words += f"; what they named is gone: {listing.listed(lost)}" if lost else ""
+    rows = tuple({"ref": one.name, "old": one.old, "new": one.new, "back": one.back} for one in loud)
+    return Found((words,), tuple(one.back for one in loud if one.name not in lost), rows)
+
+
+def _head(was: Head, now: Head) -> list[Moved]:
+    """Where HEAD itself is another one; what its branch did is told with the refs."""
+    old, new = (f"refs/heads/{one.branch}" if one.branch is not None else one.commit for one in (was, now))
+    return [Moved("HEAD", old, new)] if old != new else []
+
+
+def _index(services: Services, before: Before, now: Head) -> Found:
+    """Entries that changed otherwise than by commits, which people make at the same time."""
+    history, snapshot = services.history, before.snapshot.commit
+    old, new = (history.tree_of(commit) for commit in (before.standing.head.commit, now.commit))
+    committed = {change.path for change in services.trees.changes(old, new)} if old != new else set()
+    changed = [path for path in history.index_changes(snapshot, history.index()) if path not in committed]
+    if not changed:
+        return Found()
+    back = history.index_command(snapshot)
+    row = {"index": list(changed), "back": back}
+    return Found(
+        (f"the index changed: {listing.listed(changed)}",), (f"{back}  (the index, in the top folder)",), (row,)
+    )
+
+
+def _named(words: str, names: Sequence[str]) -> Found:
+    return (
+        Found((f"{words}: {listing.listed(names)}",), (), ({"what": words, "names": list(names)},))
+        if names
+        else Found()
+    )
+
+
+def _words(found: Found) -> str:
+    return "; ".join(found.words)
+
+
+def _hint(found: Found) -> str:
+    again = "the same command asks again"
+    if not found.back:
+        return f"git status; then {again}"
+    more = len(found.back) - listing.MOST
+    rest = f"; {more} more with --json" if more > 0 else ""
+    return f"As it was before: {'; '.join(found.back[: listing.MOST])}{rest}. Then {again}"

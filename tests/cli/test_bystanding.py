@@ -1,0 +1,146 @@
+"""An agent that works in a copy finds the user's own tree: what is changed there is named, and can be brought back."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import fake_model, scripted_roles
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+ROLES = "refs/idumb/worktrees/main/roles/"
+RESEARCH = ".planning/phases/2/2-RESEARCH.md"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
+    desk = scripted_roles.desk(sandbox, tmp_path / "agents")
+    sandbox.write("notes.txt", "mine, nowhere else\n")
+    return desk.project
+
+
+def bind(project: Project, script: str) -> None:
+    """The researcher does this in the user's own folder, and says a word."""
+    commands = f"cd {shlex.quote(str(project.folder))} && {{ {script}; }} >&2; echo 'Nothing to tell.'"
+    argv = json.dumps(["sh", "-c", commands])
+    project.configure(f"bindings: {{r: {{adapter: command, argv: {argv}}}}}\nroles: {{researcher: {{binding: r}}}}\n")
+    project.commit_own()
+
+
+def research(project: Project) -> Answer:
+    refused = project.quick("research", "2", "--json")
+    return project.quick("research", "2", "--json", "--approve", refused.error["details"]["consent_hash"])
+
+
+def researched(project: Project, script: str) -> Answer:
+    bind(project, script)
+    return research(project)
+
+
+def shown(project: Project, command: str) -> str:
+    return subprocess.run(
+        command, shell=True, cwd=project.folder, check=True, capture_output=True, text=True, encoding="utf-8"
+    ).stdout
+
+
+def test_what_a_role_deletes_and_changes_in_the_user_s_tree_is_named_with_its_bytes(
+    project: Project, sandbox: GitSandbox
+) -> None:
+    """R-GIT-6: the answer is not used, nothing is put back, and a retry goes on."""
+    readme = project.read("README.md")
+    answer = researched(project, "rm notes.txt; echo evil >> README.md; echo new > came.txt")
+    assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
+    rows = {row["path"]: row for row in answer.error["details"]["changed"]}
+    assert {path: row["what"] for path, row in rows.items()} == {
+        "README.md": "changed",
+        "came.txt": "new",
+        "notes.txt": "deleted",
+    }
+    assert shown(project, rows["notes.txt"]["back"]) == "mine, nowhere else\n"
+    assert shown(project, rows["README.md"]["back"]) == readme
+    assert rows["notes.txt"]["back"] in answer.error["hint"]
+    assert "it may have been you" in answer.error["message"]
+    assert not project.exists("notes.txt")
+    assert not project.exists(RESEARCH)
+    assert list(sandbox.refs(ROLES)) == [answer.error["details"]["snapshot"]]
+    assert researched(project, "true").code == 0
+    assert project.exists(RESEARCH)
+
+
+@pytest.mark.parametrize(
+    ("script", "look"),
+    [
+        ("git branch -D other", "git rev-parse refs/heads/other"),
+        ("git tag -d v1", "git rev-parse refs/tags/v1"),
+        ("git update-ref refs/heads/main HEAD~1", "git rev-parse HEAD"),
+        ("git symbolic-ref HEAD refs/heads/other", "git symbolic-ref HEAD"),
+        ("git read-tree HEAD", "git diff --cached --name-only"),
+    ],
+)
+def test_the_command_that_is_named_brings_back_what_a_role_did_to_git(
+    project: Project, sandbox: GitSandbox, script: str, look: str
+) -> None:
+    """R-GIT-6."""
+    sandbox.commit("one more", "notes.txt")
+    for arguments in (["branch", "other"], ["tag", "v1"]):
+        sandbox.git(*arguments)
+    sandbox.write("staged.txt", "staged\n")
+    sandbox.git("add", "staged.txt")
+    bind(project, script)
+    before = shown(project, look)
+    answer = research(project)
+    assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
+    for row in answer.error["details"]["changed"]:
+        shown(project, row["back"])
+    assert shown(project, look) == before
+
+
+def test_a_role_that_deletes_idumb_s_own_refs_is_told_and_they_are_there_again(
+    project: Project, sandbox: GitSandbox
+) -> None:
+    """R-GIT-6: what brings bytes back is not lost with them."""
+    script = f"git for-each-ref --format='delete %(refname)' {ROLES} | git update-ref --stdin; rm notes.txt"
+    answer = researched(project, script)
+    assert "idumb's own refs were moved or deleted" in answer.error["message"]
+    snapshot = answer.error["details"]["snapshot"]
+    assert list(sandbox.refs(ROLES)) == [snapshot]
+    assert sandbox.git("show", f"{snapshot}:worktree/notes.txt") == "mine, nowhere else"
+
+
+def test_a_commit_that_is_made_meanwhile_is_the_user_s_own_business(project: Project, sandbox: GitSandbox) -> None:
+    """No byte changed and none is out of reach; and where nothing is wrong, no snapshot stays."""
+    assert researched(project, "git add notes.txt; git commit -qm notes -- notes.txt").code == 0
+    assert project.exists(RESEARCH)
+    assert sandbox.refs(ROLES) == {}
+
+
+def test_a_verifier_that_changes_the_tree_stops_the_command(project: Project) -> None:
+    """R-ADAPT-5: an opinion is not heard beside lost bytes."""
+    folder = shlex.quote(str(project.folder))
+    argv = json.dumps(["sh", "-c", f"cd {folder} && rm -f n*.txt; echo '{{}}'"])
+    project.configure(f"bindings: {{v: {{adapter: command, argv: {argv}}}}}\nroles: {{verifier: {{binding: v}}}}\n")
+    project.plan([making("T1-01", "a.txt")], head="success_criteria: ['A is there — check: `test -s a.txt`']\n")
+    assert project.execute().code == 0
+    refused = project.quick("verify-work", "1", "--json")
+    approved = ("verify-work", "1", "--json", "--approve", refused.error["details"]["consent_hash"])
+    answer = project.quick(*approved)
+    assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
+    assert [row["path"] for row in answer.error["details"]["changed"]] == ["notes.txt"]
+    assert project.quick(*approved).code == 0
+
+
+def test_a_model_behind_a_server_costs_no_snapshot(project: Project, sandbox: GitSandbox) -> None:
+    """What starts nothing can write nothing here: not even a ref for it is made."""
+    rule = json.dumps({"when": "phase 2", "times": 9, "answers": [{"say": "Nothing to tell."}]})
+    with fake_model.serving(rule) as served:
+        options = json.dumps({"base_url": f"{served.address}/v1", "schema": "prompt"})
+        binding = f"{{adapter: http, model: fake, options: {options}}}"
+        project.configure(f"bindings: {{m: {binding}}}\nroles: {{researcher: {{binding: m}}}}\n")
+        assert research(project).code == 0
+    assert sandbox.refs("refs/idumb/") == {}
