@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_approve import CHECK, STRICT, approve, contract, refused, run, strict_task
+from tests.cli.test_approve import CHECK, STRICT, approve, contract, refused, run, run_and_revoke, strict_task
 from tests.cli.test_step_plans import put
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -254,13 +253,9 @@ def test_plain_consent_is_taken_back_too(project: Project) -> None:
     assert "1 approval and 1 consent taken back" in project.quick("approve", "1", "--revoke").out
 
 
-def test_a_run_that_ends_while_its_approval_is_taken_back_is_not_judged(project: Project) -> None:
+def test_a_run_that_ends_while_its_approval_is_taken_back_is_not_judged(project: Project, tmp_path: Path) -> None:
     """R-LOCK-4."""
     _plan(project, "strict")
     approve(project)
-    hook = project.folder / ".git/hooks/post-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m idumb approve 1 --revoke\n")
-    hook.chmod(0o755)
-    refused(run(project), "approval.revoked")
+    refused(run_and_revoke(project, tmp_path), "approval.revoked")
     assert not project.events("1", "--kind", "verification.recorded")

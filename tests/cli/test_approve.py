@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -379,12 +378,31 @@ def test_a_file_of_a_command_that_changes_while_a_strict_run_goes_on_stops_it(pr
     assert not project.exists("b.txt")
 
 
-def test_an_approval_that_is_taken_back_stops_a_strict_run_before_its_next_task(project: Project) -> None:
+def run_and_revoke(project: Project, folder: Path) -> Answer:
+    """Run the phase, while a person at another terminal takes the approval back when a task has just been committed."""
+    asked, done = folder / "asked", folder / "done"
+    os.mkfifo(asked)
+    os.mkfifo(done)
+    hook = project.folder / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f'#!/bin/sh\nrm -- "$0"\n: > {shlex.quote(str(asked))}\ncat {shlex.quote(str(done))}\n')
+    hook.chmod(0o755)
+    with project.started("execute-phase", "1", "--json") as process:
+        asked.read_bytes()
+        taken_back = project.quick("approve", "1", "--revoke", "--json")
+        done.write_bytes(b"")
+        out, err = process.communicate(timeout=60)
+    assert taken_back.code == 0, taken_back
+    return Answer(process.returncode, out, err)
+
+
+def test_an_approval_that_is_taken_back_stops_a_strict_run_before_its_next_task(
+    project: Project, tmp_path: Path
+) -> None:
     """R-LOCK-4."""
-    command = f"exec {shlex.quote(sys.executable)} -m idumb approve 1 --revoke"
-    _changing(project, command, head=STRICT)
+    _changing(project, "true", head=STRICT)
     approve(project)
-    refused(run(project), "approval.revoked")
+    refused(run_and_revoke(project, tmp_path), "approval.revoked")
     assert not project.exists("b.txt")
 
 
