@@ -9,7 +9,14 @@ from idumb.cli import options, output
 
 @click.command("discuss")
 @click.argument("phase")
-@click.option("--answer", "answers", multiple=True, metavar="ID=TEXT", help="Answer a question. Repeatable.")
+@click.option(
+    "--answer",
+    "answers",
+    multiple=True,
+    callback=options.persons_option,
+    metavar="ID=TEXT",
+    help="Answer a question. Repeatable.",
+)
 @click.option("--more", is_flag=True, help="Ask for further questions, though there are some.")
 @click.option("--usual", is_flag=True, help="The usual questions; no agent is asked for better ones.")
 @click.option("--approve", metavar="HASH", callback=options.persons_option, help="Consent to exactly this agent.")

@@ -26,6 +26,7 @@ WORDS = [
     ("rollback", "1", "--to", "start", "--yes"),
     ("undo", "--yes"),
     ("cancel",),
+    ("discuss", "1", "--answer", "Q-1=yes"),
     ("deinit", "--yes"),
     ("install", "--host", "claude"),
     ("install", "--host", "claude", "--user", "--remove"),
