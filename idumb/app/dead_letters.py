@@ -134,7 +134,9 @@ def _letters(services: Services, *, every: bool) -> list[Letter]:
         if newest[phase, tree] != run_:
             made = [replace(one, state=dead_letter.REPLACED) for one in made]
         found += made
-    stood = [replace(one, state=dead_letter.REMOVED) if hidden.get(one.id, 0) >= one.seq else one for one in found]
+    # What is settled or replaced stays so, hidden or not: there is nothing in it to try again.
+    gone = {one.id for one in found if one.state == dead_letter.PARKED and hidden.get(one.id, 0) >= one.seq}
+    stood = [replace(one, state=dead_letter.REMOVED) if one.id in gone else one for one in found]
     return sorted(stood, key=lambda letter: letter.seq)
 
 
@@ -193,6 +195,8 @@ def _of_whole(state: RunState, event: Event, phase: str, tree: str, failed: list
     ended = {"run.failed": run.FAILED, "run.halted": run.HALTED}[event.kind]
     asks = any(t.status == outcome.WAITING for t in state.tasks.values())
     stands = state.state == ended and state.reason == event.payload.get("reason", "") and not asks
+    failure, stopped = event.payload.get("failure"), state.tasks.get(event.payload.get("task", ""))
+    classes = [*(one.class_ for one in failed), *([dead_letter.class_of(None, None, failure)] if failure else [])]
     return Letter(
         dead_letter.letter_id(state.id, None),
         dead_letter.RUN,
@@ -200,12 +204,12 @@ def _of_whole(state: RunState, event: Event, phase: str, tree: str, failed: list
         phase,
         tree,
         None,
-        dead_letter.class_of_run([one.class_ for one in failed]),
+        dead_letter.class_of_run(classes),
         event.payload.get("reason") or f"{', '.join(one.task or '' for one in failed)} failed",
-        sum(one.attempts for one in failed),
+        sum(one.attempts for one in failed) + (stopped.attempt if stopped is not None else 0),
         None,
         None,
-        None,
+        failure,
         event.seq,
         event.at,
         dead_letter.PARKED if stands else dead_letter.SETTLED,

@@ -10,7 +10,7 @@ from typing import Any
 from idumb.app import loading, proposing, roles, session, show
 from idumb.app.result import Result
 from idumb.app.services import Services
-from idumb.domain import agent, dead_letter, outcome, paths, quoting
+from idumb.domain import agent, dead_letter, failures, outcome, paths, quoting
 from idumb.domain import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
@@ -70,7 +70,7 @@ def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
             words = f"Run {state.number} of phase {state.phase} has no task {named}."
             raise InputError("task.unknown", words, hint=f"idumb graph {state.phase}")
         return (named,)
-    found = next((f for f in (_of(state, s) for s in _INTERESTING) if f), ())
+    found = _stopped(state) or next((f for f in (_of(state, s) for s in _INTERESTING) if f), ())
     if not found and state.state == COMPLETED and (state.verification is None or state.verified):
         raise Refusal(
             "debug.nothing",
@@ -78,6 +78,13 @@ def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
             hint=f"idumb debug {state.phase} --task TASK tells of any task; idumb status",
         )
     return found
+
+
+def _stopped(state: RunState) -> tuple[str, ...]:
+    """Where the run stopped because an agent could not work: those tasks, which have not failed, and what did fail."""
+    wanted = (*_of(state, outcome.PENDING), *_of(state, outcome.READY))
+    unable = [t for t in wanted if state.tasks[t].failure in failures.STOPPING]
+    return tuple(t for t in state.tasks if t in unable or state.tasks[t].status == outcome.FAILED) if unable else ()
 
 
 def _of(state: RunState, status: str) -> tuple[str, ...]:
@@ -240,4 +247,6 @@ def _next(data: Mapping[str, Any]) -> list[str]:
     if not tasks:
         return [f"idumb verify-work {phase} --gaps" if data["verification"] else f"idumb resume {phase}"]
     first = tasks[0]["id"]
+    if tasks[0]["failure"] in failures.STOPPING:
+        return [f"idumb show {first}", f"idumb resume {phase}"]
     return [f"idumb show {first}", f"idumb dlq retry {first}", f"idumb amend {phase} --from-file"]

@@ -46,8 +46,8 @@ _MAY_HAVE = "{} may have had its effect already, and asks before it is tried aga
 class Ending:
     """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
 
-    `editor` means that the task's builder drives idumb itself, and that it is its turn. `said` is what a person said
-    who paused it: `by` and `why`.
+    `editor` means that the task's builder drives idumb itself, and that it is its turn. `said` is what the event
+    tells besides: `by` and `why` of a person who paused it, `task` and `failure` of an agent that could not work.
     """
 
     kind: str
@@ -171,7 +171,8 @@ def _could_not_work(bench: Bench, attempt: Attempt, why: Told) -> Ending | None:
     if why.kind == agent.OVER_BUDGET and budget.reached(bench.services.settings, state, task.id) is not None:
         return AGAIN  # which asks a person first
     if why.kind in failures.STOPPING:
-        return Ending("halted", f"{task.id}: {why.message}. {why.mend}", task.id)
+        said = {"task": task.id, "failure": why.kind}
+        return Ending("halted", f"{task.id}: {why.message}. {why.mend}", task.id, said)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.domain import agent, listing, outcome
+from idumb.domain import agent, failures, listing, outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,9 @@ def _all(found: Failure) -> Iterator[Remedy]:
         names = listing.listed(found.envelope)
         yield Remedy(f"The last attempts ran under another {names}.", f"idumb envelope show {found.task}")
     yield Remedy("See what it changed.", _diff(found))
+    if found.failure in failures.STOPPING:  # the task has not failed, and takes no word but to go on
+        yield Remedy("When the cause is mended, go on.", f"idumb resume {found.phase}")
+        return
     yield Remedy("When the cause is mended, try it again.", f"idumb dlq retry {found.task}")
     yield Remedy("Take its work as it is.", f"idumb accept {found.task} --why REASON")
     yield Remedy("Leave it out; what depends on it stays blocked.", f"idumb skip {found.task} --why REASON")

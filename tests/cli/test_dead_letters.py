@@ -101,3 +101,32 @@ def test_a_letter_of_an_earlier_run_is_replaced_and_one_that_is_not_there_refuse
     assert {one["state"] for one in everything} == {"replaced"}
     assert dlq(project, "show", "nothing").error["code"] == "dead-letter.unknown"
     assert dlq(project, "retry").code == 2
+
+
+def test_a_removed_letter_whose_task_is_done_since_is_settled_and_not_tried_again(project: Project) -> None:
+    """R-HAND-3."""
+    assert dlq(project, "remove", "T1-01").code == 0
+    (project.folder / "ready").touch()
+    assert dlq(project, "retry", "T1-01").code == 1  # T1-02 is as failed as before
+    assert project.statuses()["T1-01"] == "completed"
+    everything = dlq(project, "list", "--all").data["dead_letters"]
+    assert {one["task"]: (one["state"], one["retryable"]) for one in everything}["T1-01"] == ("settled", False)
+    again = dlq(project, "retry", "T1-01")
+    assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
+
+
+def test_a_run_whose_agent_could_not_work_has_the_class_of_that(sandbox: GitSandbox) -> None:
+    """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its kind and what mends it are told all the same."""
+    project = projects.create(sandbox)
+    away = "{adapter: http, model: m, options: {base_url: 'http://127.0.0.1:9/v1'}}"
+    project.configure(f"builder: b\nretry: {{calls: 1}}\nbindings:\n  b: {away}\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="test -e a.txt")])
+    assert project.execute().error["code"] == "run.halted"
+    (letter,) = dlq(project, "list", "--class", "transient").data["dead_letters"]
+    assert (letter["kind"], letter["failure"], letter["attempts"]) == ("run", "network", 1)
+    told = project.json("debug", "1").data
+    (stopped,) = told["tasks"]
+    assert (stopped["class"], stopped["failure"], len(stopped["attempts"])) == ("transient", "network", 1)
+    assert told["next"] == ["idumb show T1-01", "idumb resume 1"]
+    assert not [one for one in told["checklist"] if "dlq retry" in (one["command"] or "")]
+    assert "idumb resume 1" in [one["command"] for one in told["checklist"]]
