@@ -21,6 +21,7 @@ from idumb.domain import ledger, listing
 from idumb.domain.errors import IdumbError, Refusal
 
 CODE = "role.changed-tree"
+ATTIC = "answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,23 @@ class Found:
     rows: tuple[dict[str, Any], ...] = ()
 
 
+@dataclass(slots=True)
+class Heard:
+    """What the agent answered, as soon as it has."""
+
+    reply: str = ""
+
+
 @contextmanager
-def watched(services: Services, journal: Journal, role: str, number: int) -> Iterator[None]:
+def watched(services: Services, journal: Journal, role: str, number: int) -> Iterator[Heard]:
     """Refusal `role.changed-tree` at the end where the tree, the index or the refs are not as they were.
 
-    The snapshot stays then, as those of attempts do; otherwise it goes.
+    The snapshot and what was heard stay then, as what attempts leave does; otherwise the snapshot goes.
     """
+    heard = Heard()
     before = _look(services, journal, role, number)
     try:
-        yield
+        yield heard
     except IdumbError:
         found = _compared(services, before)
         if found.words:
@@ -57,12 +66,14 @@ def watched(services: Services, journal: Journal, role: str, number: int) -> Ite
         raise
     found = _compared(services, before)
     if found.words:
+        data = heard.reply.encode("utf-8", "surrogateescape")
+        kept = services.attic.keep(ATTIC, f"{role}-{journal.operation}-{number}.md", data) if data else None
         raise Refusal(
             CODE,
-            f"While the {role} worked in its copy, {_words(found)}. Its answer is not used, and nothing is put back:"
-            " it may have been you.",
+            f"While the {role} worked in its copy, {_words(found)}. Its answer is not used"
+            f"{'' if kept is None else f', but kept ({kept})'}, and nothing is put back: it may have been you.",
             hint=_hint(found),
-            details={"role": role, "snapshot": before.snapshot.ref, "changed": list(found.rows)},
+            details={"role": role, "snapshot": before.snapshot.ref, "changed": list(found.rows), "answer": kept},
         )
     services.history.delete_ref(before.snapshot.ref, before.snapshot.commit)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.app import approvals, binding_words, budget, bystanding, calling, going_on, ports, role_binding, session
+from idumb.app.bystanding import Heard
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
@@ -109,7 +110,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
     agents = services.open_agents(place, journal.operation, aside=True)
     who = agents.get(filled.binding or "")
     known = prompt(services, asked)
-    with _watched(services, journal, asked, who), services.open_copy() as folder:
+    with _watched(services, journal, asked, who) as heard, services.open_copy() as folder:
         request = AgentRequest(
             role=asked.role,
             task=None,
@@ -130,17 +131,18 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
             result = calling.call(services, journal, calling.Call(who, filled.binding or "", request))
         finally:
             agents.forget()
+        heard.reply = result.reply
         journal.write(_event(journal, asked, filled, who.name, known, result))
     return result
 
 
-def _watched(services: Services, journal: Journal, asked: Ask, who: ports.Agent) -> AbstractContextManager[None]:
+def _watched(services: Services, journal: Journal, asked: Ask, who: ports.Agent) -> AbstractContextManager[Heard]:
     """What starts no program cannot write in the user's tree, and is spared the looks."""
     try:
         starts = who.describe()
     except AdapterError:  # the agent says so itself when it is asked
         starts = ()
-    return bystanding.watched(services, journal, asked.role, asked.attempt) if starts else nullcontext()
+    return bystanding.watched(services, journal, asked.role, asked.attempt) if starts else nullcontext(Heard())
 
 
 def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: str, result: AgentResult) -> NewEvent:

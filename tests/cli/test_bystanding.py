@@ -66,6 +66,9 @@ def test_what_a_role_deletes_and_changes_in_the_user_s_tree_is_named_with_its_by
     assert shown(project, rows["README.md"]["back"]) == readme
     assert rows["notes.txt"]["back"] in answer.error["hint"]
     assert "it may have been you" in answer.error["message"]
+    kept = answer.error["details"]["answer"]
+    assert kept in answer.error["message"]
+    assert "Nothing to tell." in project.read(kept)
     assert not project.exists("notes.txt")
     assert not project.exists(RESEARCH)
     assert list(sandbox.refs(ROLES)) == [answer.error["details"]["snapshot"]]
