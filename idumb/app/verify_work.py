@@ -87,9 +87,15 @@ def verify(services: Services, request: Request) -> Result:
         (
             f"verification.{record['status']}",
             f"Phase {contract.phase}: {record['reason']}",
-            "idumb decisions" if code == errors.EXIT_WAITING else f"idumb show {next(iter(shown))}",
+            _onward(contract, record["status"]),
         ),
     )
+
+
+def _onward(contract: Contract, status: str) -> str:
+    if status == PARTIAL:
+        return f"idumb verify-work {contract.phase} --gaps"
+    return "idumb decisions" if status == "waiting" else f"idumb show {contract.order[0]}"
 
 
 def _gap_plan(services: Services, contract: Contract, record: dict[str, Any]) -> str | None:

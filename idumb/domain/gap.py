@@ -41,7 +41,7 @@ def of_record(record: Mapping[str, Any]) -> tuple[Gap, ...]:
         if not row["met"]:
             words = f"{row['id']}: {row['text']}" if row["text"] else row["id"]
             found.append(Gap(row["id"], f"{words} is met", "no task that is done serves it"))
-    if record["status"] == "partial" and not any(e["result"] == evidence.PASSED for e in record["evidence"]):
+    if record.get("status") == "partial" and not any(e["result"] == evidence.PASSED for e in record["evidence"]):
         found += [
             Gap(t, f"The work of {t} is proven", f"accepted by a person: {w}") for t, w in record["accepted"].items()
         ]

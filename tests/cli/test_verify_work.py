@@ -203,6 +203,7 @@ def test_a_phase_of_which_no_task_is_proven_has_not_passed(sandbox: GitSandbox, 
     assert "Next: idumb verify-work 1 --gaps " in project.idumb("next").out
     row = project.json("status").data["phases"][0]
     assert (row["state"], row["verification"]) == ("completed", "partial")
+    assert project.json("verify-work", "1").error["hint"] == "idumb verify-work 1 --gaps"
     shown = project.idumb("verify-work", "1", "--gaps")
     assert (shown.code, "nothing speaks for the work" in shown.out) == (1, True)
     report = project.read(".planning/phases/1/1-VERIFICATION.md")

@@ -30,7 +30,7 @@ def ask(root: Path, *answers: Said, deadline: float = 20.0, tools: bool = True) 
 
 def a_request(root: Path) -> AgentRequest:
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("modify", "a.txt"),))
-    return AgentRequest(BUILDER, task, "the prompt", str(root), ("a.txt",))
+    return AgentRequest(BUILDER, task, "the prompt", str(root), ("a.txt",), ticket="5f0c")
 
 
 def test_more_calls_in_one_turn_than_anybody_needs_end_the_attempt(tmp_path: Path) -> None:
