@@ -25,8 +25,8 @@ def command(phase: str, gaps: bool, checks_only: bool, approve: str | None, as_j
     Runs the criteria, invariants and tests again on the tree as it stands, and writes the VERIFICATION report. Criteria
     that only the roadmap or the context file states are listed as unproven. Where agents fill the roles of verifier
     and skeptic, they are asked too: no word of theirs makes a failed check pass, and a refutation that cites a line
-    which is there leaves the phase partly verified. So does a phase of which nothing is proven, because a person accepted
-    or skipped every task.
+    which is there leaves the phase partly verified. So does a phase of which nothing is proven, because a person
+    accepted or skipped every task.
     """
     from idumb.app import verify_work
 

@@ -88,9 +88,10 @@ class AgentRequest:
 
     `task` is None for roles that work on more than one task; `about` then says on what, such as `phase-2`. `model` is
     the model that is wanted, None for the agent's own choice. `schema` is a JSON Schema that the reply is to follow,
-    whose first required key tells the answer from other JSON, None for free text. `workspace` is an absolute path. `allowed_paths` are the paths and globs the task declares
-    (without `read`). `question` is set where a person is to do the work, `answer` where that person has answered
-    already. `deadline` is in seconds from the start of the call, None for no limit. `attempt` counts from 1.
+    whose first required key tells the answer from other JSON, None for free text. `workspace` is an absolute path.
+    `allowed_paths` are the paths and globs the task declares (without `read`). `question` is set where a person is to
+    do the work, `answer` where that person has answered already. `deadline` is in seconds from the start of the call,
+    None for no limit. `attempt` counts from 1.
     `feedback` is what the validator said of the attempt before, "" on the first. `idle_timeout` is how long (seconds)
     nothing may be printed and nothing done, `limits` are ceilings by name (`idumb.domain.settings.Limits`).
     `session` is the agent's own id of a conversation that it is to go on in, None for a new one.

@@ -258,7 +258,9 @@ def verified(data: phrases.Data) -> str:
     lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
     lines += _agents_said(data)
-    alone = "nothing speaks for the work" if data["status"] == "partial" else "the tasks' own checks are all that speaks"
+    alone = (
+        "nothing speaks for the work" if data["status"] == "partial" else "the tasks' own checks are all that speaks"
+    )
     lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
     lines.append(f"Report: {markup.one_line(data['report'])}")
     lines += [f"Plan for the gaps: {markup.one_line(data['gap_plan'])}"] if data.get("gap_plan") else []
