@@ -1,7 +1,8 @@
 """The user's work tree while the agent of a role works in its copy: saved before, compared afterwards, never written.
 
 An agent runs as the user and can find the tree that its copy was made of. What changed there cannot be told from what
-the user did at the same time, so nothing is put back but idumb's own refs: all is named, with the way back.
+the user did at the same time, so nothing is put back but idumb's own refs: all is named, with the way back. People edit
+files while an agent thinks, so that alone costs nobody an answer; another HEAD, or changed files of git's own, do.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is not as it was, as words, with the commands that show or bring back what was; `rows` are for JSON."""
+    """What is not as it was, as words, with the commands that show or bring back what was; `rows` are for JSON.
+
+    `stops` where nothing may follow from the agent's answer.
+    """
 
     words: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
     rows: tuple[dict[str, Any], ...] = ()
+    stops: bool = False
 
 
 @dataclass(slots=True)
@@ -50,10 +55,11 @@ class Heard:
 
 
 @contextmanager
-def watched(services: Services, journal: Journal, role: str, number: int) -> Iterator[Heard]:
-    """Refusal `role.changed-tree` at the end where the tree, the index or the refs are not as they were.
+def watched(services: Services, journal: Journal, role: str, number: int, taking: str = "") -> Iterator[Heard]:
+    """Names, at the end, what is not as it was; Refusal `role.changed-tree` where that stops.
 
-    The snapshot and what was heard stay then, as what attempts leave does; otherwise the snapshot goes.
+    The snapshot stays then, as those of attempts do; otherwise it goes. What was heard is kept where it is not used:
+    `taking` is what a person says before its path to use it all the same.
     """
     heard = Heard()
     before = _look(services, journal, role, number)
@@ -62,19 +68,22 @@ def watched(services: Services, journal: Journal, role: str, number: int) -> Ite
     except IdumbError:
         found = _compared(services, before)
         if found.words:
-            services.reporter.note(f"While the {role} worked, {_words(found)}. {_hint(found)}")
+            services.reporter.note(_told(role, found))
         raise
     found = _compared(services, before)
-    if found.words:
+    if found.stops:
         data = heard.reply.encode("utf-8", "surrogateescape")
         kept = services.attic.keep(ATTIC, f"{role}-{journal.operation}-{number}.md", data) if data else None
+        use = f"; {taking} {shlex.quote(kept)} takes the answer that is kept" if kept and taking else ""
         raise Refusal(
             CODE,
-            f"While the {role} worked in its copy, {_words(found)}. Its answer is not used"
-            f"{'' if kept is None else f', but kept ({kept})'}, and nothing is put back: it may have been you.",
-            hint=_hint(found),
+            f"{_told(role, found)} The answer is not used{'' if kept is None else f', but kept ({kept})'}.",
+            hint=f"idumb doctor; then the same command asks again{use}",
             details={"role": role, "snapshot": before.snapshot.ref, "changed": list(found.rows), "answer": kept},
         )
+    if found.words:
+        services.reporter.note(_told(role, found))
+        return
     services.history.delete_ref(before.snapshot.ref, before.snapshot.commit)
 
 
@@ -93,14 +102,18 @@ def _compared(services: Services, before: Before) -> Found:
         _files(services, before),
         _refs(services, before, after),
         _index(services, before, after.head),
-        _named("files of git's own changed", place.differing(before.standing.guarded, after.guarded)),
-        _named("idumb's own refs were moved or deleted, and are as they were again", [r for r in own if r not in gone]),
-        _named("idumb's own refs and their commits were deleted", gone),
+        _head(before, after.head),
+        _stopping("files of git's own changed", place.differing(before.standing.guarded, after.guarded)),
+        _stopping(
+            "idumb's own refs were moved or deleted, and are as they were again", [r for r in own if r not in gone]
+        ),
+        _stopping("idumb's own refs and their commits were deleted", gone),
     )
     return Found(
         tuple(words for part in parts for words in part.words),
         tuple(back for part in parts for back in part.back),
         tuple(row for part in parts for row in part.rows),
+        any(part.stops for part in parts),
     )
 
 
@@ -129,7 +142,7 @@ def _what(one: ledger.Change) -> str:
 
 
 def _refs(services: Services, before: Before, after: Standing) -> Found:
-    moved = [*_head(before.standing.head, after.head), *moved_refs.moved(before.standing.refs, after.refs)]
+    moved = moved_refs.moved(before.standing.refs, after.refs)
     loud = [one for one in moved if moved_refs.is_loud(services.history, one)]
     lost = [one.name for one in moved if not moved_refs.keep(services.history, before.name, one)]
     if not loud:
@@ -140,10 +153,14 @@ def _refs(services: Services, before: Before, after: Standing) -> Found:
     return Found((words,), tuple(one.back for one in loud if one.name not in lost), rows)
 
 
-def _head(was: Head, now: Head) -> list[Moved]:
-    """Where HEAD itself is another one; what its branch did is told with the refs."""
-    old, new = (f"refs/heads/{one.branch}" if one.branch is not None else one.commit for one in (was, now))
-    return [Moved("HEAD", old, new)] if old != new else []
+def _head(before: Before, now: Head) -> Found:
+    """Where HEAD itself is another one: what is written would come elsewhere. Its branch stands with the refs."""
+    old, new = (f"refs/heads/{h.branch}" if h.branch is not None else h.commit for h in (before.standing.head, now))
+    if old == new:
+        return Found()
+    one = Moved("HEAD", old, new)
+    row = {"ref": one.name, "old": old, "new": new, "back": one.back}
+    return Found((f"HEAD moved: {one.words}",), (one.back,), (row,), stops=True)
 
 
 def _index(services: Services, before: Before, now: Head) -> Found:
@@ -161,22 +178,17 @@ def _index(services: Services, before: Before, now: Head) -> Found:
     )
 
 
-def _named(words: str, names: Sequence[str]) -> Found:
-    return (
-        Found((f"{words}: {listing.listed(names)}",), (), ({"what": words, "names": list(names)},))
-        if names
-        else Found()
-    )
+def _stopping(words: str, names: Sequence[str]) -> Found:
+    if not names:
+        return Found()
+    return Found((f"{words}: {listing.listed(names)}",), (), ({"what": words, "names": list(names)},), stops=True)
 
 
-def _words(found: Found) -> str:
-    return "; ".join(found.words)
-
-
-def _hint(found: Found) -> str:
-    again = "the same command asks again"
+def _told(role: str, found: Found) -> str:
+    """All of it in words, with the ways back, which are for a person to choose: it may have been them."""
+    words = f"While the {role} worked in its copy, {'; '.join(found.words)}. It may have been you."
     if not found.back:
-        return f"git status; then {again}"
+        return words
     more = len(found.back) - listing.MOST
-    rest = f"; {more} more with --json" if more > 0 else ""
-    return f"As it was before: {'; '.join(found.back[: listing.MOST])}{rest}. Then {again}"
+    rest = f"; and {more} more" if more > 0 else ""
+    return f"{words} As it was before: {'; '.join(found.back[: listing.MOST])}{rest}."

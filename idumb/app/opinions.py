@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app import bystanding, roles
+from idumb.app import roles
 from idumb.app.journal import Journal
 from idumb.app.roles import Ask
 from idumb.app.services import Services
@@ -47,7 +47,7 @@ def _opinion(services: Services, asked: Ask, owner: Owned, run: RunState, tree: 
     try:
         result = roles.ask(services, asked, owner, run=run)
     except IdumbError as problem:
-        if problem.code in ("lock.lost", bystanding.CODE):
+        if problem.code == "lock.lost":
             raise
         return dataclasses.replace(empty, failure=f"{problem.message} [{problem.code}]")
     return _read(services, empty, result, tree)

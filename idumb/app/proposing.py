@@ -9,13 +9,13 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, opinions, roles
+from idumb.app import bystanding, loading, opinions, roles
 from idumb.app.loading import Loaded
 from idumb.app.plan_diff import since
 from idumb.app.roles import Ask
 from idumb.app.services import Services
 from idumb.domain import agent, amendment, listing, outcome, plan_diff, quoting
-from idumb.domain.errors import IdumbError
+from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.judgement import Citation
 from idumb.domain.run import RunState
 
@@ -27,13 +27,19 @@ _CITED = re.compile(r"(?<![\w/])([\w.@+-]+(?:/[\w.@+-]+)*):(\d{1,7})\b")
 def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str, Any]) -> dict[str, Any]:
     """`diagnosis` and `amendment` of the answer; the latter None where none is offered."""
     asked = Ask(agent.DEBUGGER, f"phase-{state.phase}", _values(loaded, bundle))
-    result = roles.ask(services, asked, run=state)
     said: dict[str, Any] = {
         "binding": roles.bound(services, agent.DEBUGGER),
         "text": "",
         "failure": "",
         "citations": [],
     }
+    try:
+        result = roles.ask(services, asked, run=state)
+    except Refusal as refusal:
+        if refusal.code != bystanding.CODE:
+            raise
+        # What was found without an agent is worth as much as before.
+        return {"diagnosis": {**said, "failure": f"{refusal.message} [{refusal.code}]"}, "amendment": None}
     if result.outcome != outcome.COMPLETED or not result.reply.strip():
         words = result.message or result.failure or "it said nothing"
         return {"diagnosis": {**said, "failure": words}, "amendment": None}

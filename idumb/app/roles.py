@@ -13,7 +13,7 @@ from idumb.app.bystanding import Heard
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import canonical, failures, roles, spending
+from idumb.domain import agent, canonical, failures, roles, spending
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import AdapterError, Refusal
@@ -25,6 +25,8 @@ from idumb.domain.settings import Ceiling
 from idumb.domain.spending import Spent
 
 PLACE = role_binding.PLACE
+_TAKING = {agent.PLANNER: "idumb plan-phase {phase} --from", agent.RESEARCHER: "idumb research {phase} --from"}
+"""What a person says before the path of an answer that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,12 @@ def _watched(services: Services, journal: Journal, asked: Ask, who: ports.Agent)
         starts = who.describe()
     except AdapterError:  # the agent says so itself when it is asked
         starts = ()
-    return bystanding.watched(services, journal, asked.role, asked.attempt) if starts else nullcontext(Heard())
+    if not starts:
+        return nullcontext(Heard())
+    # A form that was asked for is no file that a command takes.
+    taking = "" if asked.schema is not None else _TAKING.get(asked.role, "")
+    phase = asked.about.removeprefix("phase-")
+    return bystanding.watched(services, journal, asked.role, asked.attempt, taking.format(phase=phase))
 
 
 def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: str, result: AgentResult) -> NewEvent:

@@ -52,28 +52,33 @@ def shown(project: Project, command: str) -> str:
 def test_what_a_role_deletes_and_changes_in_the_user_s_tree_is_named_with_its_bytes(
     project: Project, sandbox: GitSandbox
 ) -> None:
-    """R-GIT-6: the answer is not used, nothing is put back, and a retry goes on."""
+    """R-GIT-6: it may have been the user, so the answer holds, nothing is put back, and the snapshot stays."""
     readme = project.read("README.md")
     answer = researched(project, "rm notes.txt; echo evil >> README.md; echo new > came.txt")
+    assert answer.code == 0
+    [told] = [warning for warning in answer.object["warnings"] if "in your own work tree" in warning]
+    for words in ("README.md (changed)", "came.txt (new)", "notes.txt (deleted)", "It may have been you."):
+        assert words in told
+    [changed, deleted] = told.partition("As it was before: ")[2].removesuffix(".").split("; ")
+    assert shown(project, deleted) == "mine, nowhere else\n"
+    assert shown(project, changed) == readme
+    assert not project.exists("notes.txt")
+    assert project.exists(RESEARCH)
+    [snapshot] = sandbox.refs(ROLES)
+    assert snapshot in deleted
+
+
+def test_an_answer_that_is_not_used_is_kept_and_can_be_taken(project: Project) -> None:
+    """R-GIT-6: where HEAD is another one, what is written would come elsewhere."""
+    answer = researched(project, "git switch -qc elsewhere")
     assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
-    rows = {row["path"]: row for row in answer.error["details"]["changed"]}
-    assert {path: row["what"] for path, row in rows.items()} == {
-        "README.md": "changed",
-        "came.txt": "new",
-        "notes.txt": "deleted",
-    }
-    assert shown(project, rows["notes.txt"]["back"]) == "mine, nowhere else\n"
-    assert shown(project, rows["README.md"]["back"]) == readme
-    assert rows["notes.txt"]["back"] in answer.error["hint"]
-    assert "it may have been you" in answer.error["message"]
     kept = answer.error["details"]["answer"]
     assert kept in answer.error["message"]
-    assert "Nothing to tell." in project.read(kept)
-    assert not project.exists("notes.txt")
+    assert f"idumb research 2 --from {kept}" in answer.error["hint"]
+    assert "symbolic-ref" not in answer.error["hint"]
     assert not project.exists(RESEARCH)
-    assert list(sandbox.refs(ROLES)) == [answer.error["details"]["snapshot"]]
-    assert researched(project, "true").code == 0
-    assert project.exists(RESEARCH)
+    assert project.quick("research", "2", "--from", kept).code == 0
+    assert "Nothing to tell." in project.read(RESEARCH)
 
 
 @pytest.mark.parametrize(
@@ -98,9 +103,9 @@ def test_the_command_that_is_named_brings_back_what_a_role_did_to_git(
     bind(project, script)
     before = shown(project, look)
     answer = research(project)
-    assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
-    for row in answer.error["details"]["changed"]:
-        shown(project, row["back"])
+    told = " ".join([*answer.object["warnings"], (answer.object["error"] or {"message": ""})["message"]])
+    for back in told.partition("As it was before: ")[2].partition(". ")[0].removesuffix(".").split("; "):
+        shown(project, back.partition("  (")[0])
     assert shown(project, look) == before
 
 
@@ -123,19 +128,19 @@ def test_a_commit_that_is_made_meanwhile_is_the_user_s_own_business(project: Pro
     assert sandbox.refs(ROLES) == {}
 
 
-def test_a_verifier_that_changes_the_tree_stops_the_command(project: Project) -> None:
-    """R-ADAPT-5: an opinion is not heard beside lost bytes."""
+@pytest.mark.parametrize(("deed", "refused"), [("rm -f n*.txt", "heard"), ("git switch -qc elsewhere", "refused")])
+def test_no_verification_is_lost_by_what_happens_beside_an_opinion(project: Project, deed: str, refused: str) -> None:
+    """R-ADAPT-5: checks decide; what changed is told, and where HEAD is another one the opinion is not heard."""
     folder = shlex.quote(str(project.folder))
-    argv = json.dumps(["sh", "-c", f"cd {folder} && rm -f n*.txt; echo '{{}}'"])
+    argv = json.dumps(["sh", "-c", f"cd {folder} && {deed} >&2; echo 'It looks fine.'"])
     project.configure(f"bindings: {{v: {{adapter: command, argv: {argv}}}}}\nroles: {{verifier: {{binding: v}}}}\n")
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['A is there — check: `test -s a.txt`']\n")
     assert project.execute().code == 0
-    refused = project.quick("verify-work", "1", "--json")
-    approved = ("verify-work", "1", "--json", "--approve", refused.error["details"]["consent_hash"])
-    answer = project.quick(*approved)
-    assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
-    assert [row["path"] for row in answer.error["details"]["changed"]] == ["notes.txt"]
-    assert project.quick(*approved).code == 0
+    asked = project.quick("verify-work", "1", "--json")
+    answer = project.quick("verify-work", "1", "--json", "--approve", asked.error["details"]["consent_hash"])
+    assert answer.code == 0
+    assert "While the verifier worked in its copy" in str(answer.object)
+    assert ("[role.changed-tree]" in str(answer.object)) == (refused == "refused")
 
 
 def test_a_model_behind_a_server_costs_no_snapshot(project: Project, sandbox: GitSandbox) -> None:
