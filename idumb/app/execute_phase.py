@@ -463,5 +463,5 @@ def _complete(
         data,
         errors.EXIT_WAITING if waiting else errors.EXIT_FAILED,
         warnings,
-        ("verification.waiting" if waiting else "verification.failed", words, data["next"][0]),
+        (f"verification.{verification['status']}", words, data["next"][0]),
     )
