@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from idumb.app import going_on
 from idumb.app.bench import Bench
 from idumb.domain import contract as contracts
 from idumb.domain import ledger, listing
@@ -59,7 +60,7 @@ def _question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
             Choice(
                 RETRY,
                 "they are mine, or wrong",
-                "once you moved or committed them, the task is tried again under what it declares",
+                going_on.settled(strays),
             ),
             Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
         ),

@@ -13,6 +13,8 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plan import STRICT
 from idumb.domain.run import PAUSED, RunState
 
+_RULES = ".gitignore"
+
 
 def go_on(phase: str) -> Choice:
     return Choice(
@@ -124,11 +126,24 @@ def of_deviation(
         Choice(
             "retry",
             "they are mine, or wrong",
-            "once you moved or committed them, the task is tried again under what it declares",
+            settled(paths),
             again if in_editor else f"idumb resume {phase} --retry-failed",
         ),
     )
     return tuple(one for one in choices if not inner or one.id not in {"amend", "accept"})
+
+
+def settled(strays: Sequence[str]) -> str:
+    """What has to become of undeclared changes that are not the task's before it is tried again.
+
+    A tool's folder that ignores itself comes again with the next check, so git is to ignore it by a rule of the user.
+    """
+    folders = sorted({path.removesuffix(_RULES) for path in strays if path.endswith(f"/{_RULES}")})
+    ways = "once you moved or committed them"
+    if folders and all(path.startswith(tuple(folders)) for path in strays):
+        named = ", ".join(f"`{folder}`" for folder in folders)
+        ways = f"{ways}, or let git ignore a tool's output (add {named} to .gitignore and commit that)"
+    return f"{ways}, the task is tried again under what it declares"
 
 
 def of_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:

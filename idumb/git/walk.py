@@ -139,11 +139,18 @@ class Walk:
         for folder, prefix, entry in rules:
             # What hides other files must not hide itself.
             empty = id(folder) not in holders and folder.holds_nothing
-            if prefix and empty and caches.is_cache(self._base + prefix):
+            if prefix and empty and (caches.is_cache(self._base + prefix) or self._is_the_owners(prefix)):
                 self._ignore(folder, prefix, entry)
             else:
                 self._include(folder, prefix, entry)
         self.known()
+
+    def _is_the_owners(self, prefix: str) -> bool:
+        """Whether the work tree that a clone is of has this folder too, ignoring itself by the same rules."""
+        root = self._owner.root
+        if root == self._root or not caches.is_in_both(self._base + prefix, f"{root.rstrip('/')}/{prefix}"):
+            return False
+        return bool(ignores.ignored(root, [f"{prefix}.gitignore"]))
 
     def _special(self, folder: Folder, prefix: str, entry: os.DirEntry[str], tracked: ignores.Tracked) -> bool:
         """Git's own folder, nested repositories, submodules, and what is neither file, link nor folder."""

@@ -118,6 +118,49 @@ def test_a_new_cache_is_told_and_fails_nothing(project: Project) -> None:
     assert "made/" in project.idumb("show", "T1-01").out
 
 
+def test_the_report_of_a_tool_is_told_and_fails_nothing(project: Project) -> None:
+    report = "mkdir -p htmlcov; printf '# Created by coverage.py\\n*\\n' > htmlcov/.gitignore; echo x > htmlcov/i.html"
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(report)])])
+    ended = project.execute()
+    assert ended.code == 0, ended
+    assert "While T1-01 ran, folders came that git ignores as caches: htmlcov/" in ended.object["warnings"]
+    assert (project.folder / "htmlcov/i.html").exists()
+
+
+@pytest.mark.parametrize("kind", ["clone", "builder"])
+def test_a_folder_that_the_users_tree_ignores_already_is_known_in_a_clone(project: Project, kind: str) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
+    configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
+    project.repo.write_all({"dist/.gitignore": "*\n", "dist/old.whl": "old\n"})
+    ended = project.execute()
+    assert ended.code == 0, ended
+    assert "While T1-01 ran, folders came that git ignores as caches: dist/" in ended.object["warnings"]
+    assert undeclared(project) == []
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_git_may_be_let_ignore_the_folder_of_a_tool_and_the_task_passes(project: Project, kind: str) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
+    configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
+    ended = project.execute()
+    assert ended.code == 5, ended
+    assert "add `dist/` to .gitignore and commit that" in project.idumb("decisions").out
+    project.repo.write(".gitignore", "dist/\n")
+    project.repo.git("add", ".gitignore")
+    project.repo.git("commit", "-qm", "ignore dist")
+    assert project.json("decide", "T1-01.deviation.1", "retry").code == 0
+    assert project.resume().code == 0
+
+
+def test_other_undeclared_changes_are_not_called_output_of_a_tool(project: Project) -> None:
+    steps = [write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore; echo b > b.txt")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    assert project.execute().code == 5
+    assert "a tool's output" not in project.idumb("decisions").out
+
+
 def test_what_the_editor_hides_is_found_when_it_submits(project: Project) -> None:
     cache = {"old/CACHEDIR.TAG": f"{TAG}\n", "old/.gitignore": "*\n"}
     project.repo.write_all(cache)

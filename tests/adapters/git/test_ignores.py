@@ -52,9 +52,58 @@ def test_a_cache_may_ignore_itself_and_is_named(sandbox: GitSandbox, trees: GitT
     assert again.caches() == ("made/",)
 
 
+HYPOTHESIS = "# This .gitignore file was automatically created by Hypothesis. Hypothesis gitignores\n# it.\n#\n\n*\n"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    ["# Created by coverage.py\n*\n", "# Automatically created by Grimp.\n*", "# created by x\r\n*", HYPOTHESIS],
+)
+def test_a_folder_whose_rules_say_that_a_tool_made_it_is_named_like_a_cache(
+    sandbox: GitSandbox, trees: GitTrees, rules: str
+) -> None:
+    sandbox.write_all({"a": "a", "made/.gitignore": rules, "made/x": "x"})
+    assert names(sandbox, trees.scan()) == ["a"]
+    assert trees.caches() == ("made/",)
+    sandbox.write("made/.gitignore", "*\n")
+    assert names(sandbox, trees.scan()) == ["a", "made/.gitignore"]
+    assert trees.caches() == ()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_clone_knows_a_folder_that_the_users_work_tree_ignores_by_the_same_rules(
+    sandbox: GitSandbox, trees: GitTrees, *, same: bool
+) -> None:
+    sandbox.write_all({"a": "a", "dist/.gitignore": "*\n"})
+    made = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", sandbox.commit())
+    root = Path(made.trees.root)
+    (root / "dist").mkdir()
+    (root / "dist/.gitignore").write_text("*\n" if same else "*\n#\n")
+    assert names(sandbox, made.trees.scan()) == (["a"] if same else ["a", "dist/.gitignore"])
+    assert made.trees.caches() == (("dist/",) if same else ())
+
+
+def test_a_clone_does_not_take_rules_for_known_that_the_users_work_tree_shows(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    sandbox.write("a", "a")
+    commit = sandbox.commit()
+    sandbox.write("d/.gitignore", "x\n")
+    made = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", commit)
+    root = Path(made.trees.root)
+    (root / "d").mkdir()
+    for path, text in {".gitignore": "d/*\n", "d/.gitignore": "x\n", "d/x": "x"}.items():
+        (root / path).write_text(text)
+    assert names(sandbox, made.trees.scan()) == [".gitignore", "a", "d/.gitignore"]
+
+
 @pytest.mark.parametrize(
     "more",
     [
+        {"made/.gitignore": "# Mine\n*\n"},
+        {"made/.gitignore": "*\n# Created by coverage.py\n"},
+        {"made/.gitignore": "# Created by coverage.py\n*\n!kept\n"},
+        {"made/.gitignore": f"# Created by coverage.py\n*\n{'#' * 5000}\n"},
         {"made/CACHEDIR.TAG": "Signature: another\n"},
         {"made/CACHEDIR.TAG/x": "x"},
         {"made/CACHEDIR.TAG": TAG, "made/.gitignore": "*\n!kept\n", "made/kept": "k"},
