@@ -32,7 +32,7 @@ from idumb.app import (
     within,
 )
 from idumb.app.bench import Attempt, Bench
-from idumb.app.services import attempt_ref
+from idumb.app.services import attempt_ref, kept_at
 from idumb.domain import agent, contract, ledger, levels, listing, outcome, paths, settings
 from idumb.domain import evidence as evidence_words
 from idumb.domain.decision import Answer, Decision
@@ -242,7 +242,7 @@ def _tell_where(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> None
     within.tell(bench, attempt.task, attempt.snapshot, attempt.ledger)
     held = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
     for path in [path for path in strays if path in held][:5]:
-        named = shlex.quote(f"{attempt.snapshot.ref}:worktree/{path}")
+        named = shlex.quote(kept_at(attempt.snapshot.ref, path))
         bench.services.reporter.note(f"{path} as it was before {attempt.task.id}: git show {named}")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from idumb.app import loading, publish, schedule, takeover
 from idumb.app.examine_log import latest_runs
-from idumb.app.services import Services
+from idumb.app.services import Services, kept_at
 from idumb.domain import canonical, finding, health, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
@@ -84,7 +84,7 @@ class _Look:
                         f"it is empty, and checkpoint {kept.snapshot[:12]} has its bytes",
                         path,
                         means="a crash can do that, so it is no change of yours until you say so",
-                        mend=f"git show {kept.snapshot[:12]}:worktree/{path}",
+                        mend=f"git show {kept_at(kept.snapshot[:12], path)}",
                     )
 
     def _lost_its_bytes(self, path: str, kept: Checkpoint) -> bool:

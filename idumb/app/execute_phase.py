@@ -34,7 +34,7 @@ from idumb.app import (
 from idumb.app.bench import Bench
 from idumb.app.journal import Journal
 from idumb.app.result import Result
-from idumb.app.services import Services, run_ref
+from idumb.app.services import Services, kept_at, run_ref
 from idumb.domain import contract as contracts
 from idumb.domain import errors, ledger, listing, outcome
 from idumb.domain.contract import Contract
@@ -261,7 +261,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
     for p in put_back:
         services.reporter.note(
             f"{p.task} was not finished by run {number - 1}; taken back: {listing.listed(p.paths)}"
-            f" (kept: git show {base.ref}:worktree/{p.paths[0]})"
+            f" (kept: git show {kept_at(base.ref, p.paths[0])})"
         )
     events = [_for_run(started, run)]
     if request.force and before is not None and before.verified:

@@ -10,10 +10,9 @@ from typing import Any
 from idumb.domain import step_plan
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
+from idumb.domain.paths import IGNORE_FILE
 from idumb.domain.plan import STRICT
 from idumb.domain.run import PAUSED, RunState
-
-_RULES = ".gitignore"
 
 
 def go_on(phase: str) -> Choice:
@@ -138,7 +137,7 @@ def settled(strays: Sequence[str]) -> str:
 
     A tool's folder that ignores itself comes again with the next check, so git is to ignore it by a rule of the user.
     """
-    folders = sorted({path.removesuffix(_RULES) for path in strays if path.endswith(f"/{_RULES}")})
+    folders = sorted({path.removesuffix(IGNORE_FILE) for path in strays if path.endswith(f"/{IGNORE_FILE}")})
     ways = "once you moved or committed them"
     if folders and all(path.startswith(tuple(folders)) for path in strays):
         named = ", ".join(f"`{folder}`" for folder in folders)

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from idumb.app.bench import Attempt, Bench
 from idumb.domain import ledger, listing, paths
 from idumb.domain.ledger import Change
-
-RULES = ".gitignore"
+from idumb.domain.paths import IGNORE_FILE
 
 
 def bring_to_light(bench: Bench, attempt: Attempt, changes: Sequence[Change]) -> Attempt:
@@ -30,7 +29,7 @@ def bring_to_light(bench: Bench, attempt: Attempt, changes: Sequence[Change]) ->
 
 def _hidden(bench: Bench, changes: Sequence[Change]) -> Mapping[str, str]:
     """Path that is ignored since the attempt to the file of rules that it made or changed; git is seldom asked."""
-    rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == RULES]
+    rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == IGNORE_FILE]
     if not rules:
         return {}
     return bench.work.hidden_by((c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None))

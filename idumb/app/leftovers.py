@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from idumb.app import ports, publish
 from idumb.app.bench import Attempt, Bench
-from idumb.app.services import Services, attempt_ref
+from idumb.app.services import Services, attempt_ref, kept_at
 from idumb.domain import contract as contracts
 from idumb.domain import ledger, listing, outcome, paths
 from idumb.domain.contract import Contract
@@ -183,7 +183,7 @@ def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) ->
     """Between an interruption and the next attempt a person may have worked in the same files."""
     ref = attempt_ref(bench.services, bench.run, task.id, attempt, "interrupted")
     bench.services.reporter.note(
-        f"{task.id} starts again; what was in {listing.listed(own)} is kept: git show {ref}:worktree/{own[0]}"
+        f"{task.id} starts again; what was in {listing.listed(own)} is kept: git show {kept_at(ref, own[0])}"
     )
 
 

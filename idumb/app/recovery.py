@@ -22,7 +22,7 @@ from idumb.app import (
     within,
 )
 from idumb.app.bench import Attempt, Bench
-from idumb.app.services import attempt_ref, run_ref
+from idumb.app.services import attempt_ref, kept_at, run_ref
 from idumb.domain import contract as contracts
 from idumb.domain import ledger, listing, outcome, paths
 from idumb.domain.decision import Answer
@@ -78,7 +78,7 @@ def _refuse_emptied(bench: Bench) -> None:
         raise Refusal(
             "task.emptied-path",
             f"{path} is empty, though its checkpoint has bytes; a power cut or a crash can do that.",
-            hint=f"git show {kept.snapshot[:12]}:worktree/{path} shows them: put them back, or commit it as it is;"
+            hint=f"git show {kept_at(kept.snapshot[:12], path)} shows them: put them back, or commit it as it is;"
             f" then idumb resume {bench.contract.phase}",
             details={"path": path, "snapshot": kept.snapshot},
         )

@@ -13,7 +13,7 @@ from typing import Any
 from idumb.app import approvals, loading, place, publish, recording
 from idumb.app.journal import Journal
 from idumb.app.ports import Conflict, Snapshot
-from idumb.app.services import Services, run_ref
+from idumb.app.services import Services, kept_at, run_ref
 from idumb.domain import listing
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -151,7 +151,7 @@ def _conflict(services: Services, target: Target, before: Snapshot, conflicts: S
 
 def _ways(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
     """Commands: one that keeps the user's version beside it ("" where there is none), one that puts the tasks' back."""
-    named = f"{before.ref}:worktree/{path}"
+    named = kept_at(before.ref, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
     keep = f"git show {shlex.quote(named)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""

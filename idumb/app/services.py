@@ -122,6 +122,11 @@ def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str
     return run_ref(services, run, f"{task}/{attempt}/{what}".removesuffix("/"))
 
 
+def kept_at(snapshot: str, path: str) -> str:
+    """What git calls the bytes of a path that a snapshot, a commit or its ref, keeps."""
+    return f"{snapshot}:worktree/{path}"
+
+
 def role_ref(services: Services, operation: str, what: str) -> str:
     """The name under which something is kept of what a role was asked aside of a run."""
     return f"refs/idumb/worktrees/{services.worktree}/roles/{operation}/{what}"

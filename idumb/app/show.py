@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.app import loading, schedule, session, within
 from idumb.app.result import Result
-from idumb.app.services import Services
+from idumb.app.services import Services, kept_at
 from idumb.domain import contract as contracts
 from idumb.domain import step_plan
 from idumb.domain.contract import Contract
@@ -110,7 +110,7 @@ def _bring_back(row: dict[str, Any]) -> list[str]:
 
 def _kept_at(snapshot: str, line: Mapping[str, Any]) -> str:
     path: str = line["path"]
-    return within.place(snapshot, path) if line.get("within") else f"{snapshot}:worktree/{path}"
+    return within.place(snapshot, path) if line.get("within") else kept_at(snapshot, path)
 
 
 def _was_there(line: dict[str, Any]) -> bool:

@@ -15,9 +15,7 @@ from idumb.cli import options, output
 @click.option("--task", metavar="ID", help="Of this task, whether it failed or not; without it of all that failed.")
 @click.option("--out", metavar="FILE", help="Write the words for people to a new file too.")
 @click.option("--facts-only", is_flag=True, help="Do not ask the debugger.")
-@click.option(
-    "--approve", metavar="HASH", callback=options.persons_option, help="Consent to exactly this agent: the debugger."
-)
+@options.approve("Consent to exactly this agent: the debugger.")
 @options.as_json
 @options.debug
 def command(phase: str, task: str | None, out: str | None, facts_only: bool, approve: str | None, as_json: bool) -> int:

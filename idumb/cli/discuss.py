@@ -19,7 +19,7 @@ from idumb.cli import options, output
 )
 @click.option("--more", is_flag=True, help="Ask for further questions, though there are some.")
 @click.option("--usual", is_flag=True, help="The usual questions; no agent is asked for better ones.")
-@click.option("--approve", metavar="HASH", callback=options.persons_option, help="Consent to exactly this agent.")
+@options.approve("Consent to exactly this agent.")
 @options.as_json
 @options.debug
 def command(

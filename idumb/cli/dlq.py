@@ -16,9 +16,7 @@ _WORDS = {"list": (), "show": ("ID",), "retry": ("ID",), "remove": ("ID",)}
 @click.option("--phase", metavar="N", help="list: of this phase.")
 @click.option("--agent", metavar="NAME", help="list: built by this binding.")
 @click.option("--all", "every", is_flag=True, help="list: also those that are removed, settled or replaced.")
-@click.option(
-    "--approve", metavar="HASH", callback=options.persons_option, help="retry: consent to exactly this contract."
-)
+@options.approve("retry: consent to exactly this contract.")
 @click.option("--why", default="", help="remove: the reason; it is kept in the record.")
 @options.as_json
 @options.debug

@@ -58,6 +58,11 @@ def persons_option(_: click.Context, parameter: click.Parameter, value: Any) -> 
     return value
 
 
+def approve(words: str) -> Callable[[F], F]:
+    """The option of every command that starts what somebody has to consent to."""
+    return click.option("--approve", metavar="HASH", callback=persons_option, help=words)
+
+
 accept_git = click.option(
     "--accept-git",
     multiple=True,
@@ -85,12 +90,7 @@ def running(function: F) -> F:
     """The options of every command that runs tasks."""
     for option in reversed(
         (
-            click.option(
-                "--approve",
-                metavar="HASH",
-                callback=persons_option,
-                help="Consent to exactly this contract (see check-plan).",
-            ),
+            approve("Consent to exactly this contract (see check-plan)."),
             click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file)."),
             click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode."),
             click.option("--max-attempts", type=click.IntRange(1, 100), help="Attempts a task, at most."),

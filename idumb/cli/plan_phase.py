@@ -14,7 +14,7 @@ from idumb.cli import options, output
 @click.option("--gaps", is_flag=True, help="One more plan, for what verify-work found open.")
 @click.option("--ask", is_flag=True, help="Show what the planner would be told; run nothing.")
 @click.option("--no-research", is_flag=True, help="Leave research as it is.")
-@click.option("--approve", metavar="HASH", callback=options.persons_option, help="Consent to exactly these agents.")
+@options.approve("Consent to exactly these agents.")
 @options.as_json
 @options.debug
 def command(

@@ -15,7 +15,7 @@ from idumb.cli import options, output
 @click.option("--files", multiple=True, metavar="PATH", help="A file, folder or pattern that may change. Repeatable.")
 @click.option("--check", metavar="COMMAND", help="The command that proves it: exit code 0.")
 @click.option("--builder", metavar="BINDING", help="Who builds it; otherwise the configuration's builder.")
-@click.option("--approve", metavar="HASH", callback=options.persons_option, help="Consent to exactly this contract.")
+@options.approve("Consent to exactly this contract.")
 @click.option("--events", is_flag=True, help="Print each event as a line of JSON while the run goes on.")
 @options.as_json
 @options.debug

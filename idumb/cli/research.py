@@ -12,7 +12,7 @@ from idumb.cli import options, output
 @click.option("--again", is_flag=True, help="Ask again though nothing changed since.")
 @click.option("--from", "source", metavar="FILE", help="Take this report; - reads it.")
 @click.option("--ask", is_flag=True, help="Show what the researcher would be told; run nothing.")
-@click.option("--approve", metavar="HASH", callback=options.persons_option, help="Consent to exactly this agent.")
+@options.approve("Consent to exactly this agent.")
 @options.as_json
 @options.debug
 def command(phase: str, source: str | None, approve: str | None, *, again: bool, ask: bool, as_json: bool) -> int:

@@ -11,12 +11,7 @@ from idumb.cli import options, output
 @click.argument("task")
 @click.option("--by", metavar="NAME", help="Who works on it; your user name where nothing is said.")
 @click.option("--retry", is_flag=True, help="Take up a task that failed for good.")
-@click.option(
-    "--approve",
-    metavar="HASH",
-    callback=options.persons_option,
-    help="Consent to exactly this contract (see check-plan).",
-)
+@options.approve("Consent to exactly this contract (see check-plan).")
 @click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
 @click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode.")
 @options.accept_git

@@ -16,12 +16,7 @@ from idumb.cli import options, output
     help="What to do with changes outside the task's declared files.",
 )
 @click.option("--no-verify", is_flag=True, help="Do not go on to verify-work after the last task.")
-@click.option(
-    "--approve",
-    metavar="HASH",
-    callback=options.persons_option,
-    help="Consent to exactly this contract (see check-plan).",
-)
+@options.approve("Consent to exactly this contract (see check-plan).")
 @options.accept_git
 @options.accept_changed
 @options.as_json

@@ -11,12 +11,7 @@ from idumb.cli import options, output
 @click.argument("phase")
 @click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that does not hold.")
 @click.option("--checks-only", is_flag=True, help="Ask no verifier and no skeptic.")
-@click.option(
-    "--approve",
-    metavar="HASH",
-    callback=options.persons_option,
-    help="Consent to exactly these agents: verifier and skeptic.",
-)
+@options.approve("Consent to exactly these agents: verifier and skeptic.")
 @options.as_json
 @options.debug
 def command(phase: str, gaps: bool, checks_only: bool, approve: str | None, as_json: bool) -> int:

@@ -12,6 +12,9 @@ ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".pla
 OWN_FILES = (".idumb/**", ".planning/**")
 """What idumb itself writes; outside ledger, task commits and rollback."""
 
+IGNORE_FILE = ".gitignore"
+"""Git's rules of a folder for what it ignores there."""
+
 PROTECTED_UNLESS_DECLARED = (
     ".gitattributes",
     ".gitmodules",

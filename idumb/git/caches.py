@@ -6,6 +6,7 @@ import os
 import re
 import stat
 
+from idumb.domain.paths import IGNORE_FILE
 from idumb.git.folder import Folder
 
 _TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
@@ -34,7 +35,7 @@ def _is_signed(path: str) -> bool:
 
 def _rules(path: str) -> bytes | None:
     """The `.gitignore` of a folder; none where it is long or no file, for a pipe would wait for a writer."""
-    file = path + ".gitignore"
+    file = path + IGNORE_FILE
     try:
         if not stat.S_ISREG(os.lstat(file).st_mode):
             return None
@@ -58,4 +59,4 @@ def _is_tagged(path: str) -> bool:
 
 def among(top: Folder) -> tuple[str, ...]:
     """Paths of those that the last scan met, each with `/` at its end."""
-    return tuple(sorted(prefix for prefix, folder in top.below() if prefix and ".gitignore" in folder.ignored))
+    return tuple(sorted(prefix for prefix, folder in top.below() if prefix and IGNORE_FILE in folder.ignored))

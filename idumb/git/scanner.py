@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from idumb.domain import errors, file_system
+from idumb.domain.paths import IGNORE_FILE
 from idumb.git import blobs, ignores, inner, room, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.folder import UNKNOWN, Folder
@@ -134,7 +135,7 @@ class Scanner:
 
     def _hash_rules(self, walk: Walk) -> bool:
         """Whether a known .gitignore holds other rules than before; a new stat alone is no reason to ask again."""
-        rules = [item for item in walk.changed if item[2] == ".gitignore"]
+        rules = [item for item in walk.changed if item[2] == IGNORE_FILE]
         if not rules:
             return False
         before = [folder.files[name][5] for folder, _, name in rules]

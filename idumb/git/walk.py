@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import pygit2
 
+from idumb.domain.paths import IGNORE_FILE
 from idumb.git import caches, ignores, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.folder import Folder
@@ -85,7 +86,7 @@ class Walk:
                 seen += 1
                 self._stack.append((folders[name], f"{prefix}{name}/", folder, name))
             elif name in ignored and ignored[name] == entry.is_dir(follow_symlinks=False):
-                if name == ".gitignore":
+                if name == IGNORE_FILE:
                     self._check_rules(folder, prefix)
             else:
                 self.unknown.append((folder, prefix, entry))
@@ -96,7 +97,7 @@ class Walk:
         self.changed.append((folder, prefix, name))
 
     def _gone(self, folder: Folder, name: str) -> None:
-        if name == ".gitignore":
+        if name == IGNORE_FILE:
             self.rules_changed = True
         folder.forget(name)
 
@@ -110,7 +111,7 @@ class Walk:
     def _drop_missing(self, folder: Folder, names: set[str]) -> None:
         for name in [*(folder.files.keys() - names), *(folder.folders.keys() - names), *(folder.links.keys() - names)]:
             self._gone(folder, name)
-        if folder.rules is not None and ".gitignore" not in names:
+        if folder.rules is not None and IGNORE_FILE not in names:
             self.rules_changed = True
 
     def settle(self, tracked: ignores.Tracked) -> None:
@@ -131,7 +132,7 @@ class Walk:
         for folder, prefix, entry in asked:
             if not self._verdicts[prefix + entry.name]:
                 self._include(folder, prefix, entry)
-            elif entry.name == ".gitignore" and entry.is_file(follow_symlinks=False):
+            elif entry.name == IGNORE_FILE and entry.is_file(follow_symlinks=False):
                 rules.append((folder, prefix, entry))
             else:
                 self._ignore(folder, prefix, entry)
@@ -194,7 +195,7 @@ class Walk:
         if entry.name in folder.folders:
             folder.forget(entry.name)
         folder.ignored[entry.name] = entry.is_dir(follow_symlinks=False)
-        if entry.name == ".gitignore":
+        if entry.name == IGNORE_FILE:
             folder.rules = ignores.stat_key(f"{self._base}{prefix}.gitignore")
 
     def _include(self, folder: Folder, prefix: str, entry: os.DirEntry[str]) -> None:
@@ -207,7 +208,7 @@ class Walk:
             self._stack.append((child, f"{prefix}{name}/", folder, name))
         else:
             folder.folders.pop(name, None)
-            self.new_rules = self.new_rules or name == ".gitignore"
+            self.new_rules = self.new_rules or name == IGNORE_FILE
             self.changed.append((folder, prefix, name))
 
 
