@@ -17,7 +17,7 @@ from idumb.app import moved_refs, place, within
 from idumb.app.journal import Journal
 from idumb.app.moved_refs import Moved
 from idumb.app.ports import Head, Snapshot, Standing
-from idumb.app.services import Services, role_ref
+from idumb.app.services import Services, kept_at, role_ref
 from idumb.domain import ledger, listing
 from idumb.domain.errors import IdumbError, Refusal
 
@@ -122,7 +122,7 @@ def _files(services: Services, before: Before) -> Found:
     rows = []
     for one in services.trees.changes(snapshot.tree, services.trees.scan()):
         held = one.old is not None and one.old.mode != ledger.SUBMODULE
-        back = f"git show {shlex.quote(f'{snapshot.ref}:worktree/{one.path}')}" if held else None
+        back = f"git show {shlex.quote(kept_at(snapshot.ref, one.path))}" if held else None
         rows.append({"path": one.path, "what": _what(one), "back": back})
     for inner in services.trees.inner_changes(snapshot):
         shown = f"git show {shlex.quote(within.place(snapshot.ref, inner.path))}" if inner.kept else None
@@ -187,8 +187,4 @@ def _stopping(words: str, names: Sequence[str]) -> Found:
 def _told(role: str, found: Found) -> str:
     """All of it in words, with the ways back, which are for a person to choose: it may have been them."""
     words = f"While the {role} worked in its copy, {'; '.join(found.words)}. It may have been you."
-    if not found.back:
-        return words
-    more = len(found.back) - listing.MOST
-    rest = f"; and {more} more" if more > 0 else ""
-    return f"{words} As it was before: {'; '.join(found.back[: listing.MOST])}{rest}."
+    return f"{words} As it was before: {listing.listed(found.back, between='; ')}." if found.back else words

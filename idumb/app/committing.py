@@ -14,7 +14,7 @@ from typing import Any
 
 from idumb.app import calling, ports
 from idumb.app.bench import Attempt, Bench
-from idumb.app.services import attempt_ref
+from idumb.app.services import attempt_ref, kept_at
 from idumb.domain import commits, ledger, listing, outcome, paths
 from idumb.domain import contract as contracts
 from idumb.domain.commits import Commit
@@ -90,11 +90,12 @@ def judge(bench: Bench, attempt: Attempt) -> Attempt:
     if offered is None or clone is None:
         return attempt
     strayed = _strayed(bench, attempt)
-    why = "" if attempt.outcome is not None else _why_not(bench, attempt, offered, clone)
-    why = why or ("" if attempt.outcome is not None else _worked_elsewhere(attempt, offered, strayed))
-    if not why and attempt.outcome is None and offered.made:
-        ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REF)
-        why = clone.keep(offered, ref)
+    why = ""
+    if attempt.outcome is None:
+        why = _why_not(bench, attempt, offered, clone) or _worked_elsewhere(attempt, offered, strayed)
+        if not why and offered.made:
+            ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REF)
+            why = clone.keep(offered, ref)
     if why or attempt.outcome is not None or not offered.made:
         clone.drop()
     return attempt.ended(outcome.FAILED, why) if why else attempt
@@ -136,7 +137,7 @@ def _strayed(bench: Bench, attempt: Attempt) -> tuple[str, ...]:
             " Nothing of that is part of the task; where you did not do it, the builder did"
         )
     for change in [change for change in theirs if change.old is not None][: listing.MOST]:
-        kept = shlex.quote(f"{snapshot.ref}:worktree/{change.path}")
+        kept = shlex.quote(kept_at(snapshot.ref, change.path))
         services.reporter.note(f"{change.path} as it was before {task}: git show {kept}")
     return tuple(change.path for change in theirs)
 

@@ -36,8 +36,8 @@ def require(bench: Bench, attempt: Attempt) -> None:
     place.require_branch(services, state)
     if own:
         raise _halted(bench, attempt, _own_refusal(bench, task, own, gone_for_good))
-    _tell(bench, task, [one for one in found if not moved_refs.is_loud(services.history, one)], before, after)
     loud = [one for one in found if moved_refs.is_loud(services.history, one)]
+    _tell(bench, task, [one for one in found if one not in loud], before, after)
     if loud:
         raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
     _require_head(bench, attempt, before, after)
