@@ -13,7 +13,7 @@ from idumb.domain.errors import EXIT_FAILED, IdumbError, Refusal, StoreError
 from idumb.domain.health import Check, Seen, Symptom
 from idumb.domain.run import RunState
 
-MEND = "idumb doctor --mend"
+FIX = "idumb doctor --fix"
 # What is mended can bring to light what it hid: a log made anew, refs that it names.
 _ROUNDS = 4
 _SEE_LOG = "store.opens says why, and what to do"
@@ -133,8 +133,8 @@ def _result(seen: Sequence[Seen], mended: list[str], warnings: tuple[str, ...]) 
 
 
 def _next(seen: Sequence[Seen]) -> list[str]:
-    """What to do now, problems first; what `--mend` does is one command."""
+    """What to do now, problems first; what `--fix` does is one command."""
     symptoms = [symptom for one in seen for symptom in one.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
-    steps = [MEND if symptom.mends else symptom.mend for symptom in ordered]
+    steps = [FIX if symptom.mends else symptom.mend for symptom in ordered]
     return list(dict.fromkeys(step for step in steps if step))[:5]

@@ -10,15 +10,16 @@ from idumb.cli import options, output
 
 
 @click.command("doctor")
-@click.option("--mend", is_flag=True, help="Mend what can be mended without losing anything.")
+@click.option("--fix", is_flag=True, help="Fix what can be fixed without losing anything.")
+@click.option("--mend", is_flag=True, hidden=True)  # the old name of --fix
 @options.as_json
 @options.debug
-def command(mend: bool, as_json: bool) -> int:
+def command(fix: bool, mend: bool, as_json: bool) -> int:
     """Examine everything a run stands on: programs, repository, locks, disk, event log, refs, plans, projections.
 
     Reads only and runs nothing of the repository, so it works where other commands refuse. Exit code 1 means that
-    there are problems. With --mend it does what is safe, one line for each thing done: what it replaces is set aside
-    in the git folder, and your files, your branch and your index are never touched.
+    there are problems. With --fix it does what is safe and prints one line for each thing done. What it replaces is
+    set aside in the git folder; your files, your branch and your index are never touched.
     """
     from idumb import bootstrap
     from idumb.app import doctor
@@ -26,9 +27,9 @@ def command(mend: bool, as_json: bool) -> int:
 
     with contextlib.ExitStack() as stack:
         try:
-            services = stack.enter_context(options.services(as_json=as_json, progress=mend))
+            services = stack.enter_context(options.services(as_json=as_json, progress=fix or mend))
         except Refusal as refusal:
             result = doctor.outside(refusal, bootstrap.machine_checks())
         else:
-            result = doctor.doctor(services, bootstrap.health_checks(services), mend=mend)
+            result = doctor.doctor(services, bootstrap.health_checks(services), mend=fix or mend)
     return output.finish("doctor", result, as_json=as_json)

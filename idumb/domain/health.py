@@ -15,7 +15,7 @@ _ORDER = (OK, WARN, PROBLEM)
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One thing that a check saw. `mend` is the next command or step; `mends`: `idumb doctor --mend` does it itself.
+    """One thing that a check saw. `mend` is the next command or step; `mends`: `idumb doctor --fix` does it itself.
 
     `subject` is what the mend works on (a ref, a phase, a path), for the check that found it alone.
     """

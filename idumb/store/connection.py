@@ -154,7 +154,7 @@ class Database:
             _inherited.append(self._connection)
             self._connection = None
         if self._connection is not None and _inode(self.path) != self._file:
-            # Another file was put in its place, by `idumb doctor --mend` for one; the old one gets no more writes.
+            # Another file was put in its place, by `idumb doctor --fix` for one; the old one gets no more writes.
             self._forget()
         if create and self._is_older:
             self._forget()

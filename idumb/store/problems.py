@@ -10,7 +10,7 @@ from typing import NoReturn
 from idumb.domain.errors import StoreError
 from idumb.system import file_systems
 
-MEND = "idumb doctor --mend"
+FIX = "idumb doctor --fix"
 _LATER = "try again when it has ended"
 _LOOK = "look at owner, mode and room of that folder, then say it again"
 _ANSWERS = {
@@ -18,8 +18,8 @@ _ANSWERS = {
     sqlite3.SQLITE_LOCKED: ("store.busy", "another process holds the event log", _LATER),
     sqlite3.SQLITE_FULL: ("store.full", "no space is left for the event log", "make room, then `idumb resume`"),
     sqlite3.SQLITE_READONLY: ("store.read-only", "the event log cannot be written", "check owner and mode of the file"),
-    sqlite3.SQLITE_CORRUPT: ("store.corrupt", "the event log is damaged", MEND),
-    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is no SQLite database", MEND),
+    sqlite3.SQLITE_CORRUPT: ("store.corrupt", "the event log is damaged", FIX),
+    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is no SQLite database", FIX),
     sqlite3.SQLITE_CONSTRAINT: ("store.refused", "the event log refused the write", None),
     sqlite3.SQLITE_IOERR: ("store.io", "the disk failed under the event log", "check the disk, then `idumb resume`"),
     sqlite3.SQLITE_CANTOPEN: ("store.file", "the event log cannot be opened", "check owner and mode of its folder"),
@@ -58,7 +58,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def _raise(path: str, error: sqlite3.Error) -> NoReturn:
-    code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", MEND))
+    code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", FIX))
     left = file_systems.described(path) if code == "store.full" else ""
     if code == "store.file" and (left := file_systems.nearly_full(path)):
         code, _, hint = _ANSWERS[sqlite3.SQLITE_FULL]
@@ -66,7 +66,7 @@ def _raise(path: str, error: sqlite3.Error) -> NoReturn:
 
 
 def corrupt(path: str, why: str) -> StoreError:
-    return StoreError("store.corrupt", f"the event log is damaged: {path}: {why}", hint=MEND, details={"path": path})
+    return StoreError("store.corrupt", f"the event log is damaged: {path}: {why}", hint=FIX, details={"path": path})
 
 
 def newer(path: str, known: int, ours: int) -> StoreError:
@@ -82,7 +82,7 @@ def missing(path: str, witness: str) -> StoreError:
     return StoreError(
         "store.missing",
         f"the event log is gone or empty, though {witness} there was one: {path}",
-        hint=MEND,
+        hint=FIX,
         details={"path": path},
     )
 
@@ -91,7 +91,7 @@ def older(path: str, seq: int, witness: str) -> StoreError:
     return StoreError(
         "store.older",
         f"the event log lacks event {seq}, which {witness} knows; this is an older copy of it: {path}",
-        hint=MEND,
+        hint=FIX,
         details={"path": path, "seq": seq},
     )
 

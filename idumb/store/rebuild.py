@@ -138,7 +138,7 @@ def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
     def fill(database: sqlite3.Connection) -> None:
         archived = _register(database, left.folder)
         making.insert(database, left.events(), _only_worktree(left.folder), archived)
-        making.fence_off(database, worktrees.names(left.folder), left.damaged.fence(), "idumb doctor --mend")
+        making.fence_off(database, worktrees.names(left.folder), left.damaged.fence(), "idumb doctor --fix")
 
     try:
         if making.make(fresh, fill) != (recoverable.events, recoverable.head):

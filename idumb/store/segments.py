@@ -151,6 +151,6 @@ def _damaged(folder: str, segment: Segment, why: str) -> StoreError:
     return StoreError(
         "store.segment",
         f"the archive of events {segment.first} to {segment.last} is damaged: {path}: {why}",
-        hint="idumb doctor --mend",
+        hint="idumb doctor --fix",
         details={"path": path, "first": segment.first, "last": segment.last},
     )

@@ -9,13 +9,13 @@ from idumb.views import amount, markup, phrases
 
 
 def doctor(data: phrases.Data) -> str:
-    """One line a check; under it what was found, what it means, and the mend."""
+    """One line a check; under it what was found, what it means, and the next step."""
     checks = data["checks"]
     width = max((len(check["code"]) for check in checks), default=0)
     skipped = [check for check in checks if any(one["found"] == health.NOT_EXAMINED for one in check["symptoms"])]
     lines = [line for check in checks if check not in skipped for line in _check(check, width)]
     lines += _not_examined(skipped, width)
-    lines += ["", *(f"mended: {markup.one_line(done)}" for done in data["mended"])] if data["mended"] else []
+    lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["mended"])] if data["mended"] else []
     counts = data["counts"]
     summed = f"{amount.counted(counts['problem'], 'problem')}, {amount.counted(counts['warn'], 'warning')}"
     lines += ["", f"{amount.counted(len(checks), 'check')}: {summed}."]
@@ -46,7 +46,7 @@ def _symptom(code: str, seen: phrases.Data, width: int) -> list[str]:
     where = f"{markup.one_line(seen['path'])}: " if seen["path"] else ""
     lines = [f"{seen['state']:<8} {code:<{width}}  {where}{markup.one_line(seen['found'])}"]
     lines += [f"{indent}{markup.one_line(seen['means'])}"] if seen["means"] else []
-    mend = "idumb doctor --mend" if seen["mends"] else seen["mend"]
+    mend = "idumb doctor --fix" if seen["mends"] else seen["mend"]
     return lines + ([f"{indent}next: {markup.one_line(mend)}"] if mend else [])
 
 

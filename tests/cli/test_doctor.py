@@ -61,18 +61,18 @@ def found(project: Project, code: str, state: str) -> list[dict[str, Any]]:
 
 
 def mended(project: Project, code: str) -> list[str]:
-    """What `--mend` did; the check is content afterwards, and doing it again does nothing."""
+    """What `--fix` did; the check is content afterwards, and doing it again does nothing."""
     before = user_and_git(project)
-    answer = doctor(project, "--mend")
+    answer = doctor(project, "--fix")
     assert answer.data["mended"], answer.out
     assert seen(answer, code) == []
-    assert doctor(project, "--mend").data["mended"] == []
+    assert doctor(project, "--fix").data["mended"] == []
     assert user_and_git(project) == before
     return list(answer.data["mended"])
 
 
 def user_and_git(project: Project) -> tuple[object, ...]:
-    """What `--mend` may never touch: the user's files, index, branches, HEAD and configuration."""
+    """What `--fix` may never touch: the user's files, index, branches, HEAD and configuration."""
     ledger = project.repo.ledger()
     files = {p: e for p, e in ledger.entries.items() if not p.startswith(".idumb")}
     return files, ledger.index, ledger.refs, ledger.head, ledger.config
@@ -195,7 +195,7 @@ def test_a_branch_that_a_power_cut_emptied_is_left_to_the_user(project: Project)
     (project.repo.common_dir / "refs/heads/other").write_bytes(b"")
     symptom = found(project, "git.refs", "problem")[0]
     assert (symptom["path"], symptom["mends"]) == ("refs/heads/other", False)
-    doctor(project, "--mend")
+    doctor(project, "--fix")
     assert (project.repo.common_dir / "refs/heads/other").read_bytes() == b""
 
 
@@ -204,7 +204,7 @@ def test_a_lock_that_nobody_holds_is_named_and_left(project: Project) -> None:
     lock = project.repo.git_dir / "index.lock"
     lock.touch()
     assert found(project, "git.locks", "problem")[0]["path"] == str(lock)
-    doctor(project, "--mend")
+    doctor(project, "--fix")
     assert lock.exists()
 
 
@@ -337,7 +337,7 @@ def test_what_is_collected_before_it_is_mended_is_no_failure(project: Project) -
     card.parent.parent.chmod(0o755)
     card.chmod(0o644)
     copied.chmod(0o644)
-    answer = doctor(project, "--mend")
+    answer = doctor(project, "--fix")
     (collected,) = answer.object["warnings"]
     assert "was killed" in collected
     assert seen(answer, "store.private") == []
@@ -436,7 +436,7 @@ def test_a_log_that_nothing_can_bring_back_is_told_with_what_the_refs_still_hold
     symptom = found(project, "store.opens", "problem")[0]
     assert (symptom["mends"], "refs/idumb" in symptom["means"]) == (False, True)
     refs = project.repo.refs("refs/idumb/")
-    doctor(project, "--mend")
+    doctor(project, "--fix")
     assert not store(project).exists()
     assert project.repo.refs("refs/idumb/") == refs
 
@@ -482,7 +482,7 @@ def test_while_a_run_goes_on_nothing_is_mended(sandbox: GitSandbox) -> None:
         running.wait_for("attempt.started")
         store(made).with_name("anchor.json").chmod(0o644)
         assert doctor(made).code == 0
-        refused = made.json("doctor", "--mend")
+        refused = made.json("doctor", "--fix")
         assert (refused.code, refused.error["code"]) == (4, "lock.held")
         assert seen(doctor(made), "run.killed") == []
         os.kill(running.pid, signal.SIGKILL)
@@ -517,7 +517,7 @@ def test_refs_of_a_run_that_the_log_does_not_know_are_told_and_kept(project: Pro
     name = "refs/idumb/worktrees/main/runs/feed/base"
     project.repo.git("update-ref", name, "HEAD")
     assert "run feed" in found(project, "log.unknown-refs", "warn")[0]["found"]
-    doctor(project, "--mend")
+    doctor(project, "--fix")
     assert name in project.repo.refs("refs/idumb/")
 
 
@@ -577,7 +577,7 @@ def test_a_file_that_a_power_cut_emptied_is_told_with_the_command_that_shows_it(
     symptom = found(project, "files.emptied", "problem")[0]
     assert symptom["path"] == "a.txt"
     assert project.repo.git(*symptom["mend"].split()[1:]) == "a"
-    doctor(project, "--mend")
+    doctor(project, "--fix")
     assert (project.folder / "a.txt").read_bytes() == b""
 
 
@@ -630,7 +630,7 @@ _POINTS = frozenset(
 
 
 def killed_at(project: Project, number: int) -> bool:
-    """Whether `doctor --mend` came to its point of this number, where the plug is pulled."""
+    """Whether `doctor --fix` came to its point of this number, where the plug is pulled."""
     child = os.fork()
     if child == 0:
         points = iter(range(1, number))
@@ -640,7 +640,7 @@ def killed_at(project: Project, number: int) -> bool:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(count)
-        project.quick("doctor", "--mend", "--json")
+        project.quick("doctor", "--fix", "--json")
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
@@ -657,7 +657,7 @@ def test_killed_anywhere_a_mend_is_finished_by_the_next_one(project: Project) ->
         project.repo.git("update-ref", "-d", next(name for name in refs if name.endswith("T1-01/1/base")))
         store(project).parent.chmod(0o755)
         killed = killed_at(project, number)
-        answer = doctor(project, "--mend")
+        answer = doctor(project, "--fix")
         assert answer.code == 0, (number, answer.out)
         found = project.quick("log", "--limit", "1000", "--json").data["events"]
         assert found[: len(events)] == events, number
@@ -672,6 +672,14 @@ def test_what_was_mended_is_in_the_log(project: Project) -> None:
     (project.folder / PROGRESS).unlink()
     lines = mended(project, "projections.true")
     assert project.events("--kind", "doctor.mended")[0]["payload"] == {"done": lines, "failed": []}
+
+
+def test_the_old_name_of_fix_still_works_and_no_page_shows_it(project: Project) -> None:
+    (project.folder / PROGRESS).unlink()
+    answer = doctor(project, "--mend")
+    assert (answer.code, len(answer.data["mended"])) == (0, 1)
+    shown = project.quick("doctor", "--help").out
+    assert ("--fix" in shown, "--mend" in shown) == (True, False)
 
 
 def test_a_log_that_is_gone_is_one_problem_and_what_needs_it_is_said_once(project: Project) -> None:
@@ -691,4 +699,4 @@ def test_problems_are_exit_code_1_and_name_the_next_command(project: Project) ->
     answer = project.idumb("doctor")
     assert answer.code == 1
     assert "[doctor.problems]" in answer.err
-    assert "next: idumb doctor --mend" in answer.err
+    assert "next: idumb doctor --fix" in answer.err

@@ -69,6 +69,6 @@ def test_a_damaged_segment_is_found_and_mended_by_doctor(project: Project) -> No
     assert project.quick("audit", "verify", "--json").error["code"] == "store.segment"
     assert project.quick("resume", "1", "--json").code == 0
     assert project.quick("doctor").code == 1
-    project.quick("doctor", "--mend")
+    project.quick("doctor", "--fix")
     assert project.quick("audit", "verify").code == 0
     assert project.quick("log", "--run", first, "--json").data["events"] == events

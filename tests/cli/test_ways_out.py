@@ -77,8 +77,8 @@ def test_without_log_and_copy_doctor_names_the_way_that_is_left(project: Project
     assert _run(project) == 0
     shutil.rmtree(project.repo.git_dir / "idumb")
     shutil.rmtree(home / "state/idumb")
-    assert project.quick("resume", "1", "--json").error["hint"] == "idumb doctor --mend"
-    checks = project.quick("doctor", "--mend", "--json").data["checks"]
+    assert project.quick("resume", "1", "--json").error["hint"] == "idumb doctor --fix"
+    checks = project.quick("doctor", "--fix", "--json").data["checks"]
     lost = next(check for check in checks if check["code"] == "store.opens")
     assert "idumb deinit" in lost["symptoms"][0]["mend"]
     assert project.quick("deinit", "--yes").code == 0
@@ -128,7 +128,7 @@ def test_documents_of_a_run_on_another_branch_are_not_made_in_the_way_of_it(proj
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project, "--branch", "work") == 0
     project.repo.git("switch", "--quiet", "main")
-    answer = project.quick("doctor", "--mend", "--json")
+    answer = project.quick("doctor", "--fix", "--json")
     assert answer.code == 0
     assert "checkpoint" not in str(answer.data["mended"])
     project.repo.git("switch", "--quiet", "work")

@@ -306,9 +306,9 @@ def _require_way_out(answer: Answer) -> None:
 def _finish(scene: Scene, case: Case, whole: Mapping[Path, bytes], tally: Tally) -> None:
     _open(scene.gates[2])
     answer = scene.go_on()
-    if answer.code and "doctor --mend" in str(answer.error["hint"]):
-        tally.note("made anew by idumb doctor --mend")
-        scene.run("doctor", "--mend")
+    if answer.code and "doctor --fix" in str(answer.error["hint"]):
+        tally.note("made anew by idumb doctor --fix")
+        scene.run("doctor", "--fix")
         answer = scene.go_on()
     if answer.code in REFUSED and case.hopeless:
         tally.note("refused, because nothing was left to make it from")

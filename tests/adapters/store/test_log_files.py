@@ -295,6 +295,6 @@ def test_an_older_backup_in_the_place_of_the_log_is_noticed_and_brought_up_to_da
     os.replace(backup, opened.path)
     with pytest.raises(StoreError) as caught:
         opened.log.head()
-    assert (caught.value.code, caught.value.hint) == ("store.older", "idumb doctor --mend")
+    assert (caught.value.code, caught.value.hint) == ("store.older", "idumb doctor --fix")
     rebuild.rebuild(str(opened.folder), nothing_kept)
     assert opened.log.head()[0] == 21
