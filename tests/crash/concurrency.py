@@ -315,4 +315,6 @@ def _count(tally: Tally, told: Sequence[Told]) -> None:
             tally.note("refused because somebody else owned the work tree")
 
 
-PROGRAMME = Programme("T6", "eight processes, mixed commands, history checked", 5, 600, run)
+PROGRAMME = Programme(
+    "T6", "eight processes, mixed commands, history checked", 5, 600, run, (LOST_BYTES, TRACEBACK, LEFT_PROCESS)
+)

@@ -20,7 +20,7 @@ from idumb.domain.event import Event
 from idumb.store import consent, rebuild
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
-from tests.crash.programme import Programme, Tally
+from tests.crash.programme import TRACEBACK, Programme, Tally
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -414,4 +414,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             try_case(scene, case, chosen, tally)
 
 
-PROGRAMME = Programme("T11", "corruption of every file that is kept", 300, None, run)
+PROGRAMME = Programme("T11", "corruption of every file that is kept", 300, None, run, (TRACEBACK,))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from idumb.git import durable
 from tests.crash import scenes, shim
-from tests.crash.programme import Programme, Tally
+from tests.crash.programme import ENDING, TRACEBACK, Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require
 from tests.crash.shim import CLOSE, EXEC, FORK, FSYNC, LINK, MKDIR, OPEN, RENAME, SHORT, UNLINK, WRITE, Order, Shim
 from tests.support.answer import Answer
@@ -159,7 +159,9 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             play(stage, faults, known[point.scene], point, tally)
 
 
-PROGRAMME = Programme("T4", "each system call failing at its nth use", 50, None, run, divides=True)
+PROGRAMME = Programme(
+    "T4", "each system call failing at its nth use", 50, None, run, (*ENDING, TRACEBACK), divides=True
+)
 
 
 # Faults of idumb's own, planted to see them caught: each is a hook, run in the process of a case.

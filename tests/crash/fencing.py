@@ -17,7 +17,7 @@ from typing import Any
 from idumb.system import host
 from tests.crash import harness
 from tests.crash.killing import DURABLE, Points
-from tests.crash.programme import OTHER, Programme, Tally
+from tests.crash.programme import ENDING, OTHER, TRACEBACK, Programme, Tally
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, work_tree
 from tests.support.project import Project
@@ -25,6 +25,7 @@ from tests.support.warm import Started, Warm
 
 AFTER, DURING, HERE = "after", "during", "here"
 WAYS = (AFTER, DURING, HERE)
+FENCE_ALONE = "only the fence of the log"
 # All before the last look at the right to write; after it are microseconds, in which nobody stops a process by chance.
 CALLS = (
     *DURABLE,
@@ -64,11 +65,12 @@ def stop(choice: dict[str, Any]) -> None:
 def _plant(fault: str | None) -> None:
     from idumb.store import event_log, owner_lock
 
-    if fault in {"no look at the lock", "no fence at all"}:
+    if fault in {"no look at the lock", FENCE_ALONE, "no fence at all"}:
         setattr(owner_lock.OwnerLock, "holds", lambda _: True)  # noqa: B010
+    if fault in {FENCE_ALONE, "no fence at all"}:
+        event_log._require_newest = lambda *_: None
     if fault == "no fence at all":
         event_log._require_fence = lambda *_: None
-        event_log._require_newest = lambda *_: None
 
 
 def elsewhere(_: Any) -> None:
@@ -170,6 +172,21 @@ def _continued(scene: Scene, project: Project, old: Started, *, during: bool, po
     assert not owned or changed == [], f"{point}: an old token wrote {changed}: {_differences(before, after)}"
 
 
+def late_append(scene: Scene, point: int, *, plant: str) -> tuple[Answer, tuple[Any, ...], tuple[Any, ...]]:
+    """The old owner's answer after a takeover at a write of the log, and the log before and after it went on."""
+    project = scene.copy()
+    old = scene.start(project, {"at": point, "plant": plant})
+    assert stopped(old.pid), scene.names[point]
+    try:
+        assert scene.other(project, "cancel", "--force").wait().code == 0
+        assert scene.go_on(project).code == 0
+        before = everything(project)
+        _continue(old)
+        return old.wait(), before["events"], everything(project)["events"]
+    finally:
+        _continue(old)
+
+
 def _had_ended(project: Project) -> bool:
     """Whether the first owner had recorded its own end, so that it had nothing more to say."""
     known = harness.events(project)
@@ -237,4 +254,6 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             tally.note(f"taken over {way}")
 
 
-PROGRAMME = Programme("T7", "an owner stopped, taken over, and continued", 10, None, run, divides=True)
+PROGRAMME = Programme(
+    "T7", "an owner stopped, taken over, and continued", 10, None, run, (*ENDING, TRACEBACK), divides=True
+)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from idumb.system import atomic
 from tests.crash import harness, scenes
-from tests.crash.programme import CannotRun, Programme, Tally
+from tests.crash.programme import ENDING, TRACEBACK, CannotRun, Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require
 from tests.support.answer import Answer
 from tests.support.gitrepo import work_tree
@@ -266,7 +266,9 @@ def _meets(scene: Scene, state: State, size: int | None) -> bool:
     return size is None or scene.name in ("execute-phase", "rollback", "status", "init")
 
 
-PROGRAMME = Programme("T5", "a disk without room, or that may not be written", 16, None, run, divides=True)
+PROGRAMME = Programme(
+    "T5", "a disk without room, or that may not be written", 16, None, run, (*ENDING, TRACEBACK), divides=True
+)
 
 
 def leave_temporary_files(_: object) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.crash import disk, harness
 from tests.crash.harness import KILLED, Ending
-from tests.crash.programme import LOST_BYTES, OTHER, Programme, Tally
+from tests.crash.programme import ENDING, LOST_BYTES, OTHER, Programme, Tally
 from tests.crash.shapes import EXECUTE, RESUME, SHAPES, Shape, Step
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -210,4 +210,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             shutil.rmtree(scene.folder)
 
 
-PROGRAMME = Programme("T1", "kill before and after everything durable", 65, None, run)
+PROGRAMME = Programme("T1", "kill before and after everything durable", 65, None, run, ENDING)

@@ -245,4 +245,4 @@ def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]
     return found
 
 
-PROGRAMME = Programme("T14", "ways to leave a process behind", 1, 20, run)
+PROGRAMME = Programme("T14", "ways to leave a process behind", 1, 20, run, (LEFT_PROCESS,))

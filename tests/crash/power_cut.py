@@ -20,7 +20,7 @@ from typing import Any
 from tests.crash import disk, harness
 from tests.crash.disk import Disk
 from tests.crash.harness import Ending
-from tests.crash.programme import LOST_BYTES, LOST_CHECKPOINT, OTHER, Programme, Tally
+from tests.crash.programme import ENDING, LOST_BYTES, LOST_CHECKPOINT, OTHER, TRACEBACK, Programme, Tally
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
@@ -237,4 +237,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
                 scene.disk.unmount()
 
 
-PROGRAMME = Programme("T3", "power cut on ext4 and XFS", 10, 500, run)
+PROGRAMME = Programme("T3", "power cut on ext4 and XFS", 10, 500, run, (*ENDING, TRACEBACK))

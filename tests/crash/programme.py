@@ -27,6 +27,7 @@ SLOW = "answers over a second"
 FOREIGN = "foreign code run"
 OTHER = "other failures"
 KINDS = (LOST_CHECKPOINT, REPEATED_TASK, LOST_BYTES, TRACEBACK, LEFT_PROCESS, SLOW, FOREIGN, OTHER)
+ENDING = (LOST_CHECKPOINT, REPEATED_TASK, LOST_BYTES, LEFT_PROCESS)  # what `harness.wrong` looks for
 
 
 Point = TypeVar("Point")
@@ -91,6 +92,7 @@ class Programme:
     """`run(size, seed, folder, tally)` makes about `size` cases in an empty folder; it may raise CannotRun.
 
     `sample` is the size in `make test`, `release` the size of the whole; None means every point there is.
+    `measures` names the kinds of failure that its cases look for besides OTHER; the page shows no figure for the rest.
     `divides` says that `run` takes only its tally's share of the points, so that parts can run side by side.
     """
 
@@ -99,12 +101,13 @@ class Programme:
     sample: int
     release: int | None
     run: Callable[[int | None, int, Path, Tally], None]
+    measures: tuple[str, ...] = ()
     divides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`skipped` says why nothing was done; `seconds` are of the wall."""
+    """`skipped` says why nothing was done; `seconds` are of the wall; `measures` are kinds of failure."""
 
     programme: str
     title: str
@@ -114,6 +117,7 @@ class Result:
     skipped: str
     failures: tuple[Failure, ...]
     notes: dict[str, int]
+    measures: tuple[str, ...] = KINDS
 
     def count(self, kind: str) -> int:
         return sum(1 for failure in self.failures if failure.kind == kind)
@@ -153,6 +157,7 @@ def carry_out(
         skipped,
         tuple(tally.failures),
         dict(tally.notes),
+        (*programme.measures, OTHER),
     )
 
 
@@ -177,7 +182,7 @@ def report(result: Result) -> str:
     """A few lines for a person: what was done, and every failure."""
     if result.skipped:
         return f"{result.programme} {result.title}: SKIPPED: {result.skipped}"
-    counted = ", ".join(f"{result.count(kind)} {kind}" for kind in KINDS)
+    counted = ", ".join(f"{result.count(kind)} {kind}" for kind in KINDS if kind in result.measures)
     noted = "".join(f"\n  {name}: {count}" for name, count in sorted(result.notes.items()))
     failed = "".join(f"\n  FAILED {f.kind}: {f.case}: {f.words}" for f in result.failures)
     return (

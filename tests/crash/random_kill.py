@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.crash import kill_points
 from tests.crash.kill_points import Case, Scene
-from tests.crash.programme import Programme, Tally
+from tests.crash.programme import ENDING, Programme, Tally
 from tests.crash.shapes import PAIR, SHAPES
 from tests.support.warm import Warm
 
@@ -55,4 +55,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             shutil.rmtree(scene.folder)
 
 
-PROGRAMME = Programme("T2", "kill -9 at random moments, also while recovering", 50, 2000, run)
+PROGRAMME = Programme("T2", "kill -9 at random moments, also while recovering", 50, 2000, run, ENDING)

@@ -14,6 +14,7 @@ from tests.crash.programme import KINDS, Result
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "docs" / "reliability.json"
 PAGE = ROOT / "docs" / "reliability.md"
+NOT_MEASURED = "–"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -25,7 +26,7 @@ def write(result: Result) -> None:
         "seed": result.seed,
         "seconds": result.seconds,
         "skipped": result.skipped,
-        "failures": {kind: result.count(kind) for kind in KINDS},
+        "failures": {kind: result.count(kind) for kind in KINDS if kind in result.measures},
         "notes": dict(sorted(result.notes.items())),
         "commit": _commit(),
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
@@ -55,7 +56,7 @@ def table(known: dict[str, Any]) -> str:
         cells = [
             title,
             f"{row['cases']:,}",
-            *(str(row["failures"].get(kind, 0)) for kind in KINDS),
+            *(str(row["failures"].get(kind, NOT_MEASURED)) for kind in KINDS),
             noted,
             str(row["seed"]),
             row["commit"],

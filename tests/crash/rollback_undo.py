@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash import rollback_user
-from tests.crash.programme import LOST_BYTES, Programme, Tally
+from tests.crash.programme import LOST_BYTES, TRACEBACK, Programme, Tally
 from tests.crash.rollback_user import Files
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -320,4 +320,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = ""
             number += 1
 
 
-PROGRAMME = Programme("T9", "rollback and undo after a user's changes", 100, 2000, run)
+PROGRAMME = Programme("T9", "rollback and undo after a user's changes", 100, 2000, run, (LOST_BYTES, TRACEBACK))

@@ -42,3 +42,32 @@ def test_the_harness_finds_a_missing_fence(scene: Scene, point: str, plant: str)
     number = next(n for n, name in enumerate(scene.names) if name.startswith(point))
     with pytest.raises(AssertionError, match=r"an old token wrote|exit"):
         fencing.case(scene, number, AFTER, plant=plant)
+
+
+APPENDS = (
+    "attempt.started",
+    "evidence.recorded attempt.finished checkpoint.intended",
+    "checkpoint.recorded task.completed",
+    "run.completed",
+)
+
+
+def _before_append(scene: Scene, kinds: str) -> int:
+    return scene.names.index(f"before SqliteEventLog.append {kinds}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", APPENDS)
+def test_the_fence_of_the_log_alone_refuses_an_old_owner(scene: Scene, kinds: str) -> None:
+    """R-LOG-5, F38: the two other guards of the log are off, and the old token still appends nothing."""
+    late, before, after = fencing.late_append(scene, _before_append(scene, kinds), plant=fencing.FENCE_ALONE)
+    assert (late.code, late.error["code"]) == (4, "store.fence"), late
+    assert after == before
+
+
+@pytest.mark.slow
+def test_without_the_fence_of_the_log_an_old_owner_appends(scene: Scene) -> None:
+    """R-LOG-5: what the test above sees refused is written once the fence is off too."""
+    point = _before_append(scene, "checkpoint.recorded task.completed")
+    _, before, after = fencing.late_append(scene, point, plant="no fence at all")
+    assert after != before

@@ -458,4 +458,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             gc.collect()
 
 
-PROGRAMME = Programme("T10", "mutated and made-up files", 150, 10_000, run)
+PROGRAMME = Programme("T10", "mutated and made-up files", 150, 10_000, run, (TRACEBACK, SLOW))

@@ -199,4 +199,4 @@ def case(warm: Warm, template: Template, payload: Payload | Harm, commands: Sequ
             tally.fail(OTHER, payload.name, "cannot go off here, so it proves nothing")
 
 
-PROGRAMME = Programme("T13", "hostile repositories", 0, None, run)
+PROGRAMME = Programme("T13", "hostile repositories", 0, None, run, (FOREIGN, TRACEBACK))

@@ -308,4 +308,11 @@ def programme_run(size: int | None, seed: int, folder: Path, tally: Tally) -> No
         tally.note("states", len(ALL))
 
 
-PROGRAMME = Programme("T8", "States of repositories, by what happens in them", len(ALL), None, programme_run)
+PROGRAMME = Programme(
+    "T8",
+    "States of repositories, by what happens in them",
+    len(ALL),
+    None,
+    programme_run,
+    (programmes.LOST_BYTES, programmes.TRACEBACK),
+)
