@@ -1,8 +1,10 @@
-"""`docs/requirements.md` says what works; a row may say so only where a test proves it."""
+"""`docs/requirements.md` divides each requirement into clauses; one works only where a test that exists owns it."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,39 +14,57 @@ from tests.meta import source
 
 REQUIREMENTS = source.ROOT / "docs" / "requirements.md"
 SPECIFICATION = source.ROOT.parent / "shared" / "spec" / "requirements.md"
-STATES = ("done", "partly", "not yet")
 ID = re.compile(r"R-[A-Z]+-\d+")
+HEADING = re.compile(r"^### (R-[A-Z]+-\d+) · (done|partly|not yet)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """`works` is `yes`, `no` or `part: what is missing`; a test is `file::function`."""
+
+    text: str
+    works: str
+    tests: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     id: str
-    text: str
     state: str
-    tests: tuple[str, ...]
+    clauses: tuple[Clause, ...]
 
-
-def rows() -> list[Row]:
-    found = []
-    for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| R-"):
-            assert len(cells) == 4, line
-            found.append(Row(cells[0], cells[1], cells[2], tuple(re.findall(r"`([^`]+)`", cells[3]))))
-    return found
+    @property
+    def state_of_clauses(self) -> str:
+        works = {clause.works for clause in self.clauses}
+        if works == {"yes"}:
+            return "done"
+        return "not yet" if works == {"no"} else "partly"
 
 
 @cache
-def ids_named_in(name: str) -> frozenset[str]:
-    place = source.ROOT / name
-    files = sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
-    return frozenset(i for file in files for i in ID.findall(file.read_text(encoding="utf-8")))
+def rows() -> tuple[Row, ...]:
+    sections: list[tuple[str, str, list[Clause]]] = []
+    for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("### "):
+            heading = HEADING.match(line)
+            assert heading, line
+            sections.append((heading[1], heading[2], []))
+        elif sections and line.startswith("| ") and not line.startswith("| clause |"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+            assert len(cells) == 3, line
+            sections[-1][2].append(Clause(cells[0], cells[1], tuple(re.findall(r"`([^`]+)`", cells[2]))))
+    return tuple(Row(name, state, tuple(clauses)) for name, state, clauses in sections)
 
 
-def test_every_row_has_a_known_state_and_an_id_of_its_own() -> None:
-    assert {row.state for row in rows()} <= set(STATES)
-    ids = [row.id for row in rows()]
-    assert len(ids) == len(set(ids))
+@cache
+def text_of(name: str) -> str:
+    return (source.ROOT / name).read_text(encoding="utf-8")
+
+
+@cache
+def functions_in(name: str) -> frozenset[str]:
+    tree = ast.parse(text_of(name))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
 def test_the_list_has_all_ids_of_the_specification() -> None:
@@ -54,12 +74,28 @@ def test_the_list_has_all_ids_of_the_specification() -> None:
     assert [row.id for row in rows()] == specified
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.tests or row.state == "done"], ids=lambda row: row.id)
-def test_a_row_that_works_is_named_by_the_tests_beside_it(row: Row) -> None:
-    assert row.tests, f"{row.id} is {row.state}: which test owns it?"
-    for name in row.tests:
-        assert (source.ROOT / name).exists(), f"{row.id}: there is no {name}"
-        assert row.id in ids_named_in(name), f"{name} does not name {row.id}"
+def test_every_id_has_one_section() -> None:
+    assert [name for name, times in Counter(row.id for row in rows()).items() if times > 1] == []
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
+def test_a_requirement_is_what_its_clauses_are(row: Row) -> None:
+    assert row.clauses, f"{row.id} has no clause"
+    wrong = [clause for clause in row.clauses if not re.fullmatch(r"yes|no|part: .+", clause.works)]
+    assert wrong == []
+    assert row.state == row.state_of_clauses
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
+def test_a_clause_that_works_is_owned_by_a_test_that_exists(row: Row) -> None:
+    for clause in row.clauses:
+        assert clause.tests or clause.works != "yes", f"{row.id}, {clause.text}: which test owns it?"
+        for test in clause.tests:
+            file, _, function = test.partition("::")
+            assert (source.ROOT / file).is_file(), f"{row.id}: there is no {file}"
+            if function or clause.works == "yes":
+                assert function in functions_in(file), f"{row.id}: there is no {test}"
+            assert row.id in text_of(file), f"{file} does not name {row.id}"
 
 
 def test_tests_name_only_ids_that_exist() -> None:
