@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from idumb.app import approvals, binding_words, going_on, irreversible, programs
 from idumb.app.approvals import Lost
@@ -17,6 +18,10 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plan import BUILD, IRREVERSIBLE, STRICT, Task
 
 SHOWN_PATHS = 8
+_WHY = (
+    "A plan can run commands on this machine. It runs only when you agree to exactly this contract and configuration,"
+    " and to these programs."
+)
 
 
 def ensure(
@@ -44,14 +49,36 @@ def ensure(
         approvals.require(services, contract)
     else:
         present = approve in earlier and approvals.given(services, contract)
-        _ensure_guided(
-            services, contract, None if present else approve, again or f"idumb execute-phase {contract.phase}"
-        )
+        asked = _Asked(again or f"idumb execute-phase {contract.phase}{' --dry-run' * rehearsal}", rehearsal)
+        _ensure_guided(services, contract, None if present else approve, asked)
     if not rehearsal:
         irreversible.require_all(services, contract, asks=STRICT not in (contract.mode, mode))
 
 
-def _ensure_guided(services: Services, contract: Contract, approve: str | None, again: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the consent is for: `again` is the command that runs under it, in a throw-away copy where `rehearsal`."""
+
+    again: str
+    rehearsal: bool = False
+
+    def what(self, subject: str) -> str:
+        return f"Dry run: rehearse {subject} in a throw-away copy" if self.rehearsal else f"Run {subject}"
+
+    @property
+    def why(self) -> str:
+        if not self.rehearsal:
+            return _WHY
+        return f"{_WHY} A dry run runs the same commands, in a copy of the work tree that is removed afterwards."
+
+    def yes(self, contract: Contract) -> tuple[str, str]:
+        """The choice that agrees, and its consequence."""
+        if self.rehearsal:
+            return "run the dry run", "the commands run in a copy; no file of yours changes, and no consent is kept"
+        return "run it", f"consent is recorded for contract {contract.hash[:16]}"
+
+
+def _ensure_guided(services: Services, contract: Contract, approve: str | None, asked: _Asked) -> None:
     """Plain consent. Where it was to other programs, it must be given anew, and by a hash that tells them too."""
     moved = programs.moves(services, contract)
     whole = programs.whole_hash(services, contract)
@@ -72,7 +99,7 @@ def _ensure_guided(services: Services, contract: Contract, approve: str | None, 
     shown = programs.bound(services, contract)
     if approve is None or (moved and approve != whole):
         gone = None if services.consent.given(contract.hash) else approvals.lost(services, contract)
-        question = decision(services, contract, again, moved, gone)
+        question = decision(services, contract, asked, moved, gone)
         answer = services.asker.ask(question) if approve is None else None
         if answer is None or answer.choice != "run":
             raise _refusal(contract, question, moved, gone)
@@ -104,24 +131,25 @@ def _refusal(contract: Contract, question: Decision, moved: Sequence[Move], gone
 
 
 def decision(
-    services: Services, contract: Contract, again: str, moved: Sequence[Move] = (), gone: Lost | None = None
+    services: Services, contract: Contract, asked: _Asked, moved: Sequence[Move] = (), gone: Lost | None = None
 ) -> Decision:
     """The question; `moved` and `gone` say what differs from what was agreed to, or approved, before."""
     before = () if gone is None else (gone.words, *gone.evidence)
     known = programs.whole_hash(services, contract) if moved else contract.hash
+    subject = f"phase {contract.phase}: {len(contract.tasks)} tasks of {', '.join(p.path for p in contract.plans)}"
+    text, consequence = asked.yes(contract)
     return Decision(
         id=f"consent.{known[:12]}",
         kind="consent",
-        what=f"Run phase {contract.phase}: {len(contract.tasks)} tasks of {', '.join(p.path for p in contract.plans)}",
-        why="A plan can run commands on this machine. It runs only when you agree to exactly this contract and"
-        " configuration, and to these programs.",
+        what=asked.what(subject),
+        why=asked.why,
         evidence=(*(move.words for move in moved), *before, *lines(services, contract)),
         choices=(
             Choice(
                 "run",
-                "run it",
-                f"consent is recorded for contract {contract.hash[:16]}",
-                f"{again} --approve {known}",
+                text,
+                consequence,
+                f"{asked.again} --approve {known}",
             ),
             Choice("no", "do not run it", "nothing happens"),
         ),

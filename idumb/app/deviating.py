@@ -15,6 +15,7 @@ from idumb.domain.plan import STRICT, Task
 from idumb.domain.run import RunState, TaskState
 
 MARK = ".deviation."
+KIND = "deviation"
 ACCEPT, RETRY, HALT = "accept", "retry", "halt"
 
 
@@ -50,7 +51,7 @@ def asked_of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEv
 def _question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
     return Decision(
         id=f"{task.id}{MARK}{attempt}",
-        kind="deviation",
+        kind=KIND,
         task=task.id,
         what=f"{task.id} changed files it does not declare: {listing.listed(strays)}",
         why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",

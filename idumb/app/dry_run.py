@@ -7,19 +7,34 @@ Tasks whose effects a copy cannot hold, and those of a person, are not rehearsed
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import branches, carrying, enveloping, execute_phase, leftovers, recording, relock, schedule, session
+from idumb.app import (
+    branches,
+    carrying,
+    deviating,
+    enveloping,
+    execute_phase,
+    going_on,
+    leftovers,
+    proofs,
+    recording,
+    relock,
+    schedule,
+    session,
+)
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Rehearsals, Services
 from idumb.domain import errors, ledger, outcome, paths, step_plan
 from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError, Interrupted, Refusal
+from idumb.domain.decision import Choice
+from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.event import Event
 from idumb.domain.plan import REVERSIBLE, Task
 from idumb.domain.run import RunState
@@ -27,6 +42,8 @@ from idumb.domain.settings import COMMIT_TASK
 
 Counts = Mapping[str, tuple[int | None, int | None]]
 
+# Questions that a plan does not foresee: a run that comes to one stops.
+_UNFORESEEN = frozenset({deviating.KIND, proofs.FAILURE_KIND})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 
@@ -49,6 +66,16 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
 
     Consent is needed as for a run, for commands are run. The same refusals as `execute`.
     """
+    with _leading_to_dry_runs(_STARTS):
+        contract, known = _prepared(services, request)
+    run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
+    wanted = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
+    with rehearsals.open(sorted(wanted)) as copy, _leading_to_dry_runs(_GOES_ON, f"{run} --dry-run"):
+        return _answer(_run(copy, contract, known, request, sorted(wanted)), services.settings.git.commit, run)
+
+
+def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
+    """The contract and the user's newest run of its phase, where a run could begin or go on now."""
     contract = execute_phase.prepare(services, request)
     _require_quiet(services)
     known = session.latest_run(services, contract.phase)
@@ -65,10 +92,7 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
     else:
         accepted = request.accept_changed
         enveloping.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
-    run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
-    wanted = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    with rehearsals.open(sorted(wanted)) as copy, _in_words_of_a_rehearsal(contract.phase, run):
-        return _answer(_run(copy, contract, known, request, sorted(wanted)), services.settings.git.commit, run)
+    return contract, known
 
 
 def _require_quiet(services: Services) -> None:
@@ -83,17 +107,26 @@ def _require_quiet(services: Services) -> None:
         )
 
 
+_STARTS = re.compile(r"(?P<run>(?>\bidumb execute(?:-phase)? [\w./-]*\w(?: --force)?))(?! --dry-run)")
+_GOES_ON = re.compile(r"\bidumb resume (?>[\w./-]*\w)(?: --retry-failed)?")
+
+
 @contextmanager
-def _in_words_of_a_rehearsal(phase: str, run: str) -> Iterator[None]:
-    """Nothing can be resumed of a rehearsal: what went wrong in it leads to the next one. `run` is a run's command."""
-    again = f"{run} --dry-run"
+def _leading_to_dry_runs(commands: re.Pattern[str], instead: str = r"\g<run> --dry-run") -> Iterator[None]:
+    """Who rehearses wants no run: each offered command that would start one becomes that of the next dry run.
+
+    Before the copy is there, `idumb resume` stays what it is: it finishes what a dry run cannot start from.
+    """
+
+    def of(words: str | None) -> str | None:
+        return words and commands.sub(instead, words)
+
     try:
         yield
-    except Interrupted as interrupted:
-        interrupted.hint = again
-        raise
     except IdumbError as problem:
-        problem.hint = problem.hint and problem.hint.replace(f"idumb resume {phase}", again)
+        problem.hint = of(problem.hint)
+        if choices := problem.details.get("choices"):
+            problem.details["choices"] = [{**row, "command": of(row["command"])} for row in choices]
         raise
 
 
@@ -153,6 +186,7 @@ def _answer(ended: _Ended, policy: str, run: str) -> Result:
     told = dict(ended.result.data)
     word = told["outcome"]
     shown = _predicted(ended, policy)
+    again = f"{run} --dry-run"
     phase = ended.contract.phase
     data: dict[str, Any] = {
         "run": None,
@@ -165,17 +199,40 @@ def _answer(ended: _Ended, policy: str, run: str) -> Result:
         "next": [run],
     }
     verified = told["verification"] is None or told["verification"]["status"] in ("passed", "waiting")
-    if word == "waiting" or (word == "complete" and verified):
+    asked = [one for one in told["decisions"] if one["kind"] in _UNFORESEEN]
+    if (word == "waiting" and not asked) or (word == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
     failure = ended.result.failure
     words = failure[1] if failure else told["reason"]
+    details = {**ended.result.details, "run": None}
+    if asked:
+        what, why, evidence = (asked[0][name] for name in ("what", "why", "evidence"))
+        question = {"what": what, "why": why, "evidence": evidence, "choices": _ways(phase, again, asked[0]["kind"])}
+        words = f"A run would stop here and ask: {what}."
+        stops = ("dry-run.waiting", words, f"Correct the plan, then {again}")
+        return Result(data, errors.EXIT_WAITING, ended.result.warnings, stops, {**details, **question})
     data["next"] = [f"idumb check-plan {phase}"]
     return Result(
         data,
         errors.EXIT_FAILED,
         ended.result.warnings,
-        ("dry-run.failed", f"A run would fail here. {words}", f"Mend it, then {run} --dry-run"),
+        ("dry-run.failed", f"A run would fail here. {words}", f"Correct the plan, then {again}"),
+        {**details, "choices": _ways(phase, again)},
     )
+
+
+def _ways(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
+    """What can be done about a dry run that did not reach its end. Nothing of it is left, so nothing is resumed."""
+    correct = Choice(
+        "correct", "correct the plan", "nothing was recorded, so only the plan changes", f"idumb check-plan {phase}"
+    )
+    accept = Choice(
+        "accept",
+        "the files belong to the task, this once",
+        "the dry run takes them into the task and goes on",
+        f"{again} --on-deviation accept",
+    )
+    return going_on.rows((correct, *((accept,) if kind == deviating.KIND else ())))
 
 
 def _predicted(ended: _Ended, policy: str) -> dict[str, Any]:

@@ -293,8 +293,7 @@ def at_work(
         services,
         journal,
         contract,
-        # A question in a throw-away copy would wait for nobody.
-        on_deviation=request.on_deviation or (services.settings.run.on_deviation if request.rehearsal else None),
+        on_deviation=request.on_deviation,
         max_attempts=request.max_attempts,
         workspace=request.workspace,
         deterministic=request.deterministic,

@@ -20,6 +20,7 @@ RETRY = "retry"
 SKIP = "skip"
 FAIL = "fail"
 FAILURE = ".failure."
+FAILURE_KIND = "failure"
 BROKEN = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
 _AGREES = frozenset({YES, DONE})
 _REFUSES = frozenset({NO, NOT_DONE})
@@ -194,7 +195,7 @@ def failure_question(task: Task, attempt: int, reason: str) -> Decision:
     """Asked of tasks that say `On failure: ask`."""
     return Decision(
         id=f"{task.id}{FAILURE}{attempt}",
-        kind="failure",
+        kind=FAILURE_KIND,
         task=task.id,
         what=f"{task.id} {task.title} failed",
         why="The plan says that a person decides what happens then.",

@@ -265,3 +265,74 @@ def test_a_step_plan_is_rehearsed_too(sandbox: GitSandbox) -> None:
     told = answer.data["dry_run"]
     assert [(f["path"], f["change"]) for f in told["files"]] == [("a.txt", "created"), ("b.txt", "created")]
     assert "+a" in told["diff"]
+
+
+def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: Project) -> None:
+    """R-RUN-11, R-ASK-1: whoever pastes the hint gets the dry run, not the run; the words of a run stay as they are."""
+    refused = project.json("execute-phase", "1", "--dry-run")
+    details = refused.error["details"]
+    pasted = f"idumb execute-phase 1 --dry-run --approve {project.approval()}"
+    assert (refused.code, refused.error["code"], refused.error["hint"]) == (4, "consent.missing", pasted)
+    assert "dry run" in details["what"].lower()
+    assert "copy" in details["why"]
+    assert [(row["id"], row["command"]) for row in details["choices"]] == [("run", pasted), ("no", None)]
+    assert "no consent is kept" in details["choices"][0]["consequence"]
+    assert project.json(*pasted.split()[1:]).data["run"] is None
+    assert not project.exists("a.txt")
+    real = project.json("execute-phase", "1")
+    assert "dry" not in json.dumps(real.error["details"])
+    assert "--dry-run" not in str(real.error["hint"])
+
+
+def test_no_command_that_a_refused_dry_run_offers_starts_a_run(project: Project) -> None:
+    """R-RUN-11, R-ASK-1: a verified phase is rehearsed again by force."""
+    assert project.execute().code == 0
+    refused = rehearse(project, approve=False)
+    assert refused.error["code"] == "phase.verified"
+    commands = [row["command"] for row in refused.error["details"]["choices"]]
+    for words in (str(refused.error["hint"]), *commands):
+        assert "execute-phase" not in words or "--dry-run" in words
+
+
+@pytest.mark.parametrize("policy", ["halt", "accept"])
+def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox, policy: str) -> None:
+    """R-RUN-11, R-GIT-5: both wait for an answer, or both take the file into the task."""
+    project = projects.create(sandbox)
+    project.configure(f"run: {{on_deviation: {policy}}}\n")
+    steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    told = rehearse(project)
+    run = project.execute()
+    assert (told.code, told.data["outcome"]) == (run.code, run.data["outcome"])
+    assert told.data["reason"] == run.data["reason"]
+    assert told.code == {"halt": 5, "accept": 0}[policy]
+
+
+def test_a_dry_run_that_would_wait_says_what_a_run_asks_and_what_can_be_done(sandbox: GitSandbox) -> None:
+    """R-RUN-11, R-RUN-7, R-ASK-1: nothing of the copy is left, so no choice needs a run, and each can succeed."""
+    project = projects.create(sandbox)
+    steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    told = rehearse(project)
+    details = told.error["details"]
+    assert (told.error["code"], details["status"], details["step_id"]) == ("dry-run.waiting", "waiting", "T1-01")
+    assert (details["evidence"], details["run"]) == (["stray.txt"], None)
+    assert {event["kind"] for event in details["audit_trail"]} > {"attempt.started", "step.finished"}
+    commands = {row["id"]: row["command"] for row in details["choices"]}
+    assert set(commands) == {"correct", "accept"}
+    assert project.json(*commands["correct"].split()[1:]).code == 0
+    accepted = project.json(*commands["accept"].split()[1:], "--approve", project.approval())
+    assert (accepted.code, [f["path"] for f in accepted.data["dry_run"]["files"]]) == (0, ["a.txt", "stray.txt"])
+    assert project.json("decisions").data["decisions"] == []
+
+
+def test_a_failed_dry_run_says_which_step_failed_under_which_plan(sandbox: GitSandbox) -> None:
+    """R-RUN-7, R-RUN-11."""
+    project = projects.create(sandbox)
+    project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "x\n")])])
+    details = rehearse(project).error["details"]
+    assert (details["status"], details["step_id"], details["tool"]) == ("failed", "T1-01", "steps")
+    assert details["error"] == "AC-1 failed"
+    assert len(details["plan_hash"]) == 64
+    assert details["audit_trail"][-1]["kind"] == "task.failed"
+    assert all("resume" not in (row["command"] or "") for row in details["choices"])
