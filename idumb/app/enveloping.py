@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +74,7 @@ def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
         own = _of_agent(common, builder, agent.BUILDER)
         # An amendment that brings in another agent changes nothing for these two.
         ruling = governing.settings(settings, (builder, validator))
-        found.sources[ruling.digest()] = around.shown(_readable(dataclasses.asdict(ruling)))
+        found.sources[ruling.digest()] = around.shown(_readable(ruling.deciding()))
         judged = _of_validator(common, validator)
         made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
         found.envelopes[key] = {**made.as_dict(), "digest": made.digest}

@@ -872,10 +872,11 @@ class Asker(Protocol):
     """Puts a decision to a person at the terminal."""
 
     @property
-    def interactive(self) -> bool: ...
+    def interactive(self) -> bool:
+        """Whether somebody can be asked; no more once a question was not answered in time."""
 
     def ask(self, decision: Decision) -> Answer | None:
-        """The answer, or None where nobody can be asked."""
+        """The answer, or None where nobody can be asked or nothing was decided."""
 
 
 class Reporter(Protocol):

@@ -161,7 +161,7 @@ def services(
     _require_platform(writes=progress)
     wired = bootstrap.Wired(
         os.getcwd(),
-        lambda: _asker(wired.interrupts.armed, as_json=as_json or events),
+        lambda: _asker(wired, as_json=as_json or events),
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
         lambda number: _farewell(number, as_json=as_json),
     )
@@ -231,10 +231,21 @@ def who() -> str:
         return str(os.getuid())
 
 
-def _asker(armed: Callable[[], contextlib.AbstractContextManager[None]], *, as_json: bool) -> ports.Asker:
+def _asker(wired: Wired, *, as_json: bool) -> ports.Asker:
     from idumb.views import ask
 
-    return ask.Nobody() if as_json else ask.at_terminal(armed)
+    return ask.Nobody() if as_json else ask.at_terminal(wired.interrupts.armed, lambda: _ask_timeout(wired))
+
+
+def _ask_timeout(wired: Wired) -> float:
+    """Seconds that a question waits; the usual ones where the configuration cannot be read, which others report."""
+    from idumb.domain.errors import IdumbError
+    from idumb.domain.settings import ASK_TIMEOUT
+
+    try:
+        return float(wired.settings.ask.get("timeout", ASK_TIMEOUT))
+    except (IdumbError, OSError):
+        return float(ASK_TIMEOUT)
 
 
 def _reporter(*, as_json: bool, events: bool, progress: bool) -> ports.Reporter:

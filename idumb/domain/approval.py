@@ -155,7 +155,7 @@ def bound(
     `policy` is any JSON value, `base` the commit that the contract is pinned to.
     """
     plans = contract.plans
-    known = dataclasses.asdict(contracts.governing_settings(plans, settings))
+    known = contracts.governing_settings(plans, settings).deciding()
     values: dict[str, Any] = {
         "plans": {p.path: p.sha256 for p in plans},
         "commands": list(commands),

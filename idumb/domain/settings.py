@@ -22,6 +22,10 @@ DEVIATION_POLICIES = (ACCEPT, HALT)
 DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
 
 
+ASK_TIMEOUT = 30 * 60
+"""Seconds that a question at a terminal waits for an answer where the configuration says nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Ceilings of one process and, but for `processes`, of each that it starts; None is none.
@@ -134,6 +138,9 @@ _LATER = (
 )  # settings of which older hashes know nothing count only where they are given
 
 
+_UNBOUND = ("ask",)  # settings that decide nothing about what runs or is written
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`builder` and `validator` name bindings; None means that tasks bring their own steps and proofs.
@@ -142,7 +149,8 @@ class Settings:
     role; `builder` and `validator` stand for the bindings of those two. `profile` names one of `profiles`, each of
     which gives roles their models. `ceilings` are of `task` and `run`. `prompts` are the texts of the user's own
     templates by name; they are files beside the configuration. `breaker` has `failures` and `time` (seconds) of the
-    circuit breaker, `retry` has `calls` and `pause` (seconds) for what is only in the way of a call.
+    circuit breaker, `retry` has `calls` and `pause` (seconds) for what is only in the way of a call. `ask` has
+    `timeout` (seconds): how long a question at a terminal waits.
     """
 
     builder: str | None = None
@@ -162,7 +170,12 @@ class Settings:
     prompts: Mapping[str, str] = field(default_factory=dict)
     breaker: Mapping[str, int] = field(default_factory=dict)
     retry: Mapping[str, int] = field(default_factory=dict)
+    ask: Mapping[str, int] = field(default_factory=dict)
+
+    def deciding(self) -> dict[str, Any]:
+        """Every setting that decides what runs or is written, as plain data."""
+        return {name: value for name, value in asdict(self).items() if name not in _UNBOUND}
 
     def digest(self) -> str:
-        """A hash of every setting. Consent is bound to that of the settings which govern a run (governing.py)."""
-        return canonical.digest({name: v for name, v in asdict(self).items() if v or name not in _LATER})
+        """A hash of what `deciding` has. Consent is bound to that of the settings which govern a run (governing.py)."""
+        return canonical.digest({name: v for name, v in self.deciding().items() if v or name not in _LATER})

@@ -136,6 +136,7 @@ class _Reading:
         ceilings = self._ceilings(found.pop("ceilings", None))
         breaker = self._section(found.pop("breaker", None), "breaker", _BREAKER)
         retry = self._section(found.pop("retry", None), "retry", _RETRY)
+        ask = self._section(found.pop("ask", None), "ask", _ASK)
         if "profile" in found:
             found["profile"] = self._chosen("profile", found["profile"], profiles, "profiles")
         for role in _NAMED_ROLES:
@@ -160,6 +161,7 @@ class _Reading:
             ceilings=ceilings,
             breaker=breaker,
             retry=retry,
+            ask=ask,
             **found,
         )
 
@@ -334,6 +336,7 @@ _TOP: Mapping[str, values.Reader] = {
     "ceilings": values.node,
     "breaker": values.node,
     "retry": values.node,
+    "ask": values.node,
 }
 _BINDING: Mapping[str, values.Reader] = {
     "adapter": values.words,
@@ -355,6 +358,7 @@ _ROLE: Mapping[str, values.Reader] = {
 }
 _BREAKER: Mapping[str, values.Reader] = {"failures": values.count, "time": values.duration}
 _RETRY: Mapping[str, values.Reader] = {"calls": values.count, "pause": values.duration}
+_ASK: Mapping[str, values.Reader] = {"timeout": values.duration}
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,
     "time": values.duration,

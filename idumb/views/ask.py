@@ -1,4 +1,7 @@
-"""Puts a decision to the person at the terminal. Whatever is not a clear choice means: nothing was decided."""
+"""Puts a decision to the person at the terminal. Whatever is not a clear choice means: nothing was decided.
+
+A question waits for a limited time. Nobody is taken to sit at a terminal where one was not answered in time.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from collections.abc import Callable
 from typing import TextIO
 
 from idumb.domain.decision import Answer, Decision
-from idumb.views import foreground, markup
+from idumb.domain.settings import ASK_TIMEOUT
+from idumb.system.clock import SystemClock
+from idumb.views import amount, foreground, markup
 
 Armed = Callable[[], contextlib.AbstractContextManager[None]]
+Timeout = Callable[[], float]
 
 _MOST_EVIDENCE = 200
 _TRIES = 3
@@ -36,17 +42,33 @@ class Nobody:
 
 
 class Terminal:
-    """An `Asker` on two text streams. An empty line, the end of input or three unclear answers are no answer."""
+    """An `Asker` on two text streams. An empty line, the end of input or three unclear answers are no answer.
 
-    interactive = True
+    `timeout` gives the seconds that a question waits, `now` a moment of a clock that never goes back. After a question
+    that was not answered in time it is not `interactive` and asks nothing more: a run with ten questions must not hold
+    its work tree ten times as long.
+    """
 
-    def __init__(self, read: TextIO, write: TextIO, who: str, armed: Armed = contextlib.nullcontext) -> None:
+    def __init__(
+        self,
+        read: TextIO,
+        write: TextIO,
+        who: str,
+        armed: Armed = contextlib.nullcontext,
+        timeout: Timeout = lambda: ASK_TIMEOUT,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        self.interactive = True
         self._read = read
         self._write = write
         self._who = who
         self._armed = armed
+        self._timeout = timeout
+        self._now = now or SystemClock().monotonic
 
     def ask(self, decision: Decision) -> Answer | None:
+        if not self.interactive:
+            return None
         with foreground.taken():
             try:
                 with self._armed():  # while nobody has answered, Ctrl-C means to leave
@@ -57,8 +79,12 @@ class Terminal:
     def _asked(self, decision: Decision) -> Answer | None:
         self._say(question(decision))
         drop_typed_ahead(self._read)
+        seconds = self._timeout()
+        ends = self._now() + seconds
         for _ in range(_TRIES):
             self._say(f"Your choice ({_takes(decision)}; empty: {_empty(decision)}): ")
+            if not self._has_line(ends, seconds, _empty(decision)):
+                return None
             typed = self._read.readline().strip()
             if not typed:
                 self._say(f"{_empty(decision).capitalize()}.\n")
@@ -70,17 +96,30 @@ class Terminal:
         return None
 
     def words(self, what: str, why: str) -> str | None:
-        """A line in a person's own words; "" for an empty one, None at the end of input."""
+        """A line in a person's own words; "" for an empty one, None at the end of input and where none came in time."""
+        if not self.interactive:
+            return None
         with foreground.taken():
             try:
                 with self._armed():
                     lines = ["", markup.one_line(what), *([f"  {markup.one_line(why)}"] if why else [])]
                     self._say("\n".join([*lines, "Your answer (empty: later): "]))
                     drop_typed_ahead(self._read)
+                    seconds = self._timeout()
+                    if not self._has_line(self._now() + seconds, seconds, "no answer"):
+                        return None
                     typed = self._read.readline()
             except (OSError, ValueError):
                 return None
         return typed.strip() if typed else None
+
+    def _has_line(self, ends: float, seconds: float, otherwise: str) -> bool:
+        """Wait until there is a line, or the end of input. `ends` is a moment of the monotonic clock."""
+        if _readable(self._read, max(0.0, ends - self._now())):
+            return True
+        self.interactive = False
+        self._say(f"\nNo answer within {amount.duration(seconds)}: {otherwise}.\n")
+        return False
 
     def _say(self, text: str) -> None:
         self._write.write(text)
@@ -97,14 +136,25 @@ def drop_typed_ahead(stream: TextIO) -> None:
         return  # no terminal, nothing typed ahead
 
 
-def at_terminal(armed: Armed = contextlib.nullcontext) -> Terminal | Nobody:
+def _readable(stream: TextIO, seconds: float) -> bool:
+    """Whether a terminal has a line to read within this time; a stream that is no file never waits."""
+    import select
+
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError):
+        return True
+    return bool(select.select([number], [], [], seconds)[0])
+
+
+def at_terminal(armed: Armed = contextlib.nullcontext, timeout: Timeout = lambda: ASK_TIMEOUT) -> Terminal | Nobody:
     """The terminal of this process, where standard input and standard error are one; else nobody."""
     try:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return Nobody()
     except (AttributeError, ValueError):
         return Nobody()
-    return Terminal(sys.stdin, sys.stderr, _who(), armed)
+    return Terminal(sys.stdin, sys.stderr, _who(), armed, timeout)
 
 
 def _who() -> str:

@@ -61,6 +61,7 @@ profiles: {budget: {builder: small, skeptic: tiny}, quality: {}}
 ceilings: {task: {cost_usd: 1}, run: {time: 2h}}
 breaker: {failures: 3, time: 2m}
 retry: {calls: 1, pause: 10s}
+ask: {timeout: 45m}
 protected: ["migrations/**", docs/]
 environment: [CI, PATH]
 """
@@ -115,8 +116,15 @@ def test_every_setting_can_be_given() -> None:
         ceilings={"task": Ceiling(cost_usd=1.0), "run": Ceiling(seconds=7200)},
         breaker={"failures": 3, "time": 120},
         retry={"calls": 1, "pause": 10},
+        ask={"timeout": 2700},
     )
     assert settings.digest() != Settings().digest()
+
+
+def test_how_long_a_question_waits_changes_nothing_that_consent_is_bound_to() -> None:
+    """R-ASK-3: it decides nothing about what runs, and a contract that was agreed to before it was set stays agreed."""
+    assert parsed("ask: {timeout: 5m}").digest() == Settings().digest()
+    assert parsed("ask: {timeout: 5m}").deciding() == Settings().deciding()
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "git:\nrun:\nbindings:\n"])

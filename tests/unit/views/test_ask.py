@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import pty
+from collections.abc import Iterator
+from typing import TextIO
 
 import pytest
 
@@ -146,3 +148,68 @@ def test_a_display_is_still_while_a_person_is_asked() -> None:
     assert display.seen == ["pause", "resume"]
     _asked("run\n")
     assert display.seen == ["pause", "resume"]
+
+
+class _Mumbling(io.StringIO):
+    """A screen before which somebody types what is no choice, once."""
+
+    def __init__(self, keyboard: int) -> None:
+        super().__init__()
+        self.keyboard = keyboard
+
+    def write(self, text: str) -> int:
+        if text.startswith("Your choice") and "That is no choice" not in self.getvalue():
+            os.write(self.keyboard, b"mumble\n")
+        return super().write(text)
+
+
+@pytest.fixture
+def keyboard() -> Iterator[tuple[int, TextIO]]:
+    """The two ends of a terminal at which nobody sits."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "r", encoding="utf-8") as read:
+        yield master, read
+    os.close(master)
+
+
+def _soon() -> float:
+    return 0.01
+
+
+def test_a_question_that_nobody_answers_in_time_is_answered_by_nobody(keyboard: tuple[int, TextIO]) -> None:
+    """R-ASK-3: no answer in time means no, and the words say so."""
+    shown = io.StringIO()
+    assert ask.Terminal(keyboard[1], shown, "pat", timeout=_soon).ask(QUESTION) is None
+    assert shown.getvalue().endswith("empty: no): \nNo answer within <0.1s: no.\n")
+
+
+def test_nobody_is_asked_again_where_a_question_was_not_answered_in_time(keyboard: tuple[int, TextIO]) -> None:
+    """R-ASK-3: a second question would hold the work tree as long again."""
+    master, read = keyboard
+    shown = io.StringIO()
+    terminal = ask.Terminal(read, shown, "pat", timeout=_soon)
+    standing = [terminal.interactive]
+    terminal.ask(QUESTION)
+    assert [*standing, terminal.interactive] == [True, False]
+    before = shown.getvalue()
+    os.write(master, b"run\n")
+    assert terminal.ask(QUESTION) is None
+    assert terminal.words("Who?", "") is None
+    assert shown.getvalue() == before
+
+
+def test_words_that_nobody_says_in_time_are_left_for_later(keyboard: tuple[int, TextIO]) -> None:
+    """R-ASK-3."""
+    shown = io.StringIO()
+    assert ask.Terminal(keyboard[1], shown, "pat", timeout=_soon).words("Who?", "") is None
+    assert "No answer within" in shown.getvalue()
+
+
+def test_an_unclear_answer_does_not_make_a_question_wait_longer(keyboard: tuple[int, TextIO]) -> None:
+    """R-ASK-3: the time is the question's, and not that of each try."""
+    shown = _Mumbling(keyboard[0])
+    moments = iter((0.0, 0.0, 9.99))  # the monotonic clock as the question is shown, and at each try
+    terminal = ask.Terminal(keyboard[1], shown, "pat", timeout=lambda: 10.0, now=lambda: next(moments))
+    assert terminal.ask(QUESTION) is None
+    assert not terminal.interactive
+    assert "That is no choice" in shown.getvalue()

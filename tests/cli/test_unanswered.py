@@ -1,0 +1,134 @@
+"""Questions at a terminal that nobody answers in time: those of a run wait, those before a command end it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+from collections.abc import Iterator
+
+import pytest
+
+from idumb.cli import options
+from idumb.views import ask
+from tests.cli.test_states import at_terminal
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import edit
+from tests.support.project import Project, making, shell
+
+JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
+NO_WAY_BACK = "- **Rollback:** irreversible: it tells the world\n"
+STRAYING = making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+class Screen(io.StringIO):
+    """What the terminal showed."""
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    """A terminal at which nobody sits, for commands in this process; a question waits a hundredth of a second."""
+    shown, (master, slave) = Screen(), pty.openpty()
+    with os.fdopen(slave, "r", encoding="utf-8") as read:
+        monkeypatch.setattr(options, "_asker", lambda *_, **__: ask.Terminal(read, shown, "me", timeout=lambda: 0.01))
+        yield shown
+    os.close(master)
+
+
+def contract(project: Project) -> str:
+    return str(project.json("check-plan", "1").data["contract_hash"])
+
+
+def waiting(project: Project) -> list[str]:
+    return [d["id"] for d in project.json("decisions").data["decisions"]]
+
+
+def run(project: Project, *flags: str) -> Answer:
+    return project.quick("execute-phase", "1", "--approve", contract(project), *flags)
+
+
+def test_the_configuration_says_how_long_a_question_waits(project: Project) -> None:
+    """R-ASK-3: nobody types anything, and the run's question becomes a pending decision."""
+    project.configure("ask: {timeout: 1s}\n")
+    project.plan([STRAYING])
+    code, shown = at_terminal(project, ("execute-phase", "1", "--approve", contract(project)))
+    assert code == 5, shown
+    assert "No answer within 1.0s: no answer." in shown
+    assert waiting(project) == ["T1-01.deviation.1"]
+    assert project.json("decide", "T1-01.deviation.1", "accept").code == 0
+    assert project.resume().code == 0  # the work tree was released
+
+
+@pytest.mark.parametrize(
+    ("task", "asked"),
+    [
+        (STRAYING, "T1-01.deviation.1"),
+        (making("T1-01", "a.txt", criteria=JUDGED), "T1-01.AC-2.1"),
+        (making("T1-01", "a.txt", steps=[shell("false")], fields="- **On failure:** ask\n"), "T1-01.failure.1"),
+    ],
+    ids=["deviation", "criterion", "failure"],
+)
+def test_a_question_of_a_run_becomes_a_pending_decision(
+    project: Project, screen: Screen, task: str, asked: str
+) -> None:
+    """R-ASK-2, R-ASK-3: the run ends, and the work tree is free for who answers."""
+    project.plan([task, making("T1-02", "b2.txt", after="T1-01")])
+    stopped = run(project)
+    assert stopped.code == 5, stopped
+    assert waiting(project) == [asked]
+    assert screen.getvalue().count("No answer within") == 1
+    assert project.json("status").data["owner"] is None
+
+
+def test_a_criterion_of_the_phase_that_nobody_judges_in_time_waits(project: Project, screen: Screen) -> None:
+    """R-ASK-2, R-ASK-3."""
+    project.plan([making("T1-01", "a.txt")], head="success_criteria: [{text: it is liked, human: Look at it}]\n")
+    assert run(project).code == 5
+    assert waiting(project) == ["1.AC-1.1"]
+    assert "No answer within" in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    "command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",), ("approve", "1")], ids=lambda c: str(c[0])
+)
+def test_a_question_before_a_command_ends_it(project: Project, screen: Screen, command: tuple[str, ...]) -> None:
+    """R-ASK-3: no answer is a no, and nothing was done."""
+    project.plan([making("T1-01", "a.txt")])
+    assert run(project, "--no-verify").code == 0
+    if command == ("undo",):
+        assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    before = project.repo.ledger()
+    ended = project.quick(*command)
+    assert ended.code == 4, ended
+    assert "No answer within" in screen.getvalue()
+    assert projects.user_bytes(before, project.repo.ledger()) == []
+    assert waiting(project) == []
+
+
+def test_an_irreversible_task_that_nobody_accepts_in_time_is_refused(project: Project, screen: Screen) -> None:
+    """R-ASK-3, R-LOCK-9: one question, though two tasks need a word."""
+    made = [making(f"T1-0{n}", f"{n}.txt", fields=NO_WAY_BACK) for n in (1, 2)]
+    project.plan(made)
+    refused = run(project)
+    assert refused.code == 4, refused
+    assert "irreversible.not-accepted" in refused.err
+    assert screen.getvalue().count("No answer within") == 1
+    assert not project.exists("1.txt")
+
+
+def test_an_amendment_that_nobody_confirms_in_time_is_not_written(project: Project, screen: Screen) -> None:
+    """R-ASK-3."""
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED), making("T1-02", "b.txt", after="T1-01")])
+    assert run(project).code == 5
+    edit(project, "T1-02: Task", "T1-02: Changed task")
+    ended = project.quick("amend", "1", "--from-file")
+    assert ended.code == 4, ended
+    assert "amend.not-confirmed" in ended.err
+    assert "No answer within" in screen.getvalue()
