@@ -63,9 +63,13 @@ CHECKS = """\
 ## Checks of a legal plan
 
 What a check is in guided and in strict mode; *none* says nothing there. What stands in backticks or quotes is never
-judged as prose. That each step is one tool call with all its arguments is the format's business, below; what a `run`
-step joins in one command is not judged. A branch that is written out in a command is part of the plan: it is told in
-strict mode and refuses nothing.
+judged as prose: at most strict mode warns of it. That each step is one tool call with all its arguments is the format's
+business, below. Of a command of a `run` step only what a shell would execute is judged, not its comments, quoted text
+or here-documents.
+
+What is said of a plan's words (`text.*`, `step.not-deterministic`, `step.branch`) stops no plan whose very bytes a
+strict approval is bound to or a strict run locked: there it is a warning. In an amended plan that holds for the words
+that were there before.
 """
 
 GRAPH = """\

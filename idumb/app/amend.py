@@ -72,7 +72,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
 def _present(services: Services, request: Request) -> tuple[Contract, RunState]:
     """The plans as they are, checked in full, and the run; Refusal where a hand changed them and nobody said so."""
     loaded = loading.of(services, request.phase)
-    contract = loading.runnable(loaded, services.settings)
+    contract = loading.runnable(services, loaded)
     state = session.require_run(services, contract.phase)
     place.require_settled(state)
     if not request.from_file:
@@ -97,7 +97,7 @@ def _wanted(services: Services, request: Request, state: RunState, now: Contract
         made = services.plans.amended(before, path, changes)
         sources = tuple((p, made if p == path else data) for p, data in sources)
         loaded = loading.of_sources(services, state.phase, now.folder, sources)
-        now = loading.runnable(loading.with_links(services, loaded), services.settings)
+        now = loading.runnable(services, loading.with_links(services, loaded))
     found = since(services, state, now)
     refused = amendment.forbidden(found.diff, found.contract, now, state)
     if refused is not None:

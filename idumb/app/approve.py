@@ -39,7 +39,7 @@ class Request:
 def approve(services: Services, request: Request) -> Result:
     """Keep an approval of the contract as it is now. Nothing is run, and nothing in the repository is written."""
     place.require_initialised(services)
-    contract = loading.runnable(loading.of(services, request.phase), services.settings)
+    contract = loading.runnable(services, loading.of(services, request.phase))
     expires = _expires(services, request)
     _require_known(contract, request)
     made = approvals.make(
@@ -224,6 +224,7 @@ def lines(services: Services, contract: Contract, made: Approval) -> Iterable[st
     yield f"configuration: sha256 {made.bound['configuration'].digest}"
     yield f"base commit {made.base_commit or 'none'}, {'bound' if approval_words.BASE in bound else 'not bound'}"
     yield f"contract {contract.hash}"
+    yield from consent.warning_lines(services, contract, ALL_PATHS)
     for task in made.accepted:
         yield f"you accept that {task} cannot be taken back"
 

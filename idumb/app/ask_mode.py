@@ -26,7 +26,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     Reads plans, configuration and log. InputError where the plan cannot be run.
     """
     place.require_initialised(services)
-    contract = loading.runnable(loading.of(services, phase), services.settings)
+    contract = loading.runnable(services, loading.of(services, phase))
     state = session.latest_run(services, contract.phase)
     state = relock.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract_hash == contract.hash else None

@@ -46,7 +46,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
 
 def findings(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
     """What `check` prints of plans that were loaded."""
-    return loading.judged(loaded, services.settings, mode)
+    return loading.judged(services, loaded, mode)
 
 
 def _options(services: Services, contract: Contract | None) -> Iterator[Finding]:

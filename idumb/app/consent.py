@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from idumb.app import approvals, binding_words, going_on, irreversible, programs
+from idumb.app import approvals, binding_words, going_on, irreversible, loading, programs
 from idumb.app.approvals import Lost
 from idumb.app.programs import Move
 from idumb.app.services import Services
@@ -163,6 +163,15 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
         yield f"agent {name}: {binding_words.line(services, name, models=models)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
+    yield from warning_lines(services, contract)
+
+
+def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:
+    """The warnings of `check-plan`, one line each; of many the first."""
+    found = loading.warnings(services, contract)
+    yield from (f"warning {one.place}: {one.message}" for one in found[:most])
+    if len(found) > most:
+        yield f"{len(found) - most} more warnings: idumb check-plan {contract.phase}"
 
 
 def plan_lines(contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:

@@ -110,7 +110,7 @@ def prepare(services: Services, request: Request) -> Contract:
     place.require_initialised(services)
     if request.command not in _IN_EDITOR:
         committing.require_clone(services.settings, request.workspace)
-    contract = loading.runnable(loading.of(services, request.phase), services.settings)
+    contract = loading.runnable(services, loading.of(services, request.phase))
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",

@@ -12,7 +12,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import ERROR, Finding, errors
+from idumb.domain.finding import ERROR, WARNING, Finding, errors
 from idumb.domain.intake import registry, scope
 from idumb.domain.plan import STRICT, Plan
 from idumb.domain.policy import NONE as NO_POLICY
@@ -163,14 +163,68 @@ def assemble(
     return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources), policy, drafts=drafts)
 
 
-def judged(loaded: Loaded, settings: Settings, mode: str | None = None) -> list[Finding]:
-    """Every finding: of format and graph, and of the checks, by the mode of the plans or a stricter one."""
-    known, contract = list(loaded.findings), loaded.contract
+def judged(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
+    """Every finding: of format and graph, and of the checks, by the mode of the plans or a stricter one.
+
+    What is said of a plan's words stops no plan whose words were approved or locked before: there it is a warning.
+    """
+    found = _judged(services, loaded, mode)
+    worded = [one for one in found if one.severity == ERROR and one.code in registry.OF_WORDS]
+    kept = _agreed_words(services, loaded, worded) if worded else frozenset()
+    return [replace(one, severity=WARNING) if _key(one) in kept else one for one in found]
+
+
+def _judged(services: Services, loaded: Loaded, mode: str | None) -> list[Finding]:
+    known, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
         return [*known, *registry.findings(contract, settings, loaded.policy, mode, loaded.links, loaded.repositories)]
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         known = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in known]
     return [*known, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
+
+
+_Key = tuple[str, str, str, str]
+
+
+def _key(found: Finding) -> _Key:
+    """What a finding is about, wherever it stands: an amendment moves lines."""
+    return found.code, found.path, found.found, found.message
+
+
+def _agreed_words(services: Services, loaded: Loaded, worded: Sequence[Finding]) -> frozenset[_Key]:
+    """Those of the findings that are about words which a strict approval is bound to, or which a strict run locked."""
+    contract = loaded.contract
+    if contract is None:
+        return frozenset()
+    hashed = contracts.phase_hash(contract.plans)
+    known = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
+    if any(kept.approval.mode == STRICT and kept.approval.plan_hash == hashed for kept in known):
+        return frozenset(map(_key, worded))
+    run = services.runs.latest(contract.phase)
+    state = replay(services.log.events(run=run)) if run is not None else None
+    if state is None or state.mode != STRICT:
+        return frozenset()
+    if dict(state.plans) == {plan.path: plan.sha256 for plan in contract.plans}:
+        return frozenset(map(_key, worded))
+    try:
+        before = locked(services, state, contract.folder).contract
+    except Refusal:  # what it locked is gone, so nothing tells which words are new
+        return frozenset()
+    found = () if before is None else registry.findings(before, services.settings, loaded.policy, STRICT)
+    return frozenset(_key(one) for one in found if one.code in registry.OF_WORDS)
+
+
+def warnings(services: Services, contract: Contract) -> tuple[Finding, ...]:
+    """The warnings that `check-plan` prints of a contract, in the order of the plans."""
+    try:
+        loaded = of(services, contract.phase)
+    except InputError:
+        loaded = Loaded(contract.phase, contract.folder, None, (), ())
+    if loaded.contract is None or loaded.contract.hash != contract.hash:  # a quick plan is not written yet
+        alone = Loaded(contract.phase, contract.folder, contract, (), (), policy=services.policy)
+        loaded = with_links(services, alone)
+    found = (one for one in judged(services, loaded) if one.severity == WARNING)
+    return tuple(sorted(found, key=lambda one: (one.path, one.line, one.column)))
 
 
 def _belongs(plans: ports.PlanFiles, plan: Plan, folder: str) -> bool:
@@ -213,9 +267,9 @@ def _wrong_phase(plan: Plan, first: Plan) -> Finding:
     )
 
 
-def runnable(loaded: Loaded, settings: Settings) -> Contract:
+def runnable(services: Services, loaded: Loaded) -> Contract:
     """The contract, if it is legal and can be executed here; InputError with every finding otherwise."""
-    findings = judged(loaded, settings)
+    findings = judged(services, loaded)
     wrong = errors(findings)
     if loaded.contract is None or wrong:
         count = len(wrong)

@@ -88,7 +88,7 @@ def _checked(services: Services, state: RunState, loaded: Loaded, text: str) -> 
     if text.split() == dict(loaded.sources)[path].decode("utf-8", "replace").split():
         return {"problem": "the plan that is offered is the one that is there"}
     sources = [(p, data if p == path else known) for p, known in loaded.sources]
-    now = loading.runnable(loading.of_sources(services, state.phase, loaded.folder, sources), services.settings)
+    now = loading.runnable(services, loading.of_sources(services, state.phase, loaded.folder, sources))
     found = since(services, state, now)
     refused = amendment.forbidden(found.diff, found.contract, now, state)
     if refused is not None:

@@ -69,7 +69,7 @@ def _plan(services: Services, wanted: Wanted) -> tuple[str, str, str]:
 def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:
     loaded = loading.of_sources(services, phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
     try:
-        return loading.runnable(loading.with_links(services, loaded), services.settings)
+        return loading.runnable(services, loading.with_links(services, loaded))
     except InputError as problem:
         wrong = next(iter(finding.errors(problem.findings)), None)
         mend = _MENDS.get(wrong.code, wrong.mend) if wrong is not None else ""

@@ -43,7 +43,7 @@ def resume(services: Services, request: Request, *, retry_failed: bool, only: Co
     place.require_initialised(services)
     committing.require_clone(services.settings, request.workspace)
     loaded = loading.of(services, request.phase)
-    contract = loading.runnable(loaded, services.settings)
+    contract = loading.runnable(services, loaded)
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
     place.require_guarded(services, state, request.accept_git)
@@ -166,7 +166,7 @@ def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     phase, task_id = session.find_task(task)
     place.require_initialised(services)
     loaded = loading.of(services, phase)
-    contract = loading.runnable(loaded, services.settings)
+    contract = loading.runnable(services, loaded)
     if task_id not in contract.tasks:
         raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")
     state = session.require_run(services, contract.phase)

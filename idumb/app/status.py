@@ -8,12 +8,12 @@ from typing import Any
 
 from idumb.app import loading, opened, relock, schedule, session
 from idumb.app.elsewhere import Told
+from idumb.app.loading import Loaded
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import finding, listing, outcome, quick, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.intake import registry
 from idumb.domain.run import ACTIVE, COMPLETED, PAUSED, RunState, TaskState
 
 SHOWN = 20
@@ -98,11 +98,11 @@ def _phase(
         words = f"{first.place}: {first.message}" if first else ""
         return {**row, "state": "invalid", "problem": words, "errors": count}
     state = session.latest_run(services, loaded.contract.phase)
-    return _planned(services, told, row, loaded.contract, state)
+    return _planned(services, told, row, loaded, loaded.contract, state)
 
 
 def _planned(
-    services: Services, told: Told, row: dict[str, Any], contract: Contract, state: RunState | None
+    services: Services, told: Told, row: dict[str, Any], loaded: Loaded, contract: Contract, state: RunState | None
 ) -> dict[str, Any]:
     state = relock.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract_hash == contract.hash else None
@@ -112,7 +112,7 @@ def _planned(
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
     elsewhere = told.of(contract.phase, row["folder"]) if state is None else {}
-    unready = registry.findings(contract, services.settings, services.policy) if current is None else ()
+    unready = loading.judged(services, loaded) if current is None else ()
     return {
         **row,
         "phase": contract.phase,

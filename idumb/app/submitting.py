@@ -54,7 +54,7 @@ def submit(services: Services, asked: Submit) -> Result:
     place.require_initialised(services)
     state = session.require_run(services, phase)
     opened.require(state, task_id)
-    contract = loading.runnable(loading.of(services, phase), services.settings)
+    contract = loading.runnable(services, loading.of(services, phase))
     session.same_contract(services, contract, state)
     request = dataclasses.replace(asked.request, phase=contract.phase, workspace=HERE, command="submit")
     place.require_guarded(services, state, request.accept_git)

@@ -16,7 +16,7 @@ from idumb.domain.run import RunState
 def upcoming(services: Services, phase: str) -> Result:
     """Reads plan and log; nothing is begun. InputError where the plan cannot be run."""
     place.require_initialised(services)
-    contract = loading.runnable(loading.of(services, phase), services.settings)
+    contract = loading.runnable(services, loading.of(services, phase))
     state = session.latest_run(services, contract.phase)
     state = relock.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract_hash == contract.hash else None

@@ -51,7 +51,7 @@ def verify(services: Services, request: Request) -> Result:
     phase = request.phase
     place.require_initialised(services)
     loaded = loading.of(services, phase)
-    contract = loading.runnable(loaded, services.settings)
+    contract = loading.runnable(services, loaded)
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
     place.require_settled(state)

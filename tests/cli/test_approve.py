@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from idumb.domain.intake import ambiguity
 from tests.adapters.store.test_approvals import allow, make_key
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
@@ -570,3 +571,61 @@ def test_a_file_without_signature_and_a_key_that_is_none_are_refused(project: Pr
     assert (missing.code, missing.error["code"]) == (3, "approval.unreadable")
     both = project.quick("approve", "1", "--revoke", "--hash", "0" * 64, "--json")
     assert both.code == 2
+
+
+OPEN = "- **Notes:** Its colours are TBD\n"
+
+
+@pytest.fixture
+def worded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A strict phase with open words, approved while nothing was said of them."""
+    tasks = [strict_task("T1-01", "a.txt", fields=OPEN), strict_task("T1-02", "b.txt", after="T1-01")]
+    project.plan(tasks, head=STRICT)
+    assert project.quick("check-plan", "1", "--json").code == 3
+    with monkeypatch.context() as before:
+        before.setattr(ambiguity, "PHRASES", ())
+        approve(project)
+    return project
+
+
+def test_an_approved_plan_runs_on_although_its_words_would_be_refused_now(worded: Project) -> None:
+    """R-LOCK-4, R-LOCK-7."""
+    checked = worded.quick("check-plan", "1", "--json")
+    assert checked.code == 0
+    assert [(f["code"], f["severity"]) for f in checked.data["findings"]] == [("text.placeholder", "warning")]
+    assert run(worded).code == 0
+
+
+def test_a_revoked_approval_keeps_no_words(worded: Project) -> None:
+    """R-LOCK-7."""
+    assert worded.quick("approve", "1", "--revoke", "--json").code == 0
+    assert worded.quick("check-plan", "1", "--json").code == 3
+    assert worded.quick("approve", "1", "--hash", "0" * 64, "--json").code == 3
+
+
+def test_a_started_strict_run_keeps_its_words_and_an_amendment_may_add_no_open_ones(worded: Project) -> None:
+    """R-LOCK-7, R-LOCK-8."""
+    (worded.folder / "b.txt").mkdir()
+    assert run(worded).code != 0
+    assert worded.quick("approve", "1", "--revoke", "--json").code == 0
+    assert worded.quick("check-plan", "1", "--json").code == 0
+    plan = worded.folder / ".planning/phases/1/01-PLAN.md"
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(text + "\n" + strict_task("T1-03", "c.txt"), encoding="utf-8")
+    assert worded.quick("check-plan", "1", "--json").code == 0
+    plan.write_text(text + "\n" + strict_task("T1-03", "c.txt", fields=OPEN), encoding="utf-8")
+    checked = worded.quick("check-plan", "1", "--json")
+    assert checked.code == 3
+    assert [(f["severity"], "T1-03" in f["message"]) for f in checked.data["findings"]] == [
+        ("warning", False),
+        ("error", True),
+    ]
+
+
+def test_what_approve_shows_has_the_warnings(project: Project) -> None:
+    """R-ASK-1, R-LOCK-1."""
+    project.plan([strict_task("T1-01", "a.txt", fields="- **Estimate:** 3h\n")], head=STRICT)
+    details = refused(project.quick("approve", "1", "--json"), "approval.not-given")
+    assert [line for line in details["evidence"] if line.startswith("warning ")] == [
+        "warning .planning/phases/1/01-PLAN.md:25: T1-01 is estimated at 3 hours."
+    ]

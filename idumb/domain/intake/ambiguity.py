@@ -12,12 +12,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Rule, is_declaration, short
+from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration, short
 from idumb.domain.plan import Plan, Task
 
 LONGEST = 2 * 60 * 60
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"
-_ALL = (TITLE, CRITERION, INTENT)
+_SHORT = (TITLE, CRITERION, INTENT)
+"""Texts that say in one sentence what is done; others may describe a program that decides while it runs."""
+_ALL = (
+    *_SHORT,
+    DESCRIPTION,
+    "goal",
+    "requirements",
+    "non_goals",
+    "invariants",
+    "assumptions",
+    "setup",
+    "tests",
+    "notes",
+    "rollback",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +41,28 @@ class Phrase:
     code: str
     word: str
     pattern: str
-    places: tuple[str, ...] = _ALL
+    places: tuple[str, ...] = _SHORT
 
 
 _OPEN = r"(?:^|[-–—:(\[]\s*)"
 _ELSEWHERE = r"\b(?:skip|proceed|otherwise|continue with|go to|fall back)\b"
 _END = r"\s*(?:[:)\].]|$)"
 PHRASES = (
-    Phrase("text.placeholder", "tbd", r"(?<![\w./-])(?i:tbd)(?![\w/-])", (*_ALL, DESCRIPTION)),
-    Phrase("text.placeholder", "todo", rf"{_OPEN}TODO\b{_END}", (*_ALL, DESCRIPTION)),
-    Phrase("text.placeholder", "???", r"\?\?\?", (*_ALL, DESCRIPTION)),
-    Phrase("text.placeholder", "to be de", r"(?i)\bto be (?:determined|decided)\b(?! by)", (*_ALL, DESCRIPTION)),
-    Phrase("text.vague", "etc", r"(?i)(?<![\w./~-])etc\b(?!/)"),
-    Phrase("text.vague", "and so ", r"(?i)\band so (?:on|forth)\b"),
+    Phrase("text.placeholder", "tbd", r"(?<![\w./-])(?i:tbd)(?![\w/-])", _ALL),
+    Phrase("text.placeholder", "fixme", r"(?<![\w./-])(?i:fixme)(?![\w/-])", _ALL),
+    Phrase("text.placeholder", "todo", rf"{_OPEN}TODO\b{_END}", _ALL),
+    Phrase("text.placeholder", "???", r"\?\?\?", _ALL),
+    Phrase("text.placeholder", "to be de", r"(?i)\bto be (?:determined|decided)\b(?! by)", _ALL),
+    Phrase("text.vague", "etc", r"(?i)(?<![\w./~-])etc\b(?!/)", _ALL),
+    Phrase("text.vague", "and so ", r"(?i)\band so (?:on|forth)\b", _ALL),
     Phrase("text.vague", "or similar", r"(?i)\bor similar\b"),
     Phrase("text.vague", "or something", r"(?i)\bor something\b"),
     Phrase("text.vague", "appropriate", r"(?i)(?<![\w-])appropriate(?:ly)?\b"),
     Phrase("text.vague", "somehow", r"(?i)\bsomehow\b"),
     Phrase("text.vague", "hopefully", r"(?i)\bhopefully\b"),
-    Phrase("text.conditional", "needed", r"(?i)\b(?:as|if|when|where|wherever) needed\b"),
-    Phrase("text.conditional", "necessary", r"(?i)\b(?:as|if|when|where|wherever) necessary\b"),
+    Phrase("text.conditional", "as ne", r"(?i)\bas (?:needed|necessary)\b", _ALL),
+    Phrase("text.conditional", "needed", r"(?i)\b(?:if|when|where|wherever) needed\b"),
+    Phrase("text.conditional", "necessary", r"(?i)\b(?:if|when|where|wherever) necessary\b"),
     Phrase("text.conditional", "possible", r"(?i)\b(?:if|where|wherever|when|whenever) possible\b"),
     Phrase("text.conditional", "if time ", r"(?i)\bif time (?:permits|allows)\b"),
     Phrase("text.conditional", "nice to have", r"(?i)\bnice to have\b"),
@@ -91,6 +107,8 @@ def _texts(case: Case) -> Iterator[Text]:
     for plan in case.contract.plans:
         for criterion in plan.success_criteria:
             yield plan, None, CRITERION, criterion.text, criterion.span.line if criterion.span else 0
+        if is_declaration(plan):
+            yield from ((plan, None, place, text, 0) for place, text in _of_plan(plan))
         for task in plan.tasks:
             if is_declaration(plan):
                 yield from _declared(plan, task)
@@ -98,12 +116,78 @@ def _texts(case: Case) -> Iterator[Text]:
                 yield plan, task, INTENT, step.intent, step.line
 
 
+def _of_plan(plan: Plan) -> Iterator[tuple[str, str]]:
+    yield TITLE, plan.title
+    yield "goal", plan.goal
+    yield from (("requirements", text) for text in plan.requirements.values())
+    yield from (("non_goals", goal.text) for goal in plan.non_goals)
+    yield from (("invariants", invariant.text) for invariant in plan.invariants)
+    yield from (("assumptions", text) for text in plan.assumptions)
+    yield from (("setup", needed.why) for needed in plan.setup)
+
+
 def _declared(plan: Plan, task: Task) -> Iterator[Text]:
     yield plan, task, TITLE, task.title, 0
-    if task.description:
-        yield plan, task, DESCRIPTION, task.description, 0
+    yield plan, task, DESCRIPTION, task.description, 0
     for criterion in task.acceptance:
         yield plan, task, CRITERION, criterion.text, criterion.span.line if criterion.span else 0
+    yield from ((plan, task, "tests", test.intent, 0) for test in task.tests)
+    yield plan, task, "notes", task.notes, 0
+    yield plan, task, "rollback", task.rollback.reason, 0
+
+
+def quoted(case: Case) -> Iterator[Finding]:
+    """The plainest of these words where they may be meant: in code, in what a step writes or looks for, in a check."""
+    for plan, task, place, text, line in _texts(case):
+        if found := _plainest(" ".join(match[0] for match in _code().finditer(text))):
+            yield _doubted(case, (plan, task, place, text, line), found, f"quoted in {_NAMES[place]}")
+    for plan in case.contract.plans:
+        checks = [*((c.command, c.span) for c in plan.success_criteria), *((i.check, None) for i in plan.invariants)]
+        for command, span in checks:
+            if command and (found := _plainest(command)):
+                where = (plan, None, "success_criteria", command, span.line if span else 0)
+                yield _doubted(case, where, found, "in a check")
+        for task in plan.tasks:
+            yield from _quoted_in_task(case, plan, task)
+
+
+def _quoted_in_task(case: Case, plan: Plan, task: Task) -> Iterator[Finding]:
+    named = ((c.command, c.span.line if c.span else 0) for c in task.acceptance if c.command)
+    for command, line in (*named, *((command, 0) for command in (*task.verify, *(t.command for t in task.tests)))):
+        if found := _plainest(command):
+            yield _doubted(case, (plan, task, CRITERION, command, line), found, "in a check")
+    for step in task.steps:
+        for name, value in step.arguments.items():
+            if isinstance(value, str) and (found := _plainest(value)):
+                yield _doubted(case, (plan, task, INTENT, value, step.line), found, f"in `{name}` of a step")
+
+
+def _plainest(text: str) -> str:
+    lowered = text.lower()
+    if not any(word in lowered for word in ("tbd", "fixme", "etc.", "as needed")):
+        return ""
+    found = _plain_words().search(text)
+    return found[0] if found is not None else ""
+
+
+@functools.cache
+def _plain_words() -> re.Pattern[str]:
+    return re.compile(r"(?i)(?<![\w./-])(?:tbd|fixme)(?![\w/-])|(?<![\w./~-])etc\.(?![\w/])|\bas needed\b")
+
+
+def _doubted(case: Case, where: Text, found: str, place: str) -> Finding:
+    plan, task, field, text, line = where
+    return case.at(
+        "text.quoted",
+        plan,
+        task,
+        field,
+        found=short(text),
+        accepted="what is meant to be there",
+        message=f"{task.id if task else 'The plan'}: `{found}` stands {place}.",
+        mend="Leave it where it is meant; else decide it, and write the decision.",
+        line=line,
+    )
 
 
 @functools.cache
@@ -120,25 +204,35 @@ def _bare(text: str) -> str:
     return _code().sub(" … ", text)
 
 
+_NAMES = {
+    TITLE: "the title",
+    CRITERION: "a criterion",
+    INTENT: "the intent of a step",
+    DESCRIPTION: "the description",
+    "goal": "the goal",
+    "requirements": "a requirement",
+    "non_goals": "a non-goal",
+    "invariants": "an invariant",
+    "assumptions": "an assumption",
+    "setup": "what must be there first",
+    "tests": "the intent of a test",
+    "notes": "the notes",
+    "rollback": "the reason",
+}
+
+
 def _told(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
     plan, task, place, text, line = where
     what, mend = _WORDS[phrase.code]
-    whose = task.id if task else "success criteria"
-    names = {
-        TITLE: "the title",
-        CRITERION: "a criterion",
-        INTENT: "the intent of a step",
-        DESCRIPTION: "the description",
-    }
-    field = place if task else "success_criteria"
+    whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
     return case.at(
         phrase.code,
         plan,
         task,
-        field,
+        place if task or place != CRITERION else "success_criteria",
         found=short(text),
         accepted="words that mean one thing",
-        message=f"{whose}: `{found}` in {names[place]} {what}.",
+        message=f"{whose}: `{found}` in {_NAMES[place]} {what}.",
         mend=mend,
         line=line,
     )
@@ -172,7 +266,8 @@ RULES = (
         WARNING,
         ERROR,
         phrases,
-        "A title, criterion, intent or description holds TBD, TODO, `???`, “to be determined” or “to be decided”.",
+        "Words of the plan hold TBD, FIXME, TODO, `???`, “to be determined” or “to be decided”: its goal, a title, an"
+        " intent, description, requirement, criterion, invariant, non-goal, assumption, note or reason.",
         Example(_TASK.format(title="Greet", criterion="The greeting is TBD", fields="")),
     ),
     Rule(
@@ -180,7 +275,8 @@ RULES = (
         WARNING,
         ERROR,
         phrases,
-        "A title, criterion or intent leaves open what is meant: etc., and so on, or similar, appropriate, somehow.",
+        "Words of the plan leave open what is meant: etc., and so on; in a title, criterion or intent also or similar,"
+        " appropriate, somehow.",
         Example(_TASK.format(title="Greet", criterion="It greets friends, family etc.", fields="")),
     ),
     Rule(
@@ -188,9 +284,17 @@ RULES = (
         WARNING,
         ERROR,
         phrases,
-        "A title, criterion or intent has a condition that nobody can check: as needed, if necessary, where possible,"
-        " if time permits, optional.",
+        "Words of the plan have a condition that nobody can check: as needed; in a title, criterion or intent also if"
+        " necessary, where possible, if time permits, optional.",
         Example(_TASK.format(title="Greet, and wave if necessary", criterion="It greets", fields="")),
+    ),
+    Rule(
+        "text.quoted",
+        SILENT,
+        WARNING,
+        quoted,
+        "TBD, FIXME, “etc.” or “as needed” stands in quoted code, in what a step writes or looks for, or in a check.",
+        Example(_TASK.format(title="Remove `FIXME`", criterion="It is gone", fields="")),
     ),
     Rule(
         "task.long-estimate",

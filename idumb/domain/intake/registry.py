@@ -23,6 +23,10 @@ RULES: tuple[Rule, ...] = (
     *coverage.RULES,
     *ambiguity.RULES,
 )
+OF_WORDS = frozenset(
+    {rule.code for rule in ambiguity.RULES if rule.code.startswith("text.")} | {"step.not-deterministic", "step.branch"}
+)
+"""Codes that are about nothing but a plan's own text."""
 _OF_DRAFTS: tuple[Check, ...] = (coverage.required, coverage.non_goals, coverage.changes, ambiguity.phrases)
 """Checks that no error elsewhere in a plan can mislead."""
 _NO_LINKS: Mapping[str, str] = MappingProxyType({})

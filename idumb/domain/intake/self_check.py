@@ -54,7 +54,9 @@ def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
 def _silent(case: Case) -> Iterator[Finding]:
     """The first findings of checks that say nothing in this mode."""
     severities = case.severities or {}
-    quiet = dict.fromkeys(rule.check for rule in registry.RULES if severities[rule.code] == SILENT)
+    asked = {code for question in QUESTIONS for code in question.codes}
+    rules = (rule for rule in registry.RULES if rule.code in asked)
+    quiet = dict.fromkeys(rule.check for rule in rules if severities[rule.code] == SILENT)
     for check in quiet:
         yield from islice((found for found in check(case) if found.severity == SILENT), SHOWN)
 
@@ -137,6 +139,7 @@ QUESTIONS = (
             "step.tool-not-allowed",
             "step.vague-intent",
             "step.not-deterministic",
+            "step.branch",
             "text.placeholder",
             "text.vague",
             "text.conditional",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from idumb.domain import shell
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import SILENT, Case, Example, Rule
+from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration, short
 from idumb.domain.plan import Plan, Step, Task
 
 # fmt: off
@@ -17,7 +18,13 @@ _SAYS_NOTHING = frozenset({
     "none", "of", "patch", "run", "same", "see", "step", "stuff", "task", "that", "the", "thing", "things",
     "this", "title", "to", "update", "work", "write", "x",
 })
+_CLOCK_AND_CHANCE = frozenset({"date", "mktemp", "uuidgen"})
+_NETWORK = frozenset({
+    "aria2c", "curl", "dig", "ftp", "nc", "ncat", "netcat", "nslookup", "ping", "scp", "sftp", "ssh", "telnet", "wget",
+})
+_VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "SECONDS"})
 # fmt: on
+_CHANCE = "gives something else every time"
 _WORD = re.compile(r"\w+")
 
 
@@ -56,57 +63,97 @@ def vague_intents(case: Case) -> Iterator[Finding]:
 
 
 def chance(case: Case) -> Iterator[Finding]:
-    """A command of a step whose result depends on chance or on the clock."""
+    """A command of a step whose result depends on chance, the clock or the network, and no assumption says so."""
     for plan, task, step in _steps(case):
-        command = _command(step)
-        found = _chance().search(command) if command else None
-        if found is not None:
-            yield _at(
-                case,
-                "step.not-deterministic",
-                (plan, task, step),
-                found=found[0].strip(),
-                accepted="a command that does the same every time",
-                message=f"{task.id}: a step runs {found[0].strip()}, which gives something else every time.",
-                mend="Write the value into the plan, or give the generator a seed.",
-            )
+        if step.tool != "run":
+            continue
+        for name, why in _variable(step).items():
+            if not _assumed(plan, task, name):
+                yield _at(
+                    case,
+                    "step.not-deterministic",
+                    (plan, task, step),
+                    found=name,
+                    accepted="a command that does the same every time",
+                    message=f"{task.id}: a step runs {name}, which {why}.",
+                    mend=f"Write the value into the plan, or an assumption that names both: `{task.id} uses {name}: …`."
+                    if is_declaration(plan)
+                    else "Write the value into the plan, or give the generator a seed.",
+                )
+
+
+def _variable(step: Step) -> dict[str, str]:
+    """What of a command gives another result each time, and why; by the name that an assumption must have."""
+    script = _script(step)
+    found = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
+    for words in script.commands:
+        for program in shell.programs_of(words):
+            name = program.rpartition("/")[2]
+            if name in _NETWORK:
+                found[name] = "asks the network"
+            elif name in _CLOCK_AND_CHANCE or _random_by_option(name, words):
+                found[name] = _CHANCE
+    for match in _calls().finditer(_command(step)):
+        found[match[0].rstrip("(")] = _CHANCE
+    return found
+
+
+def _random_by_option(program: str, words: Sequence[shell.Word]) -> bool:
+    """A program that draws lots only when it is asked to."""
+    options = {word.text.partition("=")[0] for word in words}
+    if "--random-source" in options:
+        return False
+    asked: dict[str, set[str]] = {"shuf": {"shuf"}, "sort": {"-R", "--random-sort"}, "openssl": {"rand"}}
+    return not options.isdisjoint(asked.get(program, ()))
+
+
+def _assumed(plan: Plan, task: Task, name: str) -> bool:
+    """Whether an assumption of the plan names both the task and what it uses."""
+    return any(_names(text, task.id) and _names(text, name) for text in plan.assumptions)
+
+
+def _names(text: str, name: str) -> bool:
+    start = "" if name.startswith("$") else r"(?<![\w$.-])"
+    return re.search(rf"{start}{re.escape(name)}(?![\w-])", text) is not None
 
 
 def branches(case: Case) -> Iterator[Finding]:
     """A command of a step that does one thing or another, decided while it runs."""
     for plan, task, step in _steps(case):
-        command = _command(step)
-        if ("else" in command or "case " in command) and (found := _branch().search(command)):
+        if step.tool != "run":
+            continue
+        for word in dict.fromkeys(_script(step).branches):
             yield _at(
                 case,
                 "step.branch",
                 (plan, task, step),
-                found=found[0][:60],
+                found=f"{word} in {short(_command(step))}",
                 accepted="one way through the command",
-                message=f"{task.id}: a step decides while it runs which of two ways it takes.",
-                mend="Decide in the plan, or leave the branch where both ways were read and are wanted.",
+                message=f"{task.id}: a step decides while it runs which way it takes (`{word}`).",
+                mend="Decide in the plan, or run a script that is a file of the repository: approvals are bound to it.",
             )
 
 
+def _script(step: Step) -> shell.Script:
+    """What a `run` step starts, from its command or its argument list."""
+    given = step.arguments.get("command")
+    if given is not None:
+        return shell.read(str(given))
+    return shell.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
+
+
 def _command(step: Step) -> str:
-    if step.tool != "run":
-        return ""
     given = step.arguments.get("command")
     return str(given) if given is not None else " ".join(map(str, step.arguments.get("argv", ())))
 
 
 @functools.cache
-def _chance() -> re.Pattern[str]:
+def _calls() -> re.Pattern[str]:
+    """Calls of the languages that commands hold code of, and the devices."""
     return re.compile(
-        r"\$\{?RANDOM\b|/dev/u?random\b|\bshuf\b(?![^|;&]*--random-source)|\buuidgen\b|\bopenssl rand\b|\bsort -R\b"
-        r"|\$\(date\b|`date\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
-        r"|\buuid\.uuid[14]\(|\bsecrets\.token|\b(?:time\.time|Date\.now|datetime\.now|datetime\.utcnow)\("
+        r"/dev/u?random\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
+        r"|\buuid\.uuid[14]\(|\bsecrets\.token\w*\(?|\b(?:time\.time|Date\.now|datetime\.now|datetime\.utcnow)\("
     )
-
-
-@functools.cache
-def _branch() -> re.Pattern[str]:
-    return re.compile(r"\bif\b[^\n]*?[;\n]\s*then\b[\s\S]*?\belse\b|\bcase\s+\S+\s+in\b")
 
 
 def _steps(case: Case) -> Iterator[tuple[Plan, Task, Step]]:
@@ -157,15 +204,16 @@ RULES = (
         WARNING,
         ERROR,
         chance,
-        "The command of a step depends on chance or on the clock, so two runs differ.",
+        "The command of a step depends on chance, the clock or the network, and no assumption names the task and the"
+        ' program: `assumptions: ["T1-01 uses date: the stamp is for people"]`.',
         _example(_RUN.format(intent="write a greeting with a number", command="echo hello $RANDOM > hello.txt")),
     ),
     Rule(
         "step.branch",
         SILENT,
-        WARNING,
+        ERROR,
         branches,
-        "The command of a step takes one of two ways, decided while it runs.",
+        "The command of a step takes one of two ways, decided while it runs: `if`, `case` or `||`.",
         _example(
             _RUN.format(
                 intent="greet in the language of the machine",

@@ -18,12 +18,15 @@ from idumb.domain.plan import (
     Interface,
     Invariant,
     Limits,
+    NonGoal,
     Plan,
     RollbackClass,
     Scope,
+    Setup,
     Span,
     Step,
     Task,
+    TestIntent,
 )
 from idumb.domain.policy import Policy
 from idumb.domain.settings import Binding, Settings
@@ -129,10 +132,68 @@ def test_words_that_only_look_like_it_are_left_alone(text: str) -> None:
     assert codes(plan(task(title=text, acceptance=(Criterion("AC-1", text, "check", "true"),)))) == set()
 
 
-def test_a_description_may_be_vague_but_holds_no_placeholder() -> None:
+def test_a_description_may_describe_a_program_that_decides_and_leaves_nothing_open_itself() -> None:
     """R-LOCK-7."""
-    assert codes(plan(task(description="Clear caches as needed, indexes etc."))) == set()
+    assert codes(plan(task(description="Rebuild the index if necessary, with an appropriate lock."))) == set()
+    assert codes(plan(task(description="Clear caches as needed."))) == {"text.conditional"}
+    assert codes(plan(task(description="Clear caches, indexes etc."))) == {"text.vague"}
     assert codes(plan(task(description="Clear caches.\n\nTBD"))) == {"text.placeholder"}
+
+
+def _with(text: str) -> dict[str, Plan]:
+    """A plan for each place of prose, with this text there."""
+    return {
+        "goal": plan(goal=text),
+        "title": plan(title=text),
+        "requirements": plan(task(requirements=("REQ-1",)), requirements={"REQ-1": text}),
+        "non-goals": plan(non_goals=(NonGoal("NG-1", text),)),
+        "invariants": plan(invariants=(Invariant("INV-1", text, "true"),)),
+        "assumptions": plan(assumptions=(text,)),
+        "setup": plan(setup=(Setup("mail", text),)),
+        "description": plan(task(description=text)),
+        "notes": plan(task(notes=text)),
+        "tests": plan(task(tests=(TestIntent("true", "fails", "passes", text),))),
+        "reason": plan(task(rollback=RollbackClass("irreversible", (), text))),
+    }
+
+
+@pytest.mark.parametrize("place", _with(""))
+@pytest.mark.parametrize(
+    ("word", "code"),
+    [
+        ("Colours are TBD", "text.placeholder"),
+        ("FIXME later", "text.placeholder"),
+        ("It keeps cats, dogs etc.", "text.vague"),
+        ("It clears caches as needed", "text.conditional"),
+    ],
+)
+def test_no_words_of_a_strict_plan_leave_open_what_is_meant(place: str, word: str, code: str) -> None:
+    """R-LOCK-7."""
+    told = [f for f in found(_with(word)[place], mode=STRICT) if f.code == code]
+    assert [f.severity for f in told] == [ERROR]
+    assert {f.severity for f in found(_with(word)[place]) if f.code == code} == {"warning"}
+    quoted = found(_with(f"The marker `{word}` goes")[place], mode=STRICT)
+    assert [(f.code, f.severity) for f in quoted if f.code.startswith("text.")] == [("text.quoted", "warning")]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        plan(task(steps=(step("write_file", path="a.txt", content="# FIXME: colours\n"),))),
+        plan(task(steps=(step("edit_file", path="a.txt", find="TBD", replace="blue"),))),
+        plan(task(steps=(step(command="grep -c FIXME a.txt"),))),
+        plan(task(acceptance=(Criterion("AC-1", "nothing is open", "check", "! grep -q TBD a.txt"),))),
+        plan(task(verify=("! grep -q FIXME a.txt",))),
+        plan(task(tests=(TestIntent("! grep -q TBD a.txt", "fails", "passes", "nothing is open"),))),
+        plan(invariants=(Invariant("INV-1", "nothing is open", "! grep -rq TBD src"),)),
+        plan(success_criteria=(Criterion("SC-1", "nothing is open", "check", "! grep -rq TBD src"),)),
+    ],
+)
+def test_words_in_content_patterns_and_checks_are_a_warning_in_strict_mode_alone(one: Plan) -> None:
+    """R-LOCK-7."""
+    told = [(f.code, f.severity) for f in found(one, mode=STRICT) if f.code.startswith("text.")]
+    assert told == [("text.quoted", "warning")]
+    assert codes(one) == set()
 
 
 @pytest.mark.parametrize(
@@ -195,6 +256,7 @@ def test_a_short_intent_that_says_something_is_enough(intent: str) -> None:
         "head -c 8 /dev/urandom",
         "uuidgen",
         "openssl rand -hex 8",
+        "/usr/bin/date",
         "echo $(date) > a",
         "echo `date +%s`",
         "python -c 'import random; print(random.randint(1, 6))'",
@@ -218,6 +280,10 @@ def test_a_command_that_depends_on_chance_or_clock_is_found(command: str) -> Non
         "shuf --random-source=seed words",
         "python -c 'import random; random.seed(1)'",
         "git log --date=iso",
+        "grep -q uuidgen notes.txt",
+        "echo '$RANDOM' '$(date)'",
+        "echo hello # date",
+        "sort words",
     ],
 )
 def test_a_command_that_only_looks_like_it_is_left_alone(command: str) -> None:
@@ -228,20 +294,43 @@ def test_chance_in_the_text_of_a_file_is_the_program_s_own_business() -> None:
     assert codes(steps(step("write_file", path="a.txt", content="echo $RANDOM"))) == set()
 
 
+@pytest.mark.parametrize("command", ["date", "mktemp -d", "curl -s http://localhost", "X=1 wget a", "cd x && ssh host"])
+def test_clock_chance_and_network_are_refused_as_commands_unless_an_assumption_names_task_and_program(
+    command: str,
+) -> None:
+    """R-LOCK-7."""
+    (told,) = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"]
+    assert (told.severity, told.line) == (ERROR, 20)
+    assert told.found in told.mend
+
+    def assuming(text: str) -> set[str]:
+        return codes(plan(task(steps=(step(command=command),)), assumptions=(text,)))
+
+    assert assuming(f"T1-01 uses {told.found}: its output is not kept") == set()
+    for other in (f"T1-011 uses {told.found}", f"T1-01 uses {told.found}fs", "T1-01 is fast", f"{told.found} is there"):
+        assert assuming(other) == {"step.not-deterministic"}
+
+
 @pytest.mark.parametrize(
-    ("command", "branch"),
+    ("command", "branches"),
     [
-        ("if test -e a; then echo b; else echo c; fi", True),
-        ("case $X in a) echo b;; esac", True),
-        ("if test -e a; then echo b; fi", False),
-        ("echo case else", False),
-        ("test -e a || exit 1", False),
+        ("if test -e a; then echo b; else echo c; fi", ["if"]),
+        ("if test -e a; then echo b; fi", ["if"]),
+        ("case $X in a) echo b;; esac", ["case"]),
+        ("test -e a || exit 1", ["||"]),
+        ("sh -c 'make || true'", ["||"]),
+        ("echo $(test -e a || echo b)", ["||"]),
+        ("echo case else", []),
+        ("grep -E 'a||b' a.txt", []),
+        ("python3 - <<'EOF'\nif a: b\nEOF", []),
+        ("make && make check # || true", []),
     ],
 )
-def test_a_command_that_takes_one_of_two_ways_is_told_in_strict_mode_only(command: str, *, branch: bool) -> None:
+def test_a_command_that_takes_one_of_two_ways_is_refused_in_strict_mode_only(command: str, branches: list[str]) -> None:
     """R-LOCK-7."""
     told = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
-    assert [f.severity for f in told] == (["warning"] if branch else [])
+    assert [f.severity for f in told] == [ERROR] * len(branches)
+    assert [f.found.partition(" ")[0] for f in told] == branches
     assert codes(steps(step(command=command))) == set()
 
 

@@ -1,0 +1,325 @@
+"""What a command string for `/bin/sh -c` starts and decides, as far as its text tells; nothing is expanded or run.
+
+Quoted text, comments and here-documents are data. A command substitution is a script of its own wherever it stands but
+in single quotes, and so is the text that `sh -c` is given.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MOST_NESTED = 8
+
+# fmt: off
+BUILTINS = frozenset({
+    ".", ":", "[", "[[", "alias", "bg", "break", "builtin", "cd", "command", "continue", "declare", "echo", "eval",
+    "exec", "exit", "export", "false", "fg", "getopts", "hash", "jobs", "kill", "let", "local", "popd", "printf",
+    "pushd", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "times", "trap", "true", "type",
+    "typeset", "ulimit", "umask", "unalias", "unset", "wait",
+})
+_OPENING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time"})
+_CLOSING = frozenset({"fi", "done", "esac", "}"})
+# fmt: on
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_STARTERS = frozenset({"env", "exec", "command", "nohup"})
+"""Without options, their first argument is a program too."""
+_OPERATOR = re.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|()<>\n]")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """`text` without its quotes; `literal` where no expansion decides what it is, `quoted` where any of it is."""
+
+    text: str
+    literal: bool = True
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """`commands` are the words of each simple command, in order; `branches` the words `if`, `case` and `||`.
+
+    `variables` are expanded by the shell, `functions` are defined by the script itself.
+    """
+
+    commands: tuple[tuple[Word, ...], ...] = ()
+    branches: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """What is started by a name that the text tells, once each; without the shell's own and its functions."""
+        found = dict.fromkeys(name for command in self.commands for name in programs_of(command))
+        return tuple(name for name in found if name not in BUILTINS and name not in self.functions)
+
+
+@functools.lru_cache(maxsize=512)
+def read(command: str, depth: int = 0) -> Script:
+    """The script of a command string, with all that is nested in it. Text that a shell would refuse is read too."""
+    scanner = _Scanner(command)
+    scanner.scan()
+    reader = _Reader()
+    for token in scanner.tokens:
+        reader.take(token)
+    reader.end()
+    nested = [*scanner.nested, *(text for words in reader.commands if (text := _of_shell(words)) is not None)]
+    below = [read(text, depth + 1) for text in nested] if depth < MOST_NESTED else []
+    return Script(
+        (*map(tuple, reader.commands), *(one for script in below for one in script.commands)),
+        (*reader.branches, *(one for script in below for one in script.branches)),
+        tuple(dict.fromkeys((*scanner.variables, *(one for script in below for one in script.variables)))),
+        (*reader.functions, *(one for script in below for one in script.functions)),
+    )
+
+
+def of_arguments(argv: Sequence[str]) -> Script:
+    """The same for an argument list, which no shell reads unless its program is one."""
+    words = tuple(Word(text) for text in argv)
+    inner = _of_shell(words)
+    below = read(inner, 1) if inner is not None else Script()
+    return Script((words, *below.commands), below.branches, below.variables, below.functions)
+
+
+def _of_shell(words: Sequence[Word]) -> str | None:
+    """The script that a shell is given as an argument: `sh -c 'script'`, `bash -euc 'script'`."""
+    names = [word.text for word in words]
+    at = next((n for n, name in enumerate(names) if name.rpartition("/")[2] in _SHELLS), None)
+    if at is None:
+        return None
+    for n in range(at + 1, len(names) - 1):
+        if re.fullmatch(r"-[a-z]*c", names[n]):
+            return names[n + 1]
+        if not names[n].startswith("-"):
+            return None
+    return None
+
+
+def programs_of(words: Sequence[Word]) -> tuple[str, ...]:
+    """The program of a simple command, and the one that it starts in turn, as `env A=b make` does."""
+    found: list[str] = []
+    for word in words:
+        if _ASSIGNED.match(word.text) or (found and word.text == "-i"):
+            continue
+        if not word.literal or not word.text or (found and word.text.startswith("-")):
+            break
+        found.append(word.text)
+        if word.text.rpartition("/")[2] not in _STARTERS:
+            break
+    return tuple(found)
+
+
+class _Scanner:
+    """Splits a command string into words and operators, in one pass."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[Word | str] = []
+        self.nested: list[str] = []
+        self.variables: list[str] = []
+        self._at = 0
+        self._parts: list[str] = []
+        self._inside = self._literal = False
+        self._quoted = False
+        self._documents: list[tuple[str, bool]] = []
+
+    def scan(self) -> None:
+        text = self.text
+        while self._at < len(text):
+            char = text[self._at]
+            if char in "'\"\\`$":
+                self._quotation(char)
+            elif char in " \t\r":
+                self._close()
+                self._at += 1
+            elif char == "#" and not self._inside:
+                self._at = self._find("\n")
+            elif char in ";&|()<>\n":
+                self._operator()
+            else:
+                self._add(char, expands=char in "*?[")
+                self._at += 1
+        self._close()
+
+    def _find(self, mark: str, start: int | None = None) -> int:
+        found = self.text.find(mark, self._at if start is None else start)
+        return len(self.text) if found < 0 else found
+
+    def _add(self, text: str, *, expands: bool = False, quoted: bool = False) -> None:
+        if not self._inside:
+            self._inside, self._literal, self._quoted = True, True, False
+        self._literal = self._literal and not expands
+        self._quoted = self._quoted or quoted
+        self._parts.append(text)
+
+    def _close(self) -> None:
+        if self._inside:
+            word = Word("".join(self._parts), self._literal, self._quoted)
+            self.tokens.append(word)
+            self._parts, self._inside = [], False
+
+    def _quotation(self, char: str) -> None:
+        if char == "\\":
+            escaped = self.text[self._at + 1 : self._at + 2]
+            if escaped != "\n":
+                self._add(escaped, quoted=True)
+            self._at += 2
+        elif char == "'":
+            end = self._find("'", self._at + 1)
+            self._add(self.text[self._at + 1 : end], quoted=True)
+            self._at = end + 1
+        elif char == '"':
+            self._at += 1
+            self._add("", quoted=True)
+            self._double()
+        else:
+            self._expansion(char)
+
+    def _double(self) -> None:
+        """Text in double quotes up to their end, in which only expansions count."""
+        while self._at < len(self.text) and (char := self.text[self._at]) != '"':
+            if char == "\\":
+                self._add(self.text[self._at + 1 : self._at + 2], quoted=True)
+                self._at += 2
+            elif char in "$`":
+                self._expansion(char)
+            else:
+                self._add(char, quoted=True)
+                self._at += 1
+        self._at += 1
+
+    def _expansion(self, char: str) -> None:
+        text, start = self.text, self._at
+        if char == "`":
+            end = self._find("`", start + 1)
+            self.nested.append(text[start + 1 : end])
+            self._at = end + 1
+        elif text.startswith("$((", start):
+            end = _closing(text, start + 1)
+            self.variables += _names(text[start:end])
+            self._at = end
+        elif text.startswith("$(", start):
+            end = _closing(text, start + 1)
+            self.nested.append(text[start + 2 : end - 1])
+            self._at = end
+        elif (found := _VARIABLE.match(text, start)) is not None:
+            self.variables.append(found[1])
+            self._at = self._find("}", start) + 1 if text.startswith("${", start) else found.end()
+        else:
+            self._at += 1
+        self._add(text[start : self._at], expands=True)
+
+    def _operator(self) -> None:
+        found = _OPERATOR.match(self.text, self._at)
+        operator = self.text[self._at] if found is None else found[0]
+        if self._inside and operator[0] in "<>" and "".join(self._parts).isdigit():
+            self._parts, self._inside = [], False  # the number of a file
+        self._close()
+        self._at += len(operator)
+        if operator in ("<<", "<<-"):
+            self._document(operator)
+            return
+        self.tokens.append(operator)
+        if operator == "\n":
+            self._skip_documents()
+
+    def _document(self, operator: str) -> None:
+        found = re.compile(r"[ \t]*(['\"\\]?)([^\s'\"|&;()<>]+)['\"]?").match(self.text, self._at)
+        if found is not None:
+            self._documents.append((found[2], operator == "<<-"))
+            self._at = found.end()
+
+    def _skip_documents(self) -> None:
+        for mark, indented in self._documents:
+            while self._at < len(self.text):
+                end = self._find("\n")
+                line, self._at = self.text[self._at : end], end + 1
+                if (line.lstrip("\t") if indented else line) == mark:
+                    break
+        self._documents = []
+
+
+def _closing(text: str, start: int) -> int:
+    """The place behind the bracket that closes the one at `start`, quotes passed over."""
+    depth, at = 0, start
+    while at < len(text):
+        char = text[at]
+        if char == "\\":
+            at += 1
+        elif char in "'\"":
+            end = text.find(char, at + 1)
+            at = len(text) if end < 0 else end
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+            if depth == 0:
+                return at + 1
+        at += 1
+    return len(text)
+
+
+def _names(arithmetic: str) -> list[str]:
+    return re.findall(r"[A-Za-z_]\w*", arithmetic)
+
+
+class _Reader:
+    """Sorts words and operators into simple commands."""
+
+    def __init__(self) -> None:
+        self.commands: list[tuple[Word, ...]] = []
+        self.branches: list[str] = []
+        self.functions: list[str] = []
+        self._words: list[Word] = []
+        self._skips = ""  # what is passed over: a redirection's target, `for x in …`, `case x`, a pattern
+        self._cases = 0
+
+    def take(self, token: Word | str) -> None:
+        if isinstance(token, Word):
+            self._word(token)
+        else:
+            self._operator(token)
+
+    def end(self) -> None:
+        if self._words:
+            self.commands.append(tuple(self._words))
+        self._words = []
+
+    def _word(self, word: Word) -> None:
+        plain = None if word.quoted or self._words else word.text
+        if self._skips == "target":
+            self._skips = ""
+        elif self._skips == "case":
+            self._skips = "pattern" if word.text == "in" else "case"
+        elif self._skips == "pattern":
+            if plain == "esac":
+                self._skips, self._cases = "", self._cases - 1
+        elif self._skips == "for":
+            pass
+        elif plain in ("for", "select"):
+            self._skips = "for"
+        elif plain == "case":
+            self.branches.append("case")
+            self._skips, self._cases = "case", self._cases + 1
+        elif plain in _OPENING:
+            self.branches += [plain] if plain == "if" else []
+        elif plain in _CLOSING:
+            self._cases -= plain == "esac"
+        else:
+            self._words.append(word)
+
+    def _operator(self, operator: str) -> None:
+        if self._skips == "pattern":
+            self._skips = "" if operator == ")" else "pattern"
+            return
+        if operator[0] in "<>" or operator == ">|":
+            self._skips = "target"
+            return
+        if operator == "(" and len(self._words) == 1 and not self._words[0].quoted:
+            self.functions.append(self._words.pop().text)
+        self.branches += ["||"] if operator == "||" else []
+        self.end()
+        self._skips = "pattern" if operator == ";;" and self._cases > 0 else ""
