@@ -291,16 +291,16 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
         found.extend(_at(level, gate.judge(task, attempt.plan, attempt.changes, counts)))
     found.extend(step_results.judge(bench, attempt))
     found.extend(proofs.of_ledger(task, attempt.ledger, attempt.candidate))
-    judged, said = _validator(bench, attempt, tuple(found))
+    # Nobody, agent or person, is asked about work that the files have failed already.
+    judged, said = _validator(bench, attempt, tuple(found)) if attempt.ledger.holds else ((), None)
     found.extend(judged)
-    attempt = dataclasses.replace(
+    return dataclasses.replace(
         attempt,
         evidence=(*attempt.evidence, *found),
         commands_ran=attempt.commands_ran or ran or said is not None,
         judged=said,
         failure=_only_unjudged(bench, attempt, found, said),
     )
-    return _ask_criteria(bench, attempt)
 
 
 def _only_unjudged(
@@ -335,9 +335,12 @@ def _at(level: int, found: Iterable[Evidence]) -> tuple[Evidence, ...]:
     return tuple(dataclasses.replace(e, level=level) for e in found)
 
 
-def _ask_criteria(bench: Bench, attempt: Attempt) -> Attempt:
-    """Criteria that only a person can prove become questions, once everything else holds."""
-    if any(
+def ask_people(bench: Bench, attempt: Attempt) -> Attempt:
+    """Criteria that only a person can prove become questions, once everything else holds, the files first of all.
+
+    An answer must never be lost to what idumb could have found out before it asked.
+    """
+    if not attempt.ledger.holds or any(
         e.level > levels.INFORMATIONAL
         and not e.passed
         and e.result not in (evidence_words.OPINION, evidence_words.UNPROVEN)
@@ -351,12 +354,13 @@ def _ask_criteria(bench: Bench, attempt: Attempt) -> Attempt:
         if answer is not None:
             answers.append(answer)
     judged = proofs.of_answers(asked, answers, attempt.candidate)
-    return dataclasses.replace(
+    attempt = dataclasses.replace(
         attempt,
         questions=(*attempt.questions, *asked),
         answers=(*attempt.answers, *answers),
         evidence=(*attempt.evidence, *judged),
     )
+    return _look_again(bench, attempt, "changed while a person was asked about it") if answers else attempt
 
 
 def _questions(bench: Bench, attempt: Attempt) -> tuple[Decision, ...]:
@@ -379,15 +383,20 @@ def _given_answer(bench: Bench, attempt: Attempt, question: Decision) -> Answer 
 
 def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
     """Checks may leave files behind; a candidate path they changed fails the task."""
-    if not attempt.commands_ran or attempt.candidate is None:
+    if not attempt.commands_ran:
+        return attempt
+    return _look_again(bench, attempt, "a check changed what it should judge")
+
+
+def _look_again(bench: Bench, attempt: Attempt, spoiled_words: str) -> Attempt:
+    """The files are still those of the candidate, and new ones are residue; else the attempt fails in these words."""
+    if attempt.candidate is None:
         return attempt
     after = bench.work.changes(attempt.candidate, bench.work.scan(attempt.literal_paths))
     spoiled = [c.path for c in after if c.old is not None]
-    residue = tuple(c.path for c in after if c.old is None)
-    attempt = dataclasses.replace(attempt, residue=(*attempt.residue, *residue))
-    if spoiled:
-        return attempt.ended(outcome.FAILED, f"a check changed what it should judge: {listing.listed(spoiled)}")
-    return attempt
+    residue = (c.path for c in after if c.old is None)
+    attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
+    return attempt.ended(outcome.FAILED, f"{spoiled_words}: {listing.listed(spoiled)}") if spoiled else attempt
 
 
 def check_standing(bench: Bench, attempt: Attempt) -> Attempt:
@@ -417,6 +426,7 @@ AFTER: tuple[Stage, ...] = (
     determinism.compare,
     run_checks,
     scan_residue,
+    ask_people,
     check_standing,
     reach_verdict,
     recording.record_checkpoint,

@@ -391,6 +391,30 @@ def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
     assert project.statuses() == {"T1-01": "completed"}
 
 
+def test_a_person_is_asked_only_about_work_that_the_files_have_not_failed(project: Project) -> None:
+    """R-ASK-2, R-RUN-3: a yes that could not count is never asked for; the reason is the file, in each attempt."""
+    project.repo.write("a.txt", "there before\n")
+    project.repo.commit("there before", "a.txt")
+    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
+    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()))
+    assert code == 1, screen
+    assert "it is pretty" not in screen
+    shown = project.json("show", "T1-01").data
+    assert {one["reason"] for one in shown["attempts"]} == {"a.txt was modified, declared create"}
+    assert project.json("decisions").data["decisions"] == []
+
+
+def test_a_person_is_asked_after_what_the_checks_did_to_the_files_was_looked_at(project: Project) -> None:
+    """R-ASK-2, R-GIT-5: a check that spoils what it judges fails the attempt before anybody is asked."""
+    criteria = "  - [ ] it is there — check: `echo more >> a.txt`\n  - [ ] it is pretty — human\n"
+    project.plan([making("T1-01", "a.txt", criteria=criteria)])
+    code, screen = at_terminal(project, ("execute-phase", "1", "--max-attempts", "1", "--approve", project.approval()))
+    assert code == 1, screen
+    assert "it is pretty" not in screen
+    (reason,) = {one["reason"] for one in project.json("show", "T1-01").data["attempts"]}
+    assert reason == "a check changed what it should judge: a.txt"
+
+
 def test_a_brain_folder_that_cannot_be_written_stops_no_run(project: Project) -> None:
     """Projections are no part of the truth: losing them loses nothing (R-LOG-4)."""
     shutil.rmtree(project.repo.root / ".idumb/brain", ignore_errors=True)
