@@ -181,6 +181,7 @@ class AcpAgent:
             steps=tuple(self._record(i, call) for i, call in enumerate(client.calls.values())),
             seconds=finished.seconds,
             cause=finished.cause if not client.over else None,
+            crashed=finished.crashed and not client.over,
             failure=failure,
             reply=reply,
             model=client.model if client.used or client.stop is not None else None,

@@ -125,6 +125,7 @@ class CommandAgent:
             truncated=finished.output.truncated,
             seconds=finished.seconds,
             cause=finished.cause,
+            crashed=finished.crashed,
             failure=failure,
             usage=said.usage,
             model=said.model,

@@ -160,6 +160,7 @@ class PresetAgent:
             truncated=finished.output.truncated,
             seconds=finished.seconds,
             cause=finished.cause,
+            crashed=finished.crashed,
             failure=failure,
             reply=redact(said.reply),
             handover=redact(said.reply) if failure == agent.CONTEXT_EXHAUSTED else "",

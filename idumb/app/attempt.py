@@ -7,6 +7,7 @@ remaining stages are passed over, but for those that freeze, account for and rec
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 
@@ -39,7 +40,7 @@ from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.failures import Told
-from idumb.domain.plan import REVERSIBLE
+from idumb.domain.plan import REVERSIBLE, STRICT
 
 HUMAN_VALIDATOR = "human"
 
@@ -160,8 +161,9 @@ def build(bench: Bench, attempt: Attempt) -> Attempt:
         request = dataclasses.replace(request, question=question, answer=_given_answer(bench, attempt, question))
         attempt = dataclasses.replace(attempt, questions=(question,))
     name = asking.binding_name(bench, attempt)
-    again = attempt.task.rollback.kind == REVERSIBLE
-    result = calling.call(bench.services, bench.journal, calling.Call(builder, name, request, again=again))
+    result = calling.call(
+        bench.services, bench.journal, calling.Call(builder, name, request, _of_builder(bench, attempt))
+    )
     if request.session is not None and not result.resumed:
         bench.services.reporter.note(f"{name} did not go on in its conversation about {attempt.task.id}: it began anew")
     attempt = dataclasses.replace(attempt, result=result, failure=asking.failed(bench, name, result))
@@ -175,6 +177,30 @@ def build(bench: Bench, attempt: Attempt) -> Attempt:
     if result.outcome == outcome.COMPLETED:
         return attempt
     return attempt.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
+
+
+def _of_builder(bench: Bench, attempt: Attempt) -> Callable[[], str]:
+    """Why a builder's call is not made once more: an effect outside the files is seen in no tree."""
+    kind = attempt.task.rollback.kind
+    if kind != REVERSIBLE:
+        return lambda: f"not called again, because the task is {kind}"
+    present = attempt.told["present"]
+    before = bench.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
+    return functools.partial(_not_again, bench, attempt, before)
+
+
+def _not_again(bench: Bench, attempt: Attempt, before: str) -> str:
+    """Why a call that failed by what passes is not made once more; "" where it can have done nothing so far.
+
+    `before` is the tree before the call.
+    """
+    if attempt.plan.mode == STRICT:
+        return "a strict plan never retries"
+    bench.checks.end_processes()
+    changes = bench.work.changes(before, bench.work.scan(attempt.literal_paths))
+    if not changes:
+        return ""
+    return f"not called again, because files changed since the call began: {listing.listed(c.path for c in changes)}"
 
 
 def end_processes(bench: Bench, attempt: Attempt) -> Attempt:
@@ -324,7 +350,8 @@ def _validator(
     request = asking.request(bench, attempt, agent.VALIDATOR, validator, found)
     # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
     anew = not attempt.built and bench.journal.state.tasks[attempt.task.id].adapter not in calling.SILENT
-    result = calling.call(bench.services, bench.journal, calling.Call(validator, name, request, anew=anew))
+    again = functools.partial(_not_again, bench, attempt, bench.work.scan(attempt.literal_paths))
+    result = calling.call(bench.services, bench.journal, calling.Call(validator, name, request, again, anew=anew))
     bench.checks.end_processes()
     level = levels.rule(bench.services.settings, agent.VALIDATOR).level
     waits = bench.workspace.kind == "here"  # a clone is gone when the command ends

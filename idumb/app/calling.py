@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeGuard
@@ -15,6 +16,7 @@ from idumb.domain import breaker, outcome, spending
 from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim
 from idumb.domain.breaker import Breaker, Rule
 from idumb.domain.errors import IdumbError
+from idumb.domain.plan import STRICT
 from idumb.domain.settings import Settings
 
 SILENT = frozenset({"steps", "human", "editor"})
@@ -35,15 +37,16 @@ MOST_TOLD = 50
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who is asked what. `again`: a second call does no harm, whatever the first one did already.
+    """Who is asked what. `not_again` says why no second call may follow one that met what passes, "" where one may.
 
-    `anew`: where the same was asked before, an answer to that is none to this.
+    It is asked when that call has ended, so that it can look at what the call left. `anew`: where the same was asked
+    before, an answer to that is none to this.
     """
 
     who: ports.Agent
     binding: str
     request: AgentRequest
-    again: bool = True
+    not_again: Callable[[], str] = str
     anew: bool = False
 
     @property
@@ -53,23 +56,28 @@ class Call:
 
 
 def call(services: Services, journal: Journal, made: Call) -> AgentResult:
-    """Ask the agent, by several calls where the first ones met something that passes; all of them are written down."""
+    """Ask the agent, by several calls where the first ones met something that passes; all of them are written down.
+
+    A strict run asks once: it never retries.
+    """
     if made.who.name in SILENT:
         with services.interrupts.armed():
             return _recordable(services, made.who.run(made.request))
     if _is_elsewhere(made.who):
         made = dataclasses.replace(made, request=_ticketed(services, journal, made, made.who))
     started = services.clock.monotonic()
-    calls, pause = _retries(services.settings)
+    calls, pause = (1, 0) if journal.state.mode == STRICT else _retries(services.settings)
     usage = None
     for number in range(1, calls + 1):
         result = _once(services, journal, made, started)
         usage = result.usage if usage is None else spending.added(usage, result.usage)
         result = dataclasses.replace(result, usage=usage)
         left = _left(services, made, started)
-        last = number == calls or not made.again or (left is not None and left <= pause)
+        last = number == calls or (left is not None and left <= pause)
         if result.failure not in TRANSIENT or last:
             return result
+        if why := made.not_again():
+            return dataclasses.replace(result, message="; ".join(filter(None, (result.message, why))))
         journal.write(
             journal.event(
                 "call.retried",

@@ -348,6 +348,7 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
         "cause": result.cause,
         "failure": result.failure,
         "model": result.model,
+        **({"crashed": True} if result.crashed else {}),
     }
 
 

@@ -218,14 +218,14 @@ def feedback(state: RunState, known: TaskState) -> str:
 def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
     """A retry after failed validation goes on from its own work, where the builder can; all else starts anew.
 
-    So does a fresh agent where the context of the one before was full.
+    So does a fresh agent where the context of the one before was full. What a crash left is nobody's finished thought.
     """
     last = known.outcome
     who = _builder(bench, task)
     # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
     waited = last == outcome.WAITING and who.name != "human"
     full = known.failure == agent.CONTEXT_EXHAUSTED
-    return (last == outcome.FAILED or waited or full) and who.continues
+    return (last == outcome.FAILED or waited or full) and not known.crashed and who.continues
 
 
 def _waits_for_verdict(bench: Bench, task: Task) -> bool:

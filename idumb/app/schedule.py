@@ -80,7 +80,7 @@ def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> b
     """
     if mode == STRICT or task.is_human or known.deviations or known.outcome in _FINAL:
         return False
-    if known.outcome == outcome.TIMED_OUT and task.on_timeout != "retry":
+    if known.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
         return False
     if known.exhausted > MOST_CONTEXTS:
         return False

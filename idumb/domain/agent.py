@@ -164,7 +164,8 @@ class AgentResult:
     the work went wrong, and None otherwise. `reply` is the agent's last message in full, without secrets; it is what
     planners and other roles of text answer with. `handover` is what a next agent must know to go on where this one's
     context was exhausted. `model` is the model that the agent says it used. `session` is
-    its own id of the conversation, `resumed` whether that is the one that the request named.
+    its own id of the conversation, `resumed` whether that is the one that the request named. `crashed`: its process
+    came to no end of its own, so what it left is not what it meant to leave.
     """
 
     outcome: str
@@ -186,6 +187,7 @@ class AgentResult:
     handover: str = ""
     model: str | None = None
     resumed: bool = False
+    crashed: bool = False
 
 
 def unusable(problem: AdapterError) -> AgentResult:

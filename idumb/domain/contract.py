@@ -238,7 +238,9 @@ def consent_paths(contract: Contract) -> tuple[str, ...]:
 
 def task_digest(task: Task) -> str:
     """A hash of what the task says, not of where it stands: equal digests mean the same task."""
-    return canonical.digest(_plain(task, skip=frozenset({"span", "spans", "notation"})))
+    said = _plain(task, skip=frozenset({"span", "spans", "notation"}))
+    # Unset was written as `fail` when the first digests were made, and they must stay what they are.
+    return canonical.digest({**said, "on_timeout": task.on_timeout or "fail"})
 
 
 def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:

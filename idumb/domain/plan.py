@@ -178,7 +178,7 @@ class Task:
     on_failure: str | None = None
     estimate: int | None = None
     timeout: int | None = None
-    on_timeout: str = "fail"
+    on_timeout: str | None = None
     reads: tuple[str, ...] | None = None
     writes: tuple[str, ...] | None = None
     owns: tuple[str, ...] | None = None

@@ -77,6 +77,7 @@ class TaskState:
     that were the same. `settled` is the number of the last attempt that ended otherwise than by waiting. `speaker` is
     who was asked last, `conversation` what another attempt may go on in. `unjudged` is set while what the last attempt
     left waits for a verdict from elsewhere. `told` is what was said last in an attempt that has not ended.
+    `crashed`: the builder's process came to no end of its own in the last attempt.
     """
 
     id: str
@@ -116,6 +117,7 @@ class TaskState:
     conversation: Conversation | None = None
     unjudged: bool = False
     told: Told | None = None
+    crashed: bool = False
 
 
 @dataclass(slots=True)
@@ -414,6 +416,7 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         symbols=tuple(p.get("symbols", ())),
         opened=None,
         told=None,
+        crashed=bool((p.get("builder") or {}).get("crashed")),
     )
 
 

@@ -35,6 +35,9 @@ PROCESS_COOKIE = "IDUMB_PROCESS"
 GRACE = 2.0
 
 _COOKIE = PROCESS_COOKIE.encode()
+_NOT_STARTED = frozenset({126, 127})
+"""What a shell, `env` or `timeout` exits with where it cannot run a program, or cannot find it."""
+
 _DRAIN = 16 * 1024 * 1024
 _TICK = 0.02  # seconds between looks where the end of a process cannot be waited for together with its output
 
@@ -64,6 +67,11 @@ class Finished:
     allowed: float | None = None
     cause: str | None = None
     why: str = ""
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it came to no end of its own: a signal, or a shell that could not start it."""
+        return not self.timed_out and (self.signal is not None or self.exit_code in _NOT_STARTED)
 
     def words(self) -> str:
         """How it ended, if not by an exit of its own; "" otherwise."""

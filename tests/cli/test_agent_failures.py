@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.test_approve import FIELDS, STRICT, approve, run
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
@@ -24,11 +25,18 @@ pathlib.Path(os.environ["HOME"], "script.json").write_text(json.dumps(script))
 if "write" in step:
     with open("a.txt", "a") as file:
         file.write(step.pop("write"))
+if "signal" in step:
+    os.kill(os.getpid(), step["signal"])
+if "exit" in step:
+    sys.exit(step["exit"])
+if "hang" in step:
+    os.read(os.pipe()[0], 1)
 pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps({"model": "middle", **step}))
 print("my last words")
 """
 
 
+PLACE = "run: {{workspace: {}}}\n"
 SUMMARY = ".planning/phases/1/1-SUMMARY.md"
 
 
@@ -40,13 +48,17 @@ def project(sandbox: GitSandbox) -> Project:
 class Scene:
     """A project whose one task is built by a program that does, call by call, what a script says."""
 
-    def __init__(self, project: Project, home: Path, *script: dict[str, Any], settings: str = "") -> None:
+    def __init__(self, project: Project, home: Path, *script: dict[str, Any], settings: str = "",
+                 calls: int = 1, head: str = "", fields: str = "") -> None:  # fmt: skip
         self.project, self.home = project, home
         (home / "agent.py").write_text(AGENT, encoding="utf-8")
         (home / "script.json").write_text(json.dumps(script), encoding="utf-8")
         binding = f"{{adapter: command, argv: [python3, {json.dumps(str(home / 'agent.py'))}], model: middle}}"
-        project.configure(f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: 1}}\n{settings}")
-        project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
+        project.configure(
+            f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: {calls}, pause: 1s}}\n{settings}"
+        )
+        self.task = task("T1-01", files="create `a.txt`", check="grep -q done a.txt", fields=fields)
+        project.plan([self.task], head=head)
 
     def calls(self) -> int:
         path = self.home / "calls"
@@ -68,6 +80,94 @@ def test_what_is_only_in_the_way_stops_the_run_and_counts_no_attempt(project: Pr
     assert "idumb resume 1" in project.quick("show", "T1-01").out
     assert project.resume().code == 0
     assert scene.calls() == 2
+
+
+LIMITED = {"state": "rate-limited", "message": "429"}
+
+
+def test_a_call_is_made_again_while_the_tree_is_as_it_was_before_it(project: Project, home: Path) -> None:
+    """R-ADAPT-3: the second call follows one that changed nothing; the third would follow one that did."""
+    scene = Scene(project, home, LIMITED, {"write": "half ", **LIMITED}, {"write": "done"}, calls=3)
+    stopped = project.execute()
+    assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
+    assert (scene.calls(), project.read("a.txt")) == (2, "half ")
+    assert "429; not called again, because files changed since the call began: a.txt" in stopped.error["message"]
+    assert [e["payload"]["call"] for e in project.events("--kind", "call.retried")] == [1]
+    assert stopped.data["tasks"][0]["attempts"] == 0
+    assert project.resume().code == 0
+
+
+def test_files_that_a_precondition_left_are_no_change_of_the_call(project: Project, home: Path) -> None:
+    """R-ADAPT-3, R-GIT-5."""
+    fields = "- **Preconditions:**\n  - command `echo x > seen.txt`\n"
+    scene = Scene(project, home, LIMITED, {"write": "done"}, calls=2, fields=fields)
+    answer = project.execute()
+    assert (answer.code, scene.calls()) == (0, 2), answer
+
+
+def test_a_strict_run_calls_its_builder_once(project: Project, home: Path) -> None:
+    """R-ADAPT-3: strict never retries, a call as little as an attempt."""
+    scene = Scene(project, home, LIMITED, LIMITED, {"write": "done"}, calls=3, head=STRICT, fields=FIELDS)
+    approve(project)
+    stopped = run(project)
+    assert (stopped.code, stopped.error["code"]) == (1, "run.halted"), stopped
+    assert (scene.calls(), project.events("--kind", "call.retried")) == (1, [])
+
+
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("crash", [{"signal": 9}, {"signal": 11}, {"exit": 126}, {"exit": 127}], ids=str)
+def test_after_a_crash_the_next_attempt_starts_from_the_task_base(
+    project: Project, home: Path, crash: dict[str, Any], workspace: str
+) -> None:
+    """R-ADAPT-3, R-RUN-5: what a crash left is not what the builder meant to leave."""
+    scene = Scene(project, home, {"write": "half ", **crash}, {"write": "done"}, settings=PLACE.format(workspace))
+    answer = project.execute()
+    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
+
+
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("code", [1, 2, 137])
+def test_after_any_other_failing_exit_the_next_attempt_goes_on_from_the_work(
+    project: Project, home: Path, code: int, workspace: str
+) -> None:
+    """R-ADAPT-3, R-RUN-5."""
+    scene = Scene(project, home, {"write": "half ", "exit": code}, {"write": "done"}, settings=PLACE.format(workspace))
+    answer = project.execute()
+    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "half done"), answer
+
+
+def test_what_a_crash_left_is_taken_out_after_idumb_ended_too(project: Project, home: Path) -> None:
+    """R-RUN-5: the log knows of the crash."""
+    scene = Scene(project, home, {"write": "half ", "exit": 127}, {"write": "done"})
+    assert project.execute("--max-attempts", "1").code == 1
+    assert project.events("--kind", "attempt.finished")[-1]["payload"]["builder"]["crashed"] is True
+    answer = project.resume("--retry-failed")
+    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
+
+
+TIMEOUT = "- **Timeout:** 1s\n"
+
+
+def test_a_timeout_is_tried_again_from_the_task_base_unless_the_task_says_otherwise(
+    project: Project, home: Path
+) -> None:
+    """R-RUN-5, R-PLAN-3."""
+    scene = Scene(project, home, {"write": "half ", "hang": 1}, {"write": "done"}, fields=TIMEOUT)
+    answer = project.execute()
+    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
+
+
+def test_a_timeout_that_the_task_calls_a_failure_is_one(project: Project, home: Path) -> None:
+    """R-PLAN-3."""
+    scene = Scene(project, home, {"hang": 1}, {"write": "done"}, fields=f"{TIMEOUT}- **On timeout:** fail\n")
+    assert (project.execute().code, scene.calls()) == (1, 1)
+
+
+def test_a_strict_run_does_not_try_again_after_a_timeout(project: Project, home: Path) -> None:
+    """R-RUN-5."""
+    scene = Scene(project, home, {"hang": 1}, {"write": "done"}, head=STRICT, fields=FIELDS + TIMEOUT)
+    approve(project)
+    assert (run(project).code, scene.calls()) == (1, 1)
 
 
 def test_an_open_breaker_holds_for_the_next_command_too(project: Project, home: Path) -> None:

@@ -157,3 +157,11 @@ def test_equal_digests_mean_the_same_task_wherever_it_stands() -> None:
     one = task("T1-01")
     assert contract.task_digest(one) == contract.task_digest(dataclasses.replace(one, span=Span(9, 10, 99)))
     assert contract.task_digest(one) != contract.task_digest(dataclasses.replace(one, title="Other"))
+
+
+def test_the_digest_of_a_task_that_says_nothing_of_timeouts_is_what_it_always_was() -> None:
+    """R-LOG-6: runs that were started under it go on; what an unset `On timeout` means is no word of the task."""
+    before = "52b681a98ca84f0afb6e1716c0e4400510845e2180c5776dd40178279394b21e"
+    assert contract.task_digest(Task("T1-01", "t")) == before
+    assert contract.task_digest(Task("T1-01", "t", on_timeout="fail")) == before
+    assert contract.task_digest(Task("T1-01", "t", on_timeout="retry")) != before
