@@ -76,7 +76,8 @@ def settled(shown: Mapping[str, str]) -> bool:
 def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:
     """Whether a failed attempt is followed by another. Strict never retries, and what could not start never will.
 
-    Nor is an agent asked again that failed twice in the same words and left the same bytes.
+    Nor is an agent asked again that failed twice in the same words and left the same bytes, nor is a step run again
+    that would fail in the same way.
     """
     if mode == STRICT or task.is_human or known.deviations or known.outcome in _FINAL:
         return False
@@ -86,7 +87,16 @@ def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> b
         return False
     if known.repeated and known.adapter not in DETERMINED:
         return False
+    if known.adapter == "steps" and _would_fail_again(task, known.failed_step):
+        return False
     return task.on_failure not in ("block", "ask") and known.attempts < max_attempts
+
+
+def _would_fail_again(task: Task, failed_step: int | None) -> bool:
+    """Whether a step failed that depends on files alone: only `run` can do otherwise on the same tree."""
+    if failed_step is None or failed_step >= len(task.steps) or task.steps[failed_step].continue_on_error:
+        return False
+    return all(step.tool != "run" for step in task.steps[: failed_step + 1])
 
 
 def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:

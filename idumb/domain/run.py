@@ -78,6 +78,7 @@ class TaskState:
     who was asked last, `conversation` what another attempt may go on in. `unjudged` is set while what the last attempt
     left waits for a verdict from elsewhere. `told` is what was said last in an attempt that has not ended.
     `crashed`: the builder's process came to no end of its own in the last attempt.
+    `failed_step` is the index of the declared step that ended the last attempt.
     """
 
     id: str
@@ -118,6 +119,7 @@ class TaskState:
     unjudged: bool = False
     told: Told | None = None
     crashed: bool = False
+    failed_step: int | None = None
 
 
 @dataclass(slots=True)
@@ -348,6 +350,7 @@ def _attempt_started(state: RunState, event: Event) -> None:
         failure=None,
         speaker=conversation.speaker(p.get("envelope", {})),
         told=None,
+        failed_step=None,
     )
 
 
@@ -358,6 +361,10 @@ def _attempt_opened(state: RunState, event: Event) -> None:
 def _attempt_told(state: RunState, event: Event) -> None:
     p = event.payload
     state.update(_task(event), told=Told(p["role"], p["state"], p["message"], p["number"], event.at))
+
+
+def _step_finished(state: RunState, event: Event) -> None:
+    state.update(_task(event), failed_step=None if event.payload["ok"] else event.payload["index"])
 
 
 def _attempt_interrupted(state: RunState, event: Event) -> None:
@@ -648,6 +655,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "attempt.opened": _attempt_opened,
     "attempt.told": _attempt_told,
     "attempt.interrupted": _attempt_interrupted,
+    "step.finished": _step_finished,
     "attempt.finished": _attempt_finished,
     "role.asked": _role_asked,
     "checkpoint.intended": _checkpoint_intended,

@@ -1,4 +1,4 @@
-"""The one plain line that tells of an event while a run goes on; most kinds have none."""
+"""The plain line of an event while a run goes on; most kinds have none, a failed check shows its output too."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import outcome
+from idumb.domain import evidence, outcome
 from idumb.domain.event import Event
 from idumb.views import amount, markup
 
 _WIDTH = 160
+_OUTPUT_LINES = 5
+FAILED = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
 
 
 @dataclass(slots=True)
@@ -49,7 +51,10 @@ class Knowledge:
 
 
 def render(event: Event, known: Knowledge) -> str | None:
-    """The line, or None. An event of an odd shape gets a line that says so: progress never stops a run."""
+    """The line, with a failed check's output below it, or None.
+
+    An event of an odd shape gets a line that says so: progress never stops a run.
+    """
     try:
         known.learn(event)
         shown = _LINES.get(event.kind)
@@ -99,7 +104,17 @@ def _evidence(event: Event, known: Knowledge) -> str:
     code = f" (exit {p['exit_code']})" if p.get("exit_code") else ""
     how = known.text(p.get("command") or p.get("text") or "")
     only = ", blocks nothing" if p.get("level") == 0 else ""
-    return f"    {str(p['result']).replace('_', ' ')} {known.text(p['subject'])} {how}{code}{only}"
+    line = f"    {str(p['result']).replace('_', ' ')} {known.text(p['subject'])} {how}{code}{only}"
+    shown = _first_lines(str(p.get("output") or ""), known) if p["result"] in FAILED else []
+    return "\n".join([line, *shown])
+
+
+def _first_lines(output: str, known: Knowledge) -> list[str]:
+    """What a failed check said first, so that nobody has to ask for it."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    shown = [f"      | {markup.clip(known.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
+    more = len(lines) - len(shown)
+    return [*shown, f"      | … and {amount.counted(more, 'more line')}"] if more > 0 else shown
 
 
 def _decision(event: Event, known: Knowledge) -> str:

@@ -1,5 +1,7 @@
 """Progress on a terminal that can redraw: tasks with their state, the running one with its seconds.
 
+Lines about what failed, and notes, are printed above the table and stay there.
+
 Everything in it is plain text to rich, never markup; a terminal that fails is given up, the run goes on.
 """
 
@@ -42,7 +44,16 @@ _STYLES = {
     outcome.SKIPPED: "dim",
     outcome.PENDING: "dim",
 }
+_STAYING = frozenset({"attempt.interrupted", "decision.asked", "task.failed", "run.halted"})
 _QUIET = frozenset({outcome.PENDING, outcome.READY})
+
+
+def _stays(event: Event) -> bool:
+    if event.kind == "evidence.recorded":
+        return event.payload.get("result") in event_line.FAILED
+    if event.kind == "attempt.finished":
+        return event.payload.get("outcome") not in {outcome.COMPLETED, outcome.WAITING}
+    return event.kind in _STAYING
 
 
 @dataclass(slots=True)
@@ -55,15 +66,30 @@ class Board:
     took: dict[str, float] = field(default_factory=dict)
     attempt: dict[str, int] = field(default_factory=dict)
     last: str = ""
+    headed: tuple[str, int] = ("", 0)
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         self.known.begin(titles)
         self.status = dict(statuses)
 
-    def take(self, event: Event, now: float) -> None:
+    def take(self, event: Event, now: float) -> str | None:
+        """The line of the event where a person must be able to read it after the table has moved on, else None."""
         line = event_line.render(event, self.known)
         if line is not None:
-            self.last = line.strip()
+            self.last = line.partition("\n")[0].strip()
+        self._place(event, now)
+        return self._under_heading(event, line) if line is not None and _stays(event) else None
+
+    def _under_heading(self, event: Event, line: str) -> str:
+        """With the task and attempt above it, once for the lines that follow one another."""
+        heading = (event.task or "", event.attempt or self.attempt.get(event.task or "", 0))
+        if event.task is None or heading == self.headed:
+            return line
+        self.headed = heading
+        number = f" … attempt {heading[1]}" if heading[1] else ""
+        return f"{self.known.named(event)}{number}\n{line}"
+
+    def _place(self, event: Event, now: float) -> None:
         task, status = event.task, _STATUS.get(event.kind)
         if task is None or status is None:
             return
@@ -147,6 +173,7 @@ class LiveProgress:
         capable = self._console.is_terminal and not self._console.is_dumb_terminal
         self._plain = None if capable else PlainProgress(stream, known.titles, escape)
         self._live: Live | None = None
+        self._held: list[str] | None = None  # lines that wait while a person is asked
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         self.board.begin(titles, statuses)
@@ -157,7 +184,9 @@ class LiveProgress:
         if self._plain is not None:
             self._plain.event(event)
             return
-        self.board.take(event, self._clock())
+        line = self.board.take(event, self._clock())
+        if line is not None:
+            self._print(line)
         if event.kind == "attempt.started":
             self._start()
 
@@ -165,13 +194,25 @@ class LiveProgress:
         if self._plain is not None:
             self._plain.note(text)
         else:
-            self.board.last = self.board.known.text(text)
+            self._print(self.board.known.escape(text))
+
+    def _print(self, line: str) -> None:
+        from rich.text import Text
+
+        if self._held is not None:
+            self._held.append(line)
+        else:
+            self._console.print(Text(line), soft_wrap=True)
 
     def pause(self) -> None:
         self._end()
+        self._held = []
 
     def resume(self) -> None:
-        """Nothing: the next attempt starts the display again."""
+        """Print what waited. The next attempt starts the table again."""
+        held, self._held = self._held or [], None
+        for line in held:
+            self._print(line)
 
     def stop(self) -> None:
         """Leave the last picture on the screen."""

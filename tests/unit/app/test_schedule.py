@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.app.schedule import Schedule, blockers, statuses
+from idumb.app.schedule import Schedule, blockers, statuses, tries_again
 from idumb.domain import graph, outcome
 from idumb.domain.contract import Contract
+from idumb.domain.plan import GUIDED, Step, Task
 from idumb.domain.run import RunState, TaskState
 
 
@@ -65,3 +67,33 @@ def test_pending_tasks_are_shown_as_ready_pending_or_blocked() -> None:
 def test_a_skipped_task_blocks_what_depends_on_it() -> None:
     shown = statuses(contract(DIAMOND), state(A="skipped", B="pending", C="pending", D="pending"))
     assert [shown[t] for t in "BCD"] == ["blocked"] * 3
+
+
+def attempted(adapter: str = "steps", failed_step: int | None = 0) -> TaskState:
+    return TaskState("A", "d", outcome=outcome.FAILED, attempts=1, adapter=adapter, failed_step=failed_step)
+
+
+def with_steps(*tools: str, tolerated: bool = False) -> Task:
+    steps = tuple(Step(i, tool, "do it", {}, continue_on_error=tolerated) for i, tool in enumerate(tools))
+    return Task("A", "a task", steps=steps)
+
+
+@pytest.mark.parametrize("tool", ["write_file", "edit_file", "apply_patch", "move_file", "delete_file"])
+def test_a_step_on_files_that_failed_is_not_run_again_unchanged(tool: str) -> None:
+    """R-RUN-5: the same step on the same tree fails in the same way."""
+    assert not tries_again(with_steps(tool), GUIDED, attempted(), 3)
+    assert not tries_again(with_steps("write_file", tool), GUIDED, attempted(failed_step=1), 3)
+
+
+def test_a_step_that_runs_a_program_may_succeed_the_next_time() -> None:
+    assert tries_again(with_steps("run"), GUIDED, attempted(), 3)
+    assert tries_again(with_steps("run", "edit_file"), GUIDED, attempted(failed_step=1), 3)
+
+
+def test_steps_whose_check_failed_are_tried_again() -> None:
+    assert tries_again(with_steps("write_file"), GUIDED, attempted(failed_step=None), 3)
+    assert tries_again(with_steps("edit_file", tolerated=True), GUIDED, attempted(), 3)
+
+
+def test_tool_calls_of_an_agent_are_its_own() -> None:
+    assert tries_again(with_steps(), GUIDED, attempted(adapter="model"), 3)

@@ -32,7 +32,7 @@ def test_plain_progress_reads_like_a_log() -> None:
         "[2/5] T1-02 Unique slugs … attempt 1",
         "    attempt 1 failed: AC-1 failed",
         "    failed AC-1 pytest -q (exit 1)",
-        "    failed AC-1 pytest -q -k unique (exit 1)",
+        "      | old output",
     ]
 
 
@@ -102,6 +102,59 @@ def test_the_live_table_shows_state_time_and_the_last_line(monkeypatch: pytest.M
     live.stop()
 
 
+def _failing(log: examples.Log, output: str) -> None:
+    log.add("attempt.started", "T1-02", 1, base="", snapshot="")
+    check = {"subject": "AC-1", "text": "", "command": "pytest -q", "result": "failed", "exit_code": 1}
+    log.add("evidence.recorded", "T1-02", 1, **check, output=output)
+    log.add("attempt.finished", "T1-02", 1, outcome="failed", reason="AC-1 failed")
+
+
+FAILED_CHECK = [
+    "    failed AC-1 pytest -q (exit 1)",
+    "      | assert 1 == 2",
+    "      |   where 1 = one()",
+    "      | three",
+    "      | four",
+    "      | five",
+    "      | … and 2 more lines",
+    "    attempt 1 failed: AC-1 failed",
+]
+OUTPUT = "assert 1 == 2\n  where 1 = one()\n\nthree\nfour\nfive\nsix\nseven\n"
+
+
+def test_a_failed_check_shows_its_exit_code_and_the_first_lines_of_its_output() -> None:
+    """R-RUN-5."""
+    log = examples.Log(examples.slugs())
+    _failing(log, OUTPUT)
+    assert _lines(log)[-8:] == FAILED_CHECK
+
+
+def test_the_live_table_keeps_what_failed_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-RUN-5: the same lines as without a terminal, under the task and the attempt."""
+    log = examples.Log(examples.slugs())
+    live, stream = _live(log, monkeypatch)
+    _failing(log, OUTPUT)
+    log.add("attempt.started", "T1-02", 2, base="", snapshot="")
+    for event in log.events:
+        live.event(event)
+    live.stop()
+    kept = stream.getvalue()
+    at = [kept.index(line) for line in ("[2/5] T1-02 Unique slugs … attempt 1", *FAILED_CHECK)]
+    assert at == sorted(at)
+    assert kept.count("assert 1 == 2") == 1
+
+
+def test_the_live_table_keeps_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = examples.Log(examples.slugs())
+    live, stream = _live(log, monkeypatch)
+    live.event(log.add("attempt.started", "T1-01", 1, base="", snapshot=""))
+    live.note("first note")
+    live.note("second note")
+    live.stop()
+    assert "first note" in stream.getvalue()
+    assert "second note" in stream.getvalue()
+
+
 def test_the_live_table_pauses_for_a_question_and_leaves_when_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     log = examples.Log(examples.slugs())
     live, stream = _live(log, monkeypatch)
@@ -110,6 +163,7 @@ def test_the_live_table_pauses_for_a_question_and_leaves_when_stopped(monkeypatc
         still = stream.getvalue()
         live.note("nothing is drawn now")
         assert stream.getvalue() == still
+    assert "nothing is drawn now" in stream.getvalue()
     live.stop()
     assert not foreground._displays
 
