@@ -14,6 +14,9 @@ def main() -> None:
 
         os.write(2, b"idumb: interrupted [run.interrupted]\n  next: idumb status shows where you are\n")
         code = 130
+    from idumb.cli import output
+
+    code = output.flushed(code)
     gc.freeze()  # else the interpreter, before it ends, looks for cycles in every module that was loaded
     sys.exit(code)
 

@@ -116,19 +116,37 @@ def _tell(text: str) -> None:
     try:
         write(sys.stderr, text)
     except (OSError, ValueError):
-        # The interpreter would fail once more over what is left in the buffer.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        _discard(2)
 
 
 def unwritten(problem: OSError) -> int:
     """Standard output cannot be written to, so standard error says why, unless the reader has simply gone."""
-    # What is left in the buffer goes nowhere; the interpreter would complain about it at its end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard(sys.stdout.fileno())
     if isinstance(problem, BrokenPipeError):
         return READER_GONE
     words = f"The answer could not be written: {problem.strerror or problem}"
     _complain("system.refused", words, "Mend that and say it again")
     return errors.EXIT_REFUSED
+
+
+def flushed(code: int) -> int:
+    """The exit code after the last flush of both streams.
+
+    The interpreter would flush them too, but it prints an exception for a reader that is gone, and exits with 120.
+    """
+    try:
+        write(sys.stdout, "")
+    except BrokenPipeError:
+        _discard(sys.stdout.fileno())
+    except OSError as problem:
+        code = unwritten(problem)
+    _tell("")
+    return code
+
+
+def _discard(descriptor: int) -> None:
+    """Let what is left in the buffer go nowhere: the interpreter would fail over it once more when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def of_defect(defect: BaseException) -> errors.IdumbError:
