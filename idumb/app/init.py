@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.app import takeover
+from idumb.app import place, takeover
 from idumb.app.result import Result
 from idumb.app.services import Services
 
@@ -30,6 +30,7 @@ git:
 
 def init(services: Services, templates: Mapping[str, str]) -> Result:
     """Create what is missing, take over what an old iDumb left; `templates` maps a path to its text. Safe to repeat."""
+    place.require_supported(services)
     files = {".idumb/config.yaml": CONFIG, ".idumb/.gitignore": IGNORED, ".idumb/brain/README.md": BRAIN, **templates}
     created, kept = [], []
     for path, text in files.items():

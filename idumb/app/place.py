@@ -36,15 +36,24 @@ def require_initialised(services: Services) -> None:
         )
 
 
+def require_supported(services: Services) -> None:
+    """Refusal where nothing that is set up here could ever run: another owner, a format that idumb cannot read."""
+    _refuse(services.history.unsupported())
+
+
+def _refuse(obstacle: tuple[str, str] | None) -> None:
+    if obstacle is not None:
+        code, message = obstacle
+        raise Refusal(code, message, hint=_HINTS.get(code, "git status tells how to finish or abort it"))
+
+
 def require_repository(services: Services) -> None:
     """No merge or the like in progress, and an identity where commits are to be made."""
     obstacle = services.history.obstacle()
     if obstacle is not None and obstacle[0] == INDEX_LOCKED:
         killed.clear_for_owner(services)
         obstacle = services.history.obstacle()
-    if obstacle is not None:
-        code, message = obstacle
-        raise Refusal(code, message, hint=_HINTS.get(code, "git status tells how to finish or abort it"))
+    _refuse(obstacle)
     problem = services.history.identity_problem() if services.settings.git.commit in COMMITTED else None
     if problem is not None:
         raise Refusal(

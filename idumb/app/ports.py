@@ -289,6 +289,9 @@ class History(Protocol):
     def obstacle(self) -> tuple[str, str] | None:
         """(code, message) of a state in which nothing may be run: a merge in progress, unmerged entries, ..."""
 
+    def unsupported(self) -> tuple[str, str] | None:
+        """(code, message) where no command of idumb's can work: the repository's format, owner or work tree."""
+
     def identity_problem(self) -> str | None:
         """Why git could not make a commit for this user, or None."""
 

@@ -36,6 +36,8 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
     if host is None:
         result = install.installed(bootstrap.host_places(here), texts, __version__)
     else:
+        if scope == "project" and not remove:
+            _require_supported(as_json=as_json)
         place = bootstrap.host_place(here, BY_NAME[host], user=scope == "user")
         result = (
             install.remove(place, dry_run=dry_run)
@@ -43,3 +45,11 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
             else install.install(place, texts, __version__, dry_run=dry_run)
         )
     return output.finish("install", result, as_json=as_json)
+
+
+def _require_supported(*, as_json: bool) -> None:
+    """Commands that could only refuse are put into no repository."""
+    from idumb.app import place
+
+    with options.services(as_json=as_json) as services:
+        place.require_supported(services)

@@ -103,6 +103,9 @@ class GitHistory:
     def obstacle(self) -> tuple[str, str] | None:
         return obstacles.find(self._place)
 
+    def unsupported(self) -> tuple[str, str] | None:
+        return obstacles.unsupported(self._place)
+
     def identity_problem(self) -> str | None:
         result = program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
         author = program.read(self._place.root, ["var", "GIT_AUTHOR_IDENT"])

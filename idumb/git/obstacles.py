@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from idumb.domain import errors
 from idumb.git import opened, program
@@ -24,6 +25,20 @@ _IN_PROGRESS = (
 def find(place: Repository) -> tuple[str, str] | None:
     """(code, message) of the first obstacle."""
     return _format(place) or _in_progress(place) or _index(place)
+
+
+def unsupported(place: Repository) -> tuple[str, str] | None:
+    """(code, message) where neither git nor idumb can ever work here as it is: its format, its owner, its work tree."""
+    asked = ["rev-parse", "--git-dir"]
+    return _format(place) or _of_git(asked, program.read(place.root, asked))
+
+
+def _of_git(arguments: Sequence[str], result: program.Result) -> tuple[str, str] | None:
+    """Git's own opinion: it may refuse what libgit2 opens, for its owner or a damaged index."""
+    if result.status == 0:
+        return None
+    refusal = program.failure(arguments, result)
+    return refusal.code, refusal.message
 
 
 def _in_progress(place: Repository) -> tuple[str, str] | None:
@@ -51,11 +66,8 @@ def _index(place: Repository) -> tuple[str, str] | None:
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
     result = program.read(place.root, ["ls-files", "--unmerged", "-z"])
-    if result.status != 0:
-        # Git's own opinion counts: it may refuse what libgit2 opens, for its owner or a damaged index.
-        refusal = program.failure(["ls-files"], result)
-        return refusal.code, refusal.message
-    if result.out:
-        path = os.fsdecode(result.out.split(b"\0")[0].partition(b"\t")[2])
-        return "git.unmerged", f"{path} is unmerged in the index; settle it first (git status lists all)"
-    return None
+    refused = _of_git(["ls-files"], result)
+    if refused is not None or not result.out:
+        return refused
+    path = os.fsdecode(result.out.split(b"\0")[0].partition(b"\t")[2])
+    return "git.unmerged", f"{path} is unmerged in the index; settle it first (git status lists all)"

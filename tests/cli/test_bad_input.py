@@ -253,6 +253,52 @@ def test_in_a_bare_repository_every_command_says_so(tmp_path: Path, arguments: t
     assert sorted(place.rglob("*")) == before
 
 
+def sha_256(place: Path) -> GitSandbox:
+    return GitSandbox.create(place, options=("--object-format=sha256",))
+
+
+def of_another_owner(place: Path) -> GitSandbox:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    made = GitSandbox.create(place)
+    for one in (made.root / ".git", made.root):
+        os.chown(one, 65534, 65534)
+    return made
+
+
+def dubious_to_git_alone(place: Path) -> GitSandbox:
+    """Libgit2 looks at other owners than git does."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    made = GitSandbox.create(place)
+    os.chown(made.root / ".git", 65534, 65534)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (sha_256, "git.unsupported-format"),
+        (of_another_owner, "git.ownership"),
+        (dubious_to_git_alone, "git.ownership"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [("init",), ("install", "--host", "claude")], ids=lambda a: a[0])
+def test_nothing_is_written_where_every_later_command_would_refuse(
+    tmp_path: Path, make: Callable[[Path], GitSandbox], code: str, arguments: tuple[str, ...]
+) -> None:
+    """R-GIT-7: a SHA-256 repository and one that git calls dubious are refused in one line, before anything else."""
+    project = Project(made := make(tmp_path / "repo"), made.root)
+    answer = project.quick(*arguments, "--json")
+    assert (answer.code, answer.error["code"]) == (4, code), answer
+    assert "\n" not in answer.error["message"]
+    assert answer.error["hint"].startswith("git ")
+    words = project.quick(*arguments)
+    assert [line.split(":")[0] for line in words.err.splitlines()] == ["idumb", "  next"], words.err
+    assert [one.name for one in made.root.iterdir()] == [".git"]
+    assert not (made.root / ".git" / "idumb").exists()
+
+
 def merge(repo: GitSandbox) -> None:
     diverge(repo)
     assert repo.try_git("merge", "other").returncode
@@ -594,7 +640,8 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
         for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
             monkeypatch.setenv(variable, str(home))
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
-        (home / "gitconfig").write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
+        for file in ("gitconfig", ".gitconfig"):  # for git, and for libgit2
+            (home / file).write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
         project = projects.create(GitSandbox.create(place / "repo"))
         project.plan([making("T1-01", "a.txt")])
         every = [project.folder, *project.folder.rglob("*")]
