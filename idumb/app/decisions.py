@@ -11,6 +11,7 @@ from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import remembered
+from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.remembered import Remembered
@@ -52,26 +53,41 @@ def decide(services: Services, request: Request) -> Result:
         raise Refusal("decision.answered", f"{request.decision} was answered already.", hint=f"idumb resume {phase}")
     memory = _memory(services, state, question, request) if request.remember else None
     version = state.version
+    verified: str | None = None
+    warnings: tuple[str, ...] = ()
     with session.owned(services, "decide") as owned:
         journal = owned.journal(state)
         if given is None:
             answer = Answer(request.decision, request.choice, request.who, request.guidance)
             journal.write(journal.event("decision.answered", question.get("task"), **dataclasses.asdict(answer)))
-            _tell_plan(services, journal)
+            contract = _tell_plan(services, journal)
+            if question["kind"] == session.VERIFICATION and contract is not None:
+                verified, warnings = _verified(services, journal, contract)
         if memory is not None:
             services.memory.keep(memory)
-    after = f"idumb resume {phase}" if question.get("task") else f"idumb verify-work {phase}"
-    data: dict[str, Any] = {"decision": request.decision, "choice": request.choice, "next": [after]}
+    data: dict[str, Any] = {"decision": request.decision, "choice": request.choice}
+    data |= {"verification": verified, "next": [_after(question, phase, verified)]}
     data["remembered"] = None if memory is None else memory.id
     data["version"] = state.version if state.version != version else None
-    return Result(data)
+    return Result(data, warnings=warnings)
 
 
-def _tell_plan(services: Services, journal: Journal) -> None:
-    """Only of a plan that is as it was locked; else the next command that runs it does."""
+def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str:
+    if question.get("task"):
+        return f"idumb resume {phase}"
+    return "idumb next" if verified == "passed" else f"idumb verify-work {phase}"
+
+
+def _verified(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
+    from idumb.app import verify_work  # of all questions only this one needs it
+
+    return verify_work.confirm(services, journal, contract)
+
+
+def _tell_plan(services: Services, journal: Journal) -> Contract | None:
+    """Only of a plan that is as it was locked; else the next command that runs it does. The contract that follows."""
     contract = answers.locked(services, journal.state)
-    if contract is not None:
-        answers.append(services, journal, contract)
+    return None if contract is None else answers.append(services, journal, contract)
 
 
 def _asked_in(services: Services, decision: str) -> RunState:

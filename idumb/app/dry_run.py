@@ -198,7 +198,9 @@ def _answer(ended: _Ended, policy: str, run: str) -> Result:
         "dry_run": shown,
         "next": [run],
     }
-    verified = told["verification"] is None or told["verification"]["status"] in ("passed", "waiting")
+    record = told["verification"]
+    # What a person still has to say is no failure of the run.
+    verified = record is None or record["status"] in ("passed", "waiting") or record["decision"] is not None
     asked = [one for one in told["decisions"] if one["kind"] in _UNFORESEEN]
     if (word == "waiting" and not asked) or (word == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)

@@ -124,6 +124,11 @@ def as_dict(opinion: Opinion) -> dict[str, Any]:
     }
 
 
+def unanswered(said: Sequence[Opinion]) -> tuple[str, ...]:
+    """The same for the record, of what was just said."""
+    return tuple(f"the {one.role} gave no opinion: {one.failure}" for one in said if one.verdict is None)
+
+
 def silent(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     """A warning for each role that was to give an opinion and gave none."""
     rows = record.get("judged_by", ()) if record is not None else ()

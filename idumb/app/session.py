@@ -12,11 +12,14 @@ from idumb.app import committing, going_on, killed, opened, overtaking, ports, p
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services, plans_ref
-from idumb.domain import outcome, step_plan
+from idumb.domain import gap, outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
 from idumb.domain.run import RunState, replay
 from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
+
+VERIFICATION = "verification"
+"""The kind of the question whether a phase counts as verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +219,18 @@ def pending(state: RunState) -> list[dict[str, Any]]:
     """Questions that wait for a person: of tasks that wait, and of the phase itself."""
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
     unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
-    return [dict(d) for i, d in unanswered.items() if i in waiting or d.get("task") is None]
+    return [dict(d) for i, d in unanswered.items() if i in waiting or (d.get("task") is None and not _over(state, d))]
+
+
+def _over(state: RunState, question: Mapping[str, Any]) -> bool:
+    """A question about a verification waits only while no later one stands in its place."""
+    if question.get("kind") != VERIFICATION:
+        return False
+    return state.verification is None or state.verification.get("decision") != question["id"]
+
+
+def _asks_for_a_word(verification: Mapping[str, Any]) -> bool:
+    return verification["status"] == "partial" and verification.get("decision") is not None
 
 
 def _past_skipped(contract: Contract, shown: Mapping[str, str]) -> list[str]:
@@ -243,6 +257,9 @@ def next_commands(
     if schedule.settled(shown):
         if verification is not None and verification["status"] == "waiting":
             return ["idumb decisions", f"idumb verify-work {phase}"]
+        if verification is not None and _asks_for_a_word(verification):
+            gaps = [f"idumb verify-work {phase} --gaps"] if gap.of_record(verification) else []
+            return ["idumb decisions", f"idumb verify-work {phase}", *gaps]
         if verification is not None and verification["status"] == "partial":
             return [f"idumb verify-work {phase} --gaps", f"idumb verify-work {phase}"]
         if verification is None or verification["status"] != "passed":

@@ -23,16 +23,18 @@ from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.services import Services
+from idumb.domain import canonical, errors, evidence, graph, judgement, listing, outcome, paths
 from idumb.domain import contract as contracts
-from idumb.domain import errors, evidence, graph, judgement, listing, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.judgement import Judgement, Opinion
 from idumb.domain.plan import HUMAN, OPINION, Criterion
+from idumb.domain.run import RunState
 
 PARTIAL = "partial"
+_WEAK = frozenset({evidence.OPINION, evidence.UNPROVEN})
 ROADMAP = ".planning/ROADMAP.md"
 
 
@@ -87,15 +89,17 @@ def verify(services: Services, request: Request) -> Result:
         (
             f"verification.{record['status']}",
             f"Phase {contract.phase}: {record['reason']}",
-            _onward(contract, record["status"]),
+            _onward(contract, record),
         ),
     )
 
 
-def _onward(contract: Contract, status: str) -> str:
-    if status == PARTIAL:
+def _onward(contract: Contract, record: Mapping[str, Any]) -> str:
+    if record["status"] == "waiting" or record["decision"] is not None:
+        return "idumb decisions"
+    if record["status"] == PARTIAL:
         return f"idumb verify-work {contract.phase} --gaps"
-    return "idumb decisions" if status == "waiting" else f"idumb show {contract.order[0]}"
+    return f"idumb show {contract.order[0]}"
 
 
 def _gap_plan(services: Services, contract: Contract, record: dict[str, Any]) -> str | None:
@@ -118,9 +122,11 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     standing = closing.compare(services, journal.state, contract, tree)
     mismatches = _mismatches(contract, standing)
     shown = schedule.statuses(contract, journal.state)
+    uncovered = _uncovered(found)
     found += _stated(services, contract, tree)
     said = opinions.ask(services, journal, contract, found, tree) if asks else ()
-    status, reason = _status(found, spoiled, mismatches, said, shown)
+    weak = (*uncovered, *opinions.unanswered(said))
+    status, reason, causes = _status(found, spoiled, mismatches, said, shown, weak)
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
@@ -136,9 +142,75 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "judged_by": [opinions.as_dict(one) for one in said],
         "skipped": [t for t, s in shown.items() if s == outcome.SKIPPED],
         "accepted": {t: journal.state.tasks[t].reason for t, s in shown.items() if s == outcome.ACCEPTED},
+        "causes": causes,
+        "decision": None,
     }
+    if causes:
+        question = _question(services, contract, journal.state, record)
+        record["decision"] = question.id
+        answer = _answer(services, journal, question)
+        if answer is not None:
+            record = _with_word(record, answer.choice, answer.by)
+    elif status == "passed" and not asks:
+        record["reason"] = "; ".join([reason, *_not_asked(opinions.bound(services))])
     journal.write(journal.event("verification.recorded", **record))
     return record
+
+
+def confirm(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
+    """What a person's answer makes of the newest verification, where the files are still those that it judged.
+
+    The status now, and warnings. Only `yes` changes it.
+    """
+    record = dict(journal.state.verification or {})
+    answer = journal.state.answers.get(str(record.get("decision")))
+    if answer is None or answer["choice"] != proofs.YES:
+        return str(record.get("status")), ()
+    present = {**record, "tree": closing.scan(services, contract)}
+    if _question_id(services, contract, journal.state, present) != record["decision"]:
+        return str(record["status"]), ("The files changed since they were judged, so nothing is verified by it yet.",)
+    record = _with_word(record, answer["choice"], answer["by"])
+    journal.write(journal.event("verification.recorded", **record))
+    reports = (write_report(services, contract, record), *publish.ending(services, contract, journal.state))
+    return str(record["status"]), publish.record_reports(services, journal, reports)
+
+
+def _with_word(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
+    """The record once a person was asked whether the phase counts as verified all the same."""
+    if choice == proofs.YES:
+        return {**record, "status": "passed", "reason": f"{record['reason']}; verified on the word of {by}"}
+    return {**record, "reason": f"{record['reason']}; {by} says that this does not do"}
+
+
+def _question(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> Decision:
+    """Asked where all that can fail passed, and something that was to speak for the phase did not."""
+    return Decision(
+        id=_question_id(services, contract, state, record),
+        kind=session.VERIFICATION,
+        what=f"Phase {contract.phase}: does it count as verified?",
+        why=f"{record['reason']}.",
+        evidence=(*record["causes"], f"report {publish.report_path(contract.folder, 'VERIFICATION')}"),
+        choices=(
+            Choice(proofs.YES, "it does", "the phase is verified, and the report names your word"),
+            Choice(
+                proofs.NO,
+                "it does not",
+                f"the phase stays partial; idumb verify-work {contract.phase} judges it again",
+            ),
+        ),
+    )
+
+
+def _question_id(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
+    """The same for the same causes and the same files: a yes counts for nothing else. After a no it is asked anew."""
+    tree = record["tree"]
+    own = [c.path for c in services.trees.changes(state.base_tree, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
+    judged = services.trees.overlay(tree, state.base_tree, own) if own else tree
+    about = [e["subject"] for e in record["evidence"] if e["result"] in _WEAK]
+    silent = [one["role"] for one in record["judged_by"] if one["verdict"] is None]
+    name = f"{contract.phase}.verified.{state.number}.{canonical.digest([judged, about, silent])[:8]}"
+    known = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
+    return next((i for i in known if state.answers.get(i, {}).get("choice") != proofs.NO), known[-1])
 
 
 def _evidence(
@@ -201,24 +273,25 @@ def _ask(
             Choice(proofs.NO, "it does not hold", "the phase is not verified"),
         ),
     )
+    answer = _answer(services, journal, question)
+    if answer is None:
+        return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
+    return dataclasses.replace(proofs.of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text)
+
+
+def _answer(services: Services, journal: Journal, question: Decision) -> Answer | None:
+    """What a person said already, or says now; None where the question waits."""
     known = journal.state.answers.get(question.id)
     if known is not None:
-        answer = Answer(question.id, known["choice"], known["by"], known.get("guidance", ""))
-    else:
-        asked = services.asker.ask(question)
-        events = (
-            []
-            if question.id in journal.state.decisions
-            else [journal.event("decision.asked", **dataclasses.asdict(question))]
-        )
-        if asked is not None:
-            events.append(journal.event("decision.answered", **dataclasses.asdict(asked)))
-        if events:
-            journal.write(*events)
-        if asked is None:
-            return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
-        answer = asked
-    return dataclasses.replace(proofs.of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text)
+        return Answer(question.id, known["choice"], known["by"], known.get("guidance", ""))
+    asked = services.asker.ask(question)
+    new = question.id not in journal.state.decisions
+    events = [journal.event("decision.asked", **dataclasses.asdict(question))] if new else []
+    if asked is not None:
+        events.append(journal.event("decision.answered", **dataclasses.asdict(asked)))
+    if events:
+        journal.write(*events)
+    return asked
 
 
 def _mismatches(contract: Contract, workspace: closing.Workspace) -> list[str]:
@@ -265,26 +338,45 @@ def _status(
     mismatches: list[str],
     said: Sequence[Opinion],
     shown: Mapping[str, str],
-) -> tuple[str, str]:
+    weak: Sequence[str],
+) -> tuple[str, str, list[str]]:
+    """Status, reason, and the causes for which only a person's yes is missing. `weak` is what fails nothing."""
     bad = [e for e in found if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
     if bad:
-        return "failed", listing.listed(f"{e.subject} {e.result}" for e in bad)
+        return "failed", listing.listed(f"{e.subject} {e.result}" for e in bad), []
     if spoiled:
-        return "failed", f"a check changed {listing.listed(spoiled)}"
+        return "failed", f"a check changed {listing.listed(spoiled)}", []
     if mismatches:
-        return "failed", listing.listed(mismatches, between="; ")
+        return "failed", listing.listed(mismatches, between="; "), []
     waiting = [e for e in found if e.result == evidence.WAITING]
     if waiting:
-        return "waiting", f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
+        words = f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
+        return "waiting", words, []
     refuted = judgement.refutations(said)
-    if refuted:
-        return PARTIAL, listing.listed((_refuted(one) for one in refuted), 3, between="; ")
     on_a_word = _on_a_word(shown)
+    if refuted:
+        doubts = [listing.listed((_refuted(one) for one in refuted), 3, between="; "), *weak]
+        return PARTIAL, "; ".join(doubts), []
+    if not any(e.passed for e in found) and outcome.COMPLETED not in shown.values():
+        unproven = ["no task is proven, and the phase itself declares no check", *weak, *on_a_word]
+        return PARTIAL, "; ".join(unproven), []
+    if weak:
+        return PARTIAL, "; ".join([*weak, *on_a_word]), list(weak)
     if any(e.passed for e in found):
-        return "passed", "; ".join(["every check passed", *on_a_word])
-    if outcome.COMPLETED not in shown.values():
-        return PARTIAL, "; ".join(["no task is proven, and the phase itself declares no check", *on_a_word])
-    return "passed", "; ".join(["only by the tasks' own checks; the phase itself declares none", *on_a_word])
+        return "passed", "; ".join(["every check passed", *on_a_word]), []
+    return "passed", "; ".join(["only by the tasks' own checks; the phase itself declares none", *on_a_word]), []
+
+
+def _uncovered(found: Sequence[Evidence]) -> list[str]:
+    """Success criteria of the plans that no proof covers."""
+    words = {evidence.OPINION: "is covered by an opinion alone", evidence.UNPROVEN: "has no proof"}
+    return [f"{e.subject} {words[e.result]}" for e in found if e.result in _WEAK]
+
+
+def _not_asked(left_out: Sequence[str]) -> list[str]:
+    """Bound roles whose opinion the caller did not want."""
+    words = f"the {' and the '.join(left_out)} {'was' if len(left_out) == 1 else 'were'} not asked"
+    return [words] if left_out else []
 
 
 def _on_a_word(shown: Mapping[str, str]) -> list[str]:

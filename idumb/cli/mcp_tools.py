@@ -25,7 +25,7 @@ INSTRUCTIONS = (
     " answers to questions are a person's: pass their words on, never give them yourself. Do not commit, and do not"
     " edit plans."
 )
-_AT_A_TERMINAL = frozenset({"deviation", "consent", "approval", "irreversible"})
+_AT_A_TERMINAL = frozenset({"deviation", "consent", "approval", "irreversible", "verification"})
 _LEAVES_OUT = frozenset({("effect", "skip"), ("failure", "skip")})
 """Kinds of questions, and (kind, choice): a plan may offer a choice of its own by the same name."""
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # without -P a folder `idumb` of the repository would be run
@@ -84,7 +84,8 @@ class Session:
     async def decide(self, decision: str, choice: str, guidance: str = "") -> Answer:
         """Pass on the answer of a person to a question (`status` lists them with their choices). Never answer yourself.
 
-        Whose undeclared changes are, consent, and that a task is left out, a person says at a terminal.
+        Whose undeclared changes are, consent, that a task is left out, and that a phase counts as verified, a person
+        says at a terminal.
         guidance: the person's own words to the next attempt.
         """
         asked = await self._say("decisions")

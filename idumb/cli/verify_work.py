@@ -10,7 +10,7 @@ from idumb.cli import options, output
 @click.command("verify-work")
 @click.argument("phase")
 @click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that does not hold.")
-@click.option("--checks-only", is_flag=True, help="Ask no verifier and no skeptic.")
+@click.option("--checks-only", is_flag=True, help="Ask no verifier and no skeptic; the reason says so.")
 @options.approve("Consent to exactly these agents: verifier and skeptic.")
 @options.as_json
 @options.debug
@@ -20,8 +20,10 @@ def command(phase: str, gaps: bool, checks_only: bool, approve: str | None, as_j
     Runs the criteria, invariants and tests again on the tree as it stands, and writes the VERIFICATION report. Criteria
     that only the roadmap or the context file states are listed as unproven. Where agents fill the roles of verifier
     and skeptic, they are asked too: no word of theirs makes a failed check pass, and a refutation that cites a line
-    which is there leaves the phase partly verified. So does a phase of which nothing is proven, because a person
-    accepted or skipped every task.
+    which is there leaves the phase partly verified (`partial`, exit code 1). So does a phase of which nothing is
+    proven, because a person accepted or skipped every task. So does a success criterion of the plan that has no proof
+    or only an opinion, and a verifier or skeptic that gives no opinion: then a question waits in `idumb decisions`, and
+    a person's yes verifies the phase.
     """
     from idumb.app import verify_work
 

@@ -10,7 +10,7 @@ from idumb.domain import evidence, paths
 from idumb.domain.plan import FileClaim
 
 _MOST = 50
-_CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED, evidence.OPINION})
+_CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,11 @@ class Gap:
 
 def of_record(record: Mapping[str, Any]) -> tuple[Gap, ...]:
     """Everything that a verification left open, criteria first; one gap for each command and each text."""
+    partial = record.get("status") == "partial"
     found = [
         Gap(e["subject"], e["text"], _why(e), e.get("command"))
         for e in record["evidence"]
-        if e["result"] not in _CLOSED
+        if e["result"] not in _CLOSED and (partial or e["result"] != evidence.OPINION)
     ]
     found += [
         Gap("files", f"{text}: mended", "the files are not as the tasks left them") for text in record["mismatches"]
@@ -41,7 +42,7 @@ def of_record(record: Mapping[str, Any]) -> tuple[Gap, ...]:
         if not row["met"]:
             words = f"{row['id']}: {row['text']}" if row["text"] else row["id"]
             found.append(Gap(row["id"], f"{words} is met", "no task that is done serves it"))
-    if record.get("status") == "partial" and not any(e["result"] == evidence.PASSED for e in record["evidence"]):
+    if partial and not any(e["result"] == evidence.PASSED for e in record["evidence"]):
         found += [
             Gap(t, f"The work of {t} is proven", f"accepted by a person: {w}") for t, w in record["accepted"].items()
         ]

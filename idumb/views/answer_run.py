@@ -182,6 +182,7 @@ def decided(data: phrases.Data) -> str:
     said = "forgotten; you are asked again from now on" if forgotten else f"{data['choice']} is recorded"
     lines = [f"{data['decision']}: {said}."]
     lines += [f"- The plan tells of it, as version {data['version']} of the contract"] if data.get("version") else []
+    lines += ["- The phase is verified"] if data.get("verification") == "passed" else []
     lines += [f"- Remembered: idumb decide --forget {kept} takes it back"] if kept else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
@@ -258,9 +259,8 @@ def verified(data: phrases.Data) -> str:
     lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
     lines += _agents_said(data)
-    alone = (
-        "nothing speaks for the work" if data["status"] == "partial" else "the tasks' own checks are all that speaks"
-    )
+    weak = data["status"] == "partial" and data.get("decision") is None
+    alone = "nothing speaks for the work" if weak else "the tasks' own checks are all that speaks"
     lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
     lines.append(f"Report: {markup.one_line(data['report'])}")
     lines += [f"Plan for the gaps: {markup.one_line(data['gap_plan'])}"] if data.get("gap_plan") else []

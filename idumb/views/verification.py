@@ -190,7 +190,8 @@ def _judged(one: Mapping[str, Any]) -> str:
 
 
 def _speaks(record: Record) -> str:
-    return "nothing speaks for the work." if record["status"] == "partial" else "only the tasks' own checks speak."
+    weak = record["status"] == "partial" and record.get("decision") is None
+    return "nothing speaks for the work." if weak else "only the tasks' own checks speak."
 
 
 def _gaps(contract: Contract, record: Record) -> list[str]:
