@@ -64,11 +64,15 @@ def compare(services: Services, state: RunState, contract: Contract, tree: str) 
 
 
 def _last_writers(state: RunState) -> dict[str, str]:
-    """Path to the completed task that changed it last."""
+    """Path to the completed task that changed it last; none where a task that is not done changed it since."""
     found: dict[str, str] = {}
     for task in sorted(state.attempted, key=state.attempted.__getitem__):
-        if state.tasks[task].status == outcome.COMPLETED:
-            found.update(dict.fromkeys(state.tasks[task].touched, task))
+        known = state.tasks[task]
+        if known.status == outcome.COMPLETED:
+            found.update(dict.fromkeys(known.touched, task))
+        elif known.status not in outcome.DONE and known.status != outcome.SKIPPED:
+            for path in known.touched:
+                found.pop(path, None)
     return found
 
 

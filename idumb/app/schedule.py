@@ -70,7 +70,12 @@ def _of_pending(dependencies: list[str]) -> str:
 
 def settled(shown: Mapping[str, str]) -> bool:
     """Whether nothing is left to run: every task is completed, accepted or skipped."""
-    return all(s in outcome.DONE or s == outcome.SKIPPED for s in shown.values())
+    return not unfinished(shown)
+
+
+def unfinished(shown: Mapping[str, str]) -> dict[str, str]:
+    """The tasks that keep a run from being settled, each with its status."""
+    return {t: s for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED}
 
 
 def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:

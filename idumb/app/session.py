@@ -268,13 +268,15 @@ def next_commands(
     if ending == "waiting":
         return [*(["idumb decisions"] if asked else []), f"idumb resume {phase}", f"idumb rollback {phase} --to start"]
     failed = [t for t, s in shown.items() if s == outcome.FAILED]
+    judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
     if not failed:
-        return _past_skipped(contract, shown) or [f"idumb resume {phase}"]
+        return [*(_past_skipped(contract, shown) or [f"idumb resume {phase}"]), *judged]
     return [
         f"idumb debug {phase} --task {failed[0]}",
         f"idumb show {failed[0]}",
         f"idumb resume {phase} --retry-failed",
         f"idumb accept {failed[0]} --why REASON",
         f"idumb skip {failed[0]} --why REASON",
+        *judged,
         f"idumb rollback {phase} --to start",
     ]

@@ -60,12 +60,13 @@ def verify(services: Services, request: Request) -> Result:
     place.require_repository(services)
     approvals.require_for(services, contract, state)
     shown = schedule.statuses(contract, state)
-    open_tasks = [t for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED]
-    if open_tasks:
+    unfinished = schedule.unfinished(shown)
+    if unfinished and request.gaps:
         raise Refusal(
             "verification.too-early",
-            f"Phase {contract.phase} has tasks that are not done: {listing.listed(open_tasks)}",
-            hint=f"idumb resume {contract.phase}",
+            f"Gaps are planned once every task of phase {contract.phase} is done or skipped; these are not:"
+            f" {listing.listed(unfinished)}",
+            hint=f"idumb verify-work {contract.phase} judges what is there, idumb resume {contract.phase} goes on",
         )
     asked = opinions.bound(services) if request.asks else ()
     if asked:
@@ -79,6 +80,8 @@ def verify(services: Services, request: Request) -> Result:
         plan = _gap_plan(services, contract, record) if request.gaps else None
     data = {"phase": contract.phase, "run": state.id, "report": report, "gap_plan": plan, **record}
     data |= {"next": [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]} if plan else {}
+    onward = session.next_commands(contract, shown, "", record) if unfinished else []
+    data |= {"next": [c for c in onward if c != f"idumb verify-work {contract.phase}"]} if unfinished else {}
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *unmet(record)))
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
@@ -89,7 +92,7 @@ def verify(services: Services, request: Request) -> Result:
         (
             f"verification.{record['status']}",
             f"Phase {contract.phase}: {record['reason']}",
-            _onward(contract, record),
+            data["next"][0] if unfinished else _onward(contract, record),
         ),
     )
 
@@ -113,6 +116,8 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
 
     Verifier and skeptic are asked afterwards, in copies, where `asks` is true and somebody consented to them.
     """
+    shown = schedule.statuses(contract, journal.state)
+    unfinished = schedule.unfinished(shown)
     workspace = services.open_workspace("here", journal.state.id)
     checks = services.open_checks(workspace, journal.state.id)
     tree = closing.scan(services, contract)
@@ -121,12 +126,13 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     spoiled = [c.path for c in services.trees.changes(tree, closing.scan(services, contract)) if c.old is not None]
     standing = closing.compare(services, journal.state, contract, tree)
     mismatches = _mismatches(contract, standing)
-    shown = schedule.statuses(contract, journal.state)
     uncovered = _uncovered(found)
     found += _stated(services, contract, tree)
     said = opinions.ask(services, journal, contract, found, tree) if asks else ()
     weak = (*uncovered, *opinions.unanswered(said))
     status, reason, causes = _status(found, spoiled, mismatches, said, shown, weak)
+    if unfinished:
+        status, reason, causes = _in_part(status, reason, unfinished)
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
@@ -142,6 +148,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "judged_by": [opinions.as_dict(one) for one in said],
         "skipped": [t for t, s in shown.items() if s == outcome.SKIPPED],
         "accepted": {t: journal.state.tasks[t].reason for t, s in shown.items() if s == outcome.ACCEPTED},
+        "unfinished": unfinished,
         "causes": causes,
         "decision": None,
     }
@@ -228,7 +235,7 @@ def _evidence(
         for invariant in plan.invariants:
             commands.setdefault(invariant.check, (f"{prefix}invariant {invariant.id}", invariant.text))
         for task in plan.tasks:
-            if journal.state.tasks[task.id].status == outcome.SKIPPED:
+            if journal.state.tasks[task.id].status not in outcome.DONE:
                 continue
             for i, test in enumerate(task.tests, 1):
                 commands.setdefault(test.command, (f"{task.id} test {i}", test.intent or test.command))
@@ -253,7 +260,7 @@ def _criterion(
         with services.interrupts.armed():
             limit = float(services.settings.run.check_timeout)
             return checks.command(subject, criterion.text, criterion.command, timeout=limit, tree=tree)
-    if criterion.proof == HUMAN:
+    if criterion.proof == HUMAN and schedule.settled(schedule.statuses(contract, journal.state)):
         return _ask(services, contract, criterion, subject, tree, journal)
     result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN
     return Evidence(subject, criterion.text, result, tree=tree)
@@ -341,13 +348,9 @@ def _status(
     weak: Sequence[str],
 ) -> tuple[str, str, list[str]]:
     """Status, reason, and the causes for which only a person's yes is missing. `weak` is what fails nothing."""
-    bad = [e for e in found if e.result in (evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT)]
-    if bad:
-        return "failed", listing.listed(f"{e.subject} {e.result}" for e in bad), []
-    if spoiled:
-        return "failed", f"a check changed {listing.listed(spoiled)}", []
-    if mismatches:
-        return "failed", listing.listed(mismatches, between="; "), []
+    wrong = _wrong(found, spoiled, mismatches)
+    if wrong:
+        return "failed", wrong, []
     waiting = [e for e in found if e.result == evidence.WAITING]
     if waiting:
         words = f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
@@ -367,6 +370,14 @@ def _status(
     return "passed", "; ".join(["only by the tasks' own checks; the phase itself declares none", *on_a_word]), []
 
 
+def _wrong(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
+    """What fails the phase, "" where nothing does."""
+    bad = [e for e in found if e.result in proofs.BROKEN]
+    if bad:
+        return listing.listed(f"{e.subject} {e.result}" for e in bad)
+    return f"a check changed {listing.listed(spoiled)}" if spoiled else listing.listed(mismatches, between="; ")
+
+
 def _uncovered(found: Sequence[Evidence]) -> list[str]:
     """Success criteria of the plans that no proof covers."""
     words = {evidence.OPINION: "is covered by an opinion alone", evidence.UNPROVEN: "has no proof"}
@@ -377,6 +388,13 @@ def _not_asked(left_out: Sequence[str]) -> list[str]:
     """Bound roles whose opinion the caller did not want."""
     words = f"the {' and the '.join(left_out)} {'was' if len(left_out) == 1 else 'were'} not asked"
     return [words] if left_out else []
+
+
+def _in_part(status: str, reason: str, unfinished: Mapping[str, str]) -> tuple[str, str, list[str]]:
+    """The verdict on a run with tasks that are not done: nothing makes it pass, a person's word neither."""
+    tasks = listing.listed(f"{task} ({standing})" for task, standing in unfinished.items())
+    words = f"{len(unfinished)} {'task is' if len(unfinished) == 1 else 'tasks are'} not done: {tasks}"
+    return ("failed" if status == "failed" else PARTIAL), f"{words}; {reason}", []
 
 
 def _on_a_word(shown: Mapping[str, str]) -> list[str]:

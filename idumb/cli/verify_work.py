@@ -24,6 +24,9 @@ def command(phase: str, gaps: bool, checks_only: bool, approve: str | None, as_j
     proven, because a person accepted or skipped every task. So does a success criterion of the plan that has no proof
     or only an opinion, and a verifier or skeptic that gives no opinion: then a question waits in `idumb decisions`, and
     a person's yes verifies the phase.
+
+    A phase of which some tasks are not done is judged too, as far as it got: it is `partial` or failed, and never
+    passed. Tests of tasks that are not done are left out, and no person is asked about their criteria.
     """
     from idumb.app import verify_work
 

@@ -302,6 +302,8 @@ def _run_resumed(state: RunState, event: Event) -> None:
     """A run goes on only where git's own files were looked at; who works in an editor may change them still."""
     _run_state(ACTIVE)(state, event)
     state.unguarded = state.opened is not None
+    if not state.verified:  # what was judged before is judged again at the end
+        state.verification = None
 
 
 def _run_state(value: str) -> Callable[[RunState, Event], None]:

@@ -66,7 +66,7 @@ def _partial(data: phrases.Data) -> list[str]:
     if failed:
         ways.append(("Debug", advice.debug(phase, failed[0])))
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
-    ways.append(("Verify", f"accept or skip what is left, then {advice.verify(phase)}"))
+    ways.append(("Verify", f"{advice.verify(phase)} (what is done so far; the phase stays partial)"))
     ways.append(("Halt", "nothing to do: everything is saved"))
     return [*lines, "", "Options:", *phrases.columns(ways)]
 
@@ -258,6 +258,7 @@ def verified(data: phrases.Data) -> str:
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
     lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
+    lines += [f"  not done: {task} is {standing}" for task, standing in data.get("unfinished", {}).items()]
     lines += _agents_said(data)
     weak = data["status"] == "partial" and data.get("decision") is None
     alone = "nothing speaks for the work" if weak else "the tasks' own checks are all that speaks"

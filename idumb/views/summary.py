@@ -358,7 +358,9 @@ def _next_steps(facts: _Facts) -> list[str]:
         steps.append(f"- Go on with the tasks that are left: `{advice.resume(phase)}`")
     if failed:
         ways = f"`{advice.accept(failed[0])}` or `idumb skip {failed[0]} --why REASON`"
-        steps.append(f"- Or leave failed tasks as they are ({ways}), then `{advice.verify(phase)}`")
+        steps.append(f"- Or leave failed tasks as they are ({ways}), then `{advice.resume(phase)}`")
+    if result == "partial":
+        steps.append(f"- Verify what is done so far: `{advice.verify(phase)}`")
     return steps or [f"- `idumb status {phase}` shows where the phase stands."]
 
 

@@ -139,9 +139,11 @@ def _rows_of(task: Task, record: Record) -> list[tuple[str, ...]]:
 
 
 def _task_is(task: Task, record: Record) -> str:
-    """A phase is verified only when nothing is open, so what is neither skipped nor accepted is completed."""
+    """What is neither unfinished nor skipped nor accepted is completed."""
     if task.id in record.get("skipped", ()):
         return "skipped"
+    if task.id in record.get("unfinished", {}):
+        return str(record["unfinished"][task.id])
     why = record.get("accepted", {}).get(task.id)
     return "completed" if why is None else f"accepted by a person: {markup.prose(why)}"
 
@@ -203,6 +205,7 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
     lines += [f"- {markup.prose(text)}" for text in record.get("mismatches", ())]
     lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
     lines += [f"- Refuted by the {who}: {_judged(one)}" for who, one in _refuted(record)]
+    lines += [f"- {markup.prose(t)} is not done: {s}" for t, s in record.get("unfinished", {}).items()]
     lines += [f"- {markup.prose(task)} was accepted by a person, not proven" for task in record.get("accepted", {})]
     lines += [f"- {markup.prose(task)} was skipped" for task in record.get("skipped", ())]
     lines += [f"- {markup.prose(r['id'])} is not met" for r in record.get("requirements", ()) if not r["met"]]

@@ -323,3 +323,69 @@ def test_a_role_that_never_answered_is_a_cause_until_it_answers_or_a_person_says
     answer = verify(project)
     assert (answer.code, answer.data["status"], answer.data["reason"]) == (0, "passed", "every check passed")
     assert project.json("decisions").data["decisions"] == []
+
+
+@pytest.fixture
+def in_part(sandbox: GitSandbox) -> Project:
+    """T1-01 is done, T1-02 failed and keeps T1-03 from running."""
+    project = projects.create(sandbox)
+    wrong = task("T1-02", files="create `b.txt`", check="test -s c.txt", steps=[write("b.txt", "b\n")])
+    head = "success_criteria: ['a is there — check: `test -s a.txt`', 'It looks good — human']\n"
+    project.plan([making("T1-01", "a.txt"), wrong, making("T1-03", "d.txt", after="T1-02")], head=head)
+    ended = run(project)
+    assert (ended.code, ended.data["outcome"]) == (1, "partial")
+    assert "idumb verify-work 1" in ended.data["next"]
+    return project
+
+
+def test_a_run_that_is_not_finished_is_verified_as_far_as_it_got(in_part: Project) -> None:
+    """R-RUN-6: what the message of a partial run offers works; the phase is never verified by it."""
+    project = in_part
+    offered = project.idumb("resume", "1").out
+    assert "idumb verify-work 1" in offered
+    answer = verify(project)
+    assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "partial", "verification.partial")
+    assert answer.data["unfinished"] == {"T1-02": "failed", "T1-03": "blocked"}
+    assert answer.data["reason"].startswith("2 tasks are not done: T1-02 (failed), T1-03 (blocked); ")
+    assert {e["subject"]: e["result"] for e in answer.data["evidence"]} == {"AC-1": "passed", "AC-2": "unproven"}
+    assert "idumb resume 1 --retry-failed" in answer.data["next"]
+    assert answer.error["hint"] == answer.data["next"][0]
+    assert project.json("decisions").data["decisions"] == []  # nobody is asked about work that is not there
+    report = project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert "status: partial" in report
+    assert [line.split(" | ")[-1] for line in report.splitlines() if line.startswith("| T1-02 |")] == ["failed |"]
+    assert "- T1-02 is not done: failed" in report
+    assert "  not done: T1-03 is blocked" in project.idumb("verify-work", "1").out
+    row = project.json("status").data["phases"][0]
+    assert (row["state"] == "verified", row["verification"]) == (False, "partial")
+
+
+def test_a_check_that_fails_makes_an_unfinished_run_failed(in_part: Project) -> None:
+    """R-RUN-6."""
+    (in_part.folder / "a.txt").unlink()
+    answer = verify(in_part)
+    assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "failed", "verification.failed")
+    assert "AC-1 failed" in answer.data["reason"]
+
+
+def test_gaps_are_not_planned_while_the_run_can_go_on(in_part: Project) -> None:
+    """R-RUN-6: a plan more is another contract, under which the run could not be resumed."""
+    answer = verify(in_part, "--gaps")
+    assert (answer.code, answer.error["code"]) == (4, "verification.too-early")
+    assert not (in_part.folder / ".planning/phases/1/02-PLAN.md").exists()
+
+
+def test_a_run_that_was_verified_in_part_goes_on_and_is_judged_again(in_part: Project) -> None:
+    """R-RUN-6."""
+    project = in_part
+    assert verify(project).data["status"] == "partial"
+    for name in ("T1-02", "T1-03"):
+        assert project.json("skip", name, "--why", "so").code == 0
+    ended = project.resume("--no-verify")
+    assert (ended.code, ended.data["outcome"]) == (0, "complete")
+    assert project.json("status").data["next"]["command"] == "idumb verify-work 1"
+    waiting = verify(project)
+    assert (waiting.code, waiting.data["status"]) == (5, "waiting")
+    (asked,) = project.json("decisions").data["decisions"]
+    assert project.json("decide", asked["id"], "yes").code == 0
+    assert verify(project).data["status"] == "passed"
