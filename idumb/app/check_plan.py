@@ -30,9 +30,11 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     `mode` strict judges a guided phase as if it were strict.
     """
     loaded = loading.of(services, phase)
+    untracked = lock.untracked(services, loaded.paths)
     hashes = {path: hashlib.sha256(data).hexdigest() for path, data in loaded.sources}
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
+    data["untracked"] = untracked
     _require(expected, phase, data, loaded.contract)
     every = [*findings(services, loaded, mode), *_options(services, loaded.contract)]
     found = sorted(every, key=lambda f: (f.path, f.line, f.column))

@@ -424,6 +424,7 @@ def _result(
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].touched}),
         "lock_in": None if state.lock_in is None else dict(state.lock_in),
         "verification": verification,
+        "untracked": lock.untracked(services, (p.path for p in contract.plans)),
         "decisions": asked,
         "next": session.next_commands(contract, shown, ending.kind, verification, asked=bool(asked)),
     }

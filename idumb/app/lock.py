@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from idumb.app import approvals, going_on, irreversible
 from idumb.app.bench import Bench
@@ -32,6 +34,17 @@ def sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], 
             details={"changed": [path for path, _ in found]},
         )
     return found
+
+
+def untracked(services: Services, plans: Iterable[str]) -> Mapping[str, Any] | None:
+    """What a run is bound to and git does not have, with the command that adds it; None where git has all of it.
+
+    Reports are committed, so a clone would have them without the plan. What git ignores is left out of both.
+    """
+    policy = (path for path, _ in services.policy.sources if not path.startswith("/"))
+    prompts = (f"{PROMPTS}/{name}.md" for name in services.settings.prompts)
+    found = services.history.untracked((*plans, CONFIGURATION, *policy, *prompts))
+    return {"paths": list(found), "command": f"git add -- {shlex.join(found)}"} if found else None
 
 
 def require(bench: Bench, task: Task) -> None:

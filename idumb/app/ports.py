@@ -307,6 +307,9 @@ class History(Protocol):
         A folder that holds tracked files is none. Nothing is written.
         """
 
+    def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Those of the paths that are files which git neither tracks nor ignores."""
+
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Those of the paths (globs allowed) with changes in work tree or index against HEAD, as git sees it."""
 

@@ -19,6 +19,9 @@ def command(phase: str, expected: str | None, mode: str | None, as_json: bool) -
     """Check the plans of a phase; print every finding, and the answers of the self-check.
 
     Runs nothing and writes nothing. With --json, data.contract_hash is what --approve takes.
+
+    It names plans and settings that are not in git, with the command that adds them: reports are committed, and a
+    clone would have them without the plan.
     """
     import gc
 

@@ -129,6 +129,9 @@ class GitHistory:
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return nested.of_places(self._place, places)
 
+    def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
+        return uncommitted.untracked(self._place, self.repository, paths)
+
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """As git sees it, filters applied, so a CRLF checkout is no change."""
         head_tree = self.head_tree() or tree_objects.EMPTY_TREE

@@ -1,4 +1,4 @@
-"""Which paths differ from HEAD, as git sees it; git is asked only about those whose raw bytes differ."""
+"""Which paths differ from HEAD or are untracked, as git sees it; git is asked only where the raw bytes differ."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths
     arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]
     changed = _parse(program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
     return tuple(sorted(filter(path_rules.cover(unsure), changed)))
+
+
+def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> tuple[str, ...]:
+    """Those of the paths that are files which git neither tracks nor ignores; git is asked about unknown ones only."""
+    index = _index(repository)
+    unknown = sorted(path for path in set(paths) if index is None or path not in index)
+    if not unknown:
+        return ()
+    listed = program.output(place.root, ["ls-files", "--others", "--exclude-standard", "-z", "--", *unknown])
+    found = {os.fsdecode(name) for name in listed.split(b"\0")}
+    return tuple(path for path in unknown if path in found)
 
 
 def _index(repository: pygit2.Repository) -> pygit2.Index | None:

@@ -46,6 +46,7 @@ def check_plan(data: phrases.Data) -> str:
     lines = [line for found in data["findings"] for line in phrases.finding(found)]
     lines += [""] if lines else []
     lines.append(f"Phase {markup.one_line(data['phase'])}: {_tasks(data)}{_summed(data)}.")
+    lines += [f"  {line}" for line in phrases.untracked(data)]
     lines += _self_check(data.get("self_check", ()))
     if data["errors"] or "contract_hash" not in data:
         return "\n".join(lines) + "\n"

@@ -21,6 +21,7 @@ def ended(data: phrases.Data) -> str:
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
+    lines += phrases.untracked(data)
     offered = data["outcome"] == "partial"  # then the options have said it already
     return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from idumb.domain import listing
 from idumb.views import amount, markup
 
 Data = Mapping[str, Any]
@@ -18,6 +19,18 @@ def finding(found: Data) -> list[str]:
     lines = [f"{place}: {found['severity']}: {markup.one_line(found['message'])} [{found['code']}]"]
     details = [(name, str(found[name])) for name in ("found", "accepted", "mend") if found.get(name)]
     return lines + [f"    {name + ':':<9} {markup.clip(markup.one_line(text), _WIDTH)}" for name, text in details]
+
+
+def untracked(data: Data) -> list[str]:
+    """Plans and settings that a clone would not have, and the command that puts them into git."""
+    found = data.get("untracked")
+    if not found:
+        return []
+    paths = listing.listed(map(markup.one_line, found["paths"]))
+    return [
+        f"Not in git: {paths}. A clone would have the reports without them.",
+        f"  {markup.one_line(found['command'])}",
+    ]
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:

@@ -135,10 +135,10 @@ def test_no_verification_is_lost_by_what_happens_beside_an_opinion(project: Proj
     argv = json.dumps(["sh", "-c", f"cd {folder} && {deed} >&2; echo 'It looks fine.'"])
     project.configure(f"bindings: {{v: {{adapter: command, argv: {argv}}}}}\nroles: {{verifier: {{binding: v}}}}\n")
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['A is there — check: `test -s a.txt`']\n")
-    assert project.execute().code == 0
+    assert project.execute().error["code"] == "verification.partial"  # nobody consented to the verifier
     asked = project.quick("verify-work", "1", "--json")
     answer = project.quick("verify-work", "1", "--json", "--approve", asked.error["details"]["consent_hash"])
-    assert answer.code == 0
+    assert (answer.data["status"], [e["result"] for e in answer.data["evidence"]]) == ("partial", ["passed"])
     assert "While the verifier worked in its copy" in str(answer.object)
     assert ("[role.changed-tree]" in str(answer.object)) == (refused == "refused")
 

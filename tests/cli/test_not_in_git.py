@@ -1,0 +1,94 @@
+"""Plans and settings that a clone would not have are named, with the command that adds them (R-PLAN-1)."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+CONFIGURATION = ".idumb/config.yaml"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """idumb was set up and a plan written; nobody told git."""
+    sandbox.write("README.md", "# A project\n")
+    sandbox.commit("begin")
+    made = Project(sandbox, sandbox.root)
+    assert made.quick("init").code == 0
+    made.plan([making("T1-01", "a.txt")], commit=False)
+    return made
+
+
+def add(project: Project, found: dict[str, Any]) -> None:
+    subprocess.run(["sh", "-ec", found["command"]], cwd=project.folder, check=True)
+
+
+def test_check_plan_names_what_git_does_not_have_until_it_is_added(project: Project) -> None:
+    """R-PLAN-1."""
+    found = project.json("check-plan", "1").data["untracked"]
+    assert found["paths"] == [CONFIGURATION, PLAN]
+    told = project.idumb("check-plan", "1").out
+    assert f"Not in git: {CONFIGURATION}, {PLAN}." in told
+    assert found["command"] in told
+    add(project, found)
+    assert project.json("check-plan", "1").data["untracked"] is None
+    assert "Not in git" not in project.idumb("check-plan", "1").out
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_the_end_of_a_run_names_it_too(project: Project, *, works: bool) -> None:
+    """R-PLAN-1: the reports are in git, so the plan should be."""
+    if not works:
+        project.plan(
+            [task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])], commit=False
+        )
+    ended = project.execute()
+    assert (ended.code == 0, ended.data["untracked"]["paths"]) == (works, [CONFIGURATION, PLAN])
+    add(project, ended.data["untracked"])
+    again = project.resume("--retry-failed") if not works else project.execute("--force")
+    assert again.data.get("untracked") is None
+
+
+def test_the_text_at_the_end_of_a_run_has_the_command(project: Project) -> None:
+    """R-PLAN-1."""
+    told = project.idumb("execute-phase", "1", "--approve", project.approval()).out
+    assert f"Not in git: {CONFIGURATION}, {PLAN}." in told
+    assert f"  git add -- {CONFIGURATION} {PLAN}" in told
+
+
+def test_policy_and_templates_count_and_odd_names_are_quoted(project: Project) -> None:
+    """R-PLAN-1."""
+    policy, template = ".idumb/policy/tools.yaml", ".idumb/prompts/terse.md"
+    for path, text in ((policy, "allow: [run, write_file]\n"), (template, "{task}\n")):
+        (project.folder / path).parent.mkdir(exist_ok=True)
+        (project.folder / path).write_text(text, encoding="utf-8")
+    odd = project.plan([making("T2-01", "b.txt")], phase="2", folder="02-it's odd", commit=False)
+    path = odd.relative_to(project.folder).as_posix()
+    answer = project.json("check-plan", "2")
+    assert answer.data, answer
+    found = answer.data["untracked"]
+    assert found["paths"] == sorted([CONFIGURATION, policy, template, path])
+    add(project, found)
+    assert project.repo.git("ls-files", "--", path) != ""
+
+
+def test_what_git_ignores_is_left_out(project: Project) -> None:
+    """R-PLAN-1: there the reports stay out of git as well."""
+    (project.folder / ".gitignore").write_text(".planning/\n.idumb/\n", encoding="utf-8")
+    assert project.json("check-plan", "1").data["untracked"] is None
+
+
+def test_a_project_that_is_in_git_hears_nothing_of_it(sandbox: GitSandbox) -> None:
+    """R-PLAN-1: also where plan and configuration changed since."""
+    made = projects.create(sandbox)
+    place = made.plan([making("T1-01", "a.txt")])
+    with place.open("a", encoding="utf-8") as file:
+        file.write("\nMore words.\n")
+    assert made.json("check-plan", "1").data["untracked"] is None
