@@ -91,7 +91,7 @@ class AcpAgent:
                 raise AdapterError(
                     "agent.bad-option",
                     f"The binding {self._binding.name} (acp) {words}.",
-                    hint="See the section on acp in docs/agents.md.",
+                    hint="idumb help agents, section acp",
                 )
             program = executable.resolve(argv[0], self._environment.get("PATH", ""), self._repository)
             self._resolved = (program, *argv[1:])

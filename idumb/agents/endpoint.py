@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST = 16 * 1024 * 1024  # bytes of one answer
 _CONNECT = 30.0  # seconds
-_HINT = "See the section on http in docs/agents.md."
+_HINT = "idumb help agents, section http"
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class HandoffAgent:
         return AdapterError(
             "agent.bad-option",
             f"The binding {self._binding.name} (handoff) {words}.",
-            hint="See the section on handoff in docs/agents.md.",
+            hint="idumb help agents, section handoff",
         )
 
     def run(self, request: AgentRequest) -> AgentResult:

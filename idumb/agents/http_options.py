@@ -70,7 +70,7 @@ def of_type(binding: Binding, given: Mapping[str, Any], name: str, kind: type, d
 
 def wrong(binding: Binding, name: str, words: str, hint: str | None = None) -> AdapterError:
     place = f"bindings.{binding.name}.options.{name}"
-    return AdapterError("agent.bad-option", f"{place} {words}.", hint=hint or "docs/agents.md lists the options.")
+    return AdapterError("agent.bad-option", f"{place} {words}.", hint=hint or "idumb help agents lists the options.")
 
 
 def key_of(binding: Binding, given: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:

@@ -92,7 +92,7 @@ def place(services: Services, phase: str) -> Place:
         raise InputError(
             "phase.step-plan",
             f"{phase} is a step plan, which has no phase.",
-            hint="idumb roadmap lists the phases; docs/step-plans.md tells how a step plan is written",
+            hint="idumb roadmap lists the phases; idumb help step-plans describes step plans",
         )
     number = next((n for n, known in services.plans.phases() if known == folder), phase)
     own = next((n for n in named if services.plans.same_phase(n, number)), None)

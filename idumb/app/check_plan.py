@@ -64,7 +64,7 @@ def _options(services: Services, contract: Contract | None) -> Iterator[Finding]
                 line, column = services.setting_place("bindings", name)
                 place = (lock.CONFIGURATION, line, column, f"bindings.{name}", name)
                 yield Finding(
-                    problem.code, ERROR, *place, "what docs/agents.md says", problem.message, problem.hint or ""
+                    problem.code, ERROR, *place, "what idumb help agents says", problem.message, problem.hint or ""
                 )
 
 

@@ -32,7 +32,7 @@ def _id(path: str) -> str:
         raise InputError(
             "plan.no-step-plan",
             f"{path} is no step plan: its name does not end in {ACCEPTED}.",
-            hint=f"idumb execute-phase {path} runs a phase; docs/step-plans.md shows a step plan",
+            hint=f"idumb execute-phase {path} runs a phase; idumb help step-plans shows a step plan",
         )
     if path == ".." or path.startswith("../"):
         raise InputError(

@@ -61,14 +61,14 @@ def _no_plan(folder: str) -> InputError:
         return InputError(
             "phase.no-plan",
             f"There is no step plan {steps} below the repository's root.",
-            hint="Name it by its path from there; docs/step-plans.md shows one",
+            hint="Name it by its path from there; idumb help step-plans shows one",
         )
     top, _, name = folder.rpartition("/")
     written = f", or idumb plan-phase {shlex.quote(name)}" if top == ".planning/phases" else ""
     return InputError(
         "phase.no-plan",
         f"No plan in {folder}: no file ends in PLAN.md.",
-        hint=f"Write {folder}/01-PLAN.md (docs/plan-format.md shows one){written}",
+        hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows one){written}",
     )
 
 

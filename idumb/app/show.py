@@ -177,7 +177,7 @@ def log(
         raise UsageError(
             "log.unknown-kind",
             f"There is no kind of event {kind!r}." + (f" Did you mean {near}?" if near else ""),
-            hint="docs/events.md lists the kinds",
+            hint="idumb help events lists the kinds",
         )
     if run is None and phase is not None:
         run = services.runs.latest(step_plan.phase_of(phase) or phase)

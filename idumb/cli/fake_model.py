@@ -8,7 +8,7 @@ from idumb.cli import options, output
 
 
 @click.command("fake-model")
-@click.option("--script", metavar="FILE", help="What the model answers, in Markdown (docs/fake-model.md).")
+@click.option("--script", metavar="FILE", help="What the model answers, in Markdown (idumb help fake-model).")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; without it a free one.")
 @click.option("--log", metavar="FILE", help="Add a line of JSON for each request to this file; never a key.")
 @options.as_json

@@ -23,7 +23,7 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
     """Put idumb's slash commands where an agent host looks for them.
 
     Say it again after an update of idumb: files of an older version are replaced. A file that you changed, or that is
-    not idumb's, is left as it is and named; nothing else of the host is touched. docs/hosts.md says what goes where.
+    not idumb's, is left as it is and named; nothing else of the host is touched. `idumb help hosts` lists the folders.
     """
     from idumb import __version__, bootstrap
     from idumb.app import install

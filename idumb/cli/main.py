@@ -57,6 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "archive": ("archive", "Move older events to the archive; nothing is discarded."),
     "deinit": ("deinit", "Take idumb out of this repository."),
     "audit": ("audit", "Check that the event log is as it was written."),
+    "help": ("help", "Show a page of the documentation."),
 }
 
 

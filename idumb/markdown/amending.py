@@ -51,7 +51,7 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
                 "amend.task-invalid",
                 f"The task that is to be added to {path} is not valid.",
                 findings=errors(found.findings),
-                hint="docs/plan-format.md shows tasks in each notation",
+                hint="idumb help plan-format shows tasks in each notation",
             )
     raise InputError(
         "amend.cannot-write",

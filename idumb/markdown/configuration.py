@@ -58,7 +58,7 @@ def load(root: str) -> Settings:
             "config.invalid",
             f"{first.place}: {first.message}{more}",
             findings=findings,
-            hint=first.mend or f"Correct {PATH}; docs/configuration.md explains every key.",
+            hint=first.mend or f"Correct {PATH}; idumb help configuration explains every key.",
         )
     settings = dataclasses.replace(settings, prompts=prompt_files.load(root))
     _require_templates(settings)

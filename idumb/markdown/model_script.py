@@ -40,7 +40,7 @@ def read(data: bytes, path: str) -> Script:
     rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems, quick=False), problems)
     if not rules and not problems.findings:
         problems.error(
-            "script.empty", 0, "the script has no rule", accepted=f"a `{FENCE}` fence", mend="docs/fake-model.md"
+            "script.empty", 0, "the script has no rule", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"
         )
     if wrong := errors(problems.sorted()):
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -48,7 +48,7 @@ def read(data: bytes, path: str) -> Script:
             "script.invalid",
             f"{wrong[0].place}: {wrong[0].message}{more}",
             findings=problems.sorted(),
-            hint=wrong[0].mend or "docs/fake-model.md shows a script",
+            hint=wrong[0].mend or "idumb help fake-model shows a script",
         )
     return Script(tuple(rules))
 

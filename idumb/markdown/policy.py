@@ -48,7 +48,7 @@ def _one(place: str, shown: str, *, required: bool) -> Policy | None:
             "policy.invalid",
             f"{wrong[0].place}: {wrong[0].message}{more}",
             findings=findings,
-            hint=wrong[0].mend or "docs/configuration.md shows a policy",
+            hint=wrong[0].mend or "idumb help configuration shows a policy",
         )
     return made
 

@@ -1,4 +1,4 @@
-"""Templates and slash commands that come with the program: in the wheel inside the package, in a checkout beside."""
+"""Templates, slash commands and pages that come with the program: in the wheel inside the package, else beside it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FOLDERS = (os.path.join(_PACKAGE, "_templates"), os.path.join(os.path.dirname(_PACKAGE), "templates"))
+_PAGES = (os.path.join(_PACKAGE, "_docs"), os.path.join(os.path.dirname(_PACKAGE), "docs"))
 _COMMANDS = (os.path.join(_PACKAGE, "_commands"), os.path.join(os.path.dirname(_PACKAGE), "commands"))
 
 
@@ -25,12 +26,21 @@ def place(name: str) -> str | None:
 
 def commands() -> dict[str, str]:
     """Name to text of every slash command; FileNotFoundError where the installation lacks them."""
-    folder = next((place for place in _COMMANDS if os.path.isdir(place)), None)
+    return _texts(_COMMANDS, "slash commands")
+
+
+def pages() -> dict[str, str]:
+    """Name to text of every page that `idumb help` shows; FileNotFoundError where the installation lacks them."""
+    return _texts(_PAGES, "help pages")
+
+
+def _texts(folders: tuple[str, ...], what: str) -> dict[str, str]:
+    folder = next((place for place in folders if os.path.isdir(place)), None)
     if folder is None:
-        raise FileNotFoundError(2, "This installation of idumb lacks its slash commands", "commands")
-    names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name != "README.md")
-    found = {}
-    for name in names:
-        with open(os.path.join(folder, name), encoding="utf-8") as stream:
-            found[name.removesuffix(".md")] = stream.read()
-    return found
+        raise FileNotFoundError(2, f"This installation of idumb lacks its {what}", os.path.basename(folders[-1]))
+    texts = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".md") and name != "README.md":
+            with open(os.path.join(folder, name), encoding="utf-8") as stream:
+                texts[name.removesuffix(".md")] = stream.read()
+    return texts

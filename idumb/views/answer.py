@@ -51,6 +51,7 @@ _RENDERERS = {
     "metrics": ("answer_metrics", "metrics"),
     "log": ("answer_task", "log"),
     "audit": ("answer_task", "audit"),
+    "help": ("answer_help", "shown"),
     "backup": ("answer_log_files", "backup"),
     "archive": ("answer_log_files", "archive"),
     "fake-model": ("answer_fake_model", "serving"),
