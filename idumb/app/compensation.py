@@ -111,7 +111,7 @@ def agreed_tasks(services: Services, state: RunState, contract: Contract) -> Map
         return contract.tasks
     found: dict[str, Task] = {}
     for name, blob in services.trees.kept_blobs(plans_ref(services, state.id, state.version)).items():
-        parsed = services.plans.parse(services.trees.read(blob), name).plan
+        parsed = services.plans.parse(services.trees.read(blob), name).as_agreed.plan
         found.update({task.id: task for task in (parsed.tasks if parsed else ())})
     return found
 

@@ -60,9 +60,7 @@ class _Look:
 
     def _plan(self, number: str, folder: str) -> Iterator[Symptom]:
         try:
-            found = finding.errors(
-                loading.load(self.services.plans, number, self.services.settings, self.services.policy).findings
-            )
+            found = finding.errors(loading.present(self.services, number).findings)
             words = [f"{one.place}: {one.message}" for one in found]
         except IdumbError as problem:
             words = [problem.message]
@@ -165,7 +163,7 @@ class _Look:
     def _contract(self, state: RunState) -> Contract | None:
         """The contract of the run, None where the plan is another one by now."""
         try:
-            loaded = loading.load(self.services.plans, state.phase, self.services.settings, self.services.policy)
+            loaded = loading.present(self.services, state.phase)
         except IdumbError:
             return None
         contract = loaded.contract

@@ -12,7 +12,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import ERROR, WARNING, Finding, errors
+from idumb.domain.finding import ERROR, LATER, WARNING, Finding, errors
 from idumb.domain.intake import registry, scope
 from idumb.domain.plan import STRICT, Plan
 from idumb.domain.policy import NONE as NO_POLICY
@@ -29,7 +29,8 @@ class Loaded:
     """`contract` is None when a finding of the format or the graph is an error.
 
     `links` and `repositories` are as a `Case` has them. `drafts` are the plans as far as they could be read, where
-    there is no contract.
+    there is no contract. `as_agreed` is what they are under the rules of earlier versions, where only newer ones refuse
+    them; it counts for plans that were agreed to under those.
     """
 
     phase: str
@@ -42,6 +43,7 @@ class Loaded:
     links: Mapping[str, str] = field(default_factory=dict)
     drafts: tuple[Plan, ...] = ()
     repositories: tuple[str, ...] = ()
+    as_agreed: Loaded | None = None
 
 
 def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
@@ -75,13 +77,35 @@ def _no_plan(folder: str) -> InputError:
 def of(services: Services, phase: str) -> Loaded:
     """The same, by this work tree's services. Where a plan is gone that was run, the hint brings it back."""
     try:
-        loaded = load(services.plans, phase, services.settings, services.policy)
+        loaded = present(services, phase)
     except InputError as problem:
         kept = _kept(services, phase) if problem.code == "phase.no-plan" else ""
         if not kept:
             raise
         raise InputError(problem.code, problem.message, hint=kept) from problem
     return with_links(services, loaded)
+
+
+def present(services: Services, phase: str) -> Loaded:
+    """The plans as they are, without the links; those that a person agreed to keep the rules of that time."""
+    loaded = load(services.plans, phase, services.settings, services.policy)
+    earlier = loaded.as_agreed
+    return earlier if earlier is not None and _agreed(services, earlier.contract) else loaded
+
+
+def _agreed(services: Services, contract: Contract | None) -> bool:
+    """Whether somebody consented to a contract or approved it, or a run was locked under it."""
+    if contract is None:
+        return False
+    if services.consent.given(contract.hash):
+        return True
+    approvals = services.consent.approvals(contract.phase)
+    if any(kept.approval.contract_hash == contract.hash and kept.revoked is None for kept in approvals):
+        return True
+    run = services.runs.latest(contract.phase)
+    state = None if run is None else replay(services.log.events(run=run))
+    amending = state.amending if state is not None else None
+    return state is not None and contract.hash in (state.contract_hash, (amending or {}).get("to"))
 
 
 def with_links(services: Services, loaded: Loaded) -> Loaded:
@@ -118,7 +142,8 @@ def locked(services: Services, state: RunState, folder: str) -> Loaded:
         )
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
-    return of_sources(services, state.phase, folder, sources)
+    loaded = _of_sources(services, state.phase, folder, sources)
+    return loaded.as_agreed or loaded
 
 
 def contract_of(services: Services, state: RunState) -> Contract:
@@ -135,7 +160,23 @@ def contract_of(services: Services, state: RunState) -> Contract:
 
 
 def of_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
-    """The contract that these bytes would be, under the present configuration and policy."""
+    """The contract that these bytes would be, under the present configuration and policy.
+
+    What plans that were agreed to say in the same words is refused by no rule that came later.
+    """
+    loaded = _of_sources(services, phase, folder, sources)
+    if loaded.as_agreed is None:
+        return loaded
+    try:
+        known = present(services, phase)
+    except InputError:
+        return loaded
+    agreed = {(f.path, f.code, f.found) for f in known.findings} if known.contract is not None else set()
+    later = [f for f in errors(loaded.findings) if f.code in LATER]
+    return loaded.as_agreed if all((f.path, f.code, f.found) in agreed for f in later) else loaded
+
+
+def _of_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
     parsed = [(path, services.plans.parse(data, path)) for path, data in sources]
     return assemble(phase, folder, parsed, services.settings, sources, policy=services.policy)
 
@@ -159,8 +200,14 @@ def assemble(
     if contract is not None:
         findings = [f for f in findings if f.code != _UNPROVEN]
     paths = tuple(path for path, _ in parsed)
+    earlier = None
+    if contract is None and any(p.plan is None for _, p in parsed):
+        agreed = [(path, p.as_agreed) for path, p in parsed]
+        if all(p.plan is not None for _, p in agreed):
+            earlier = assemble(phase, folder, agreed, settings, sources, more, policy)
     drafts = () if contract else tuple(draft for _, p in parsed if (draft := p.plan or p.draft) is not None)
-    return Loaded(phase, folder, contract, tuple(findings), paths, tuple(sources), policy, drafts=drafts)
+    kept = tuple(sources)
+    return Loaded(phase, folder, contract, tuple(findings), paths, kept, policy, drafts=drafts, as_agreed=earlier)
 
 
 def judged(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:

@@ -128,7 +128,7 @@ def _present_plans(services: Services, where: Place) -> list[str]:
 def _ids(services: Services, where: Place) -> dict[str, str]:
     """How the phase is spelled by its plans, and the first id that is free."""
     try:
-        contract = loading.load(services.plans, where.phase, services.settings, services.policy).contract
+        contract = loading.present(services, where.phase).contract
     except InputError:
         contract = None
     if contract is None:

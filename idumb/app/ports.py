@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from idumb.domain.agent import AgentRequest, AgentResult, Claim
 from idumb.domain.contract import Contract
 from idumb.domain.event import ChainCheck, Event, NewEvent
+from idumb.domain.finding import Finding, as_agreed, errors
 from idumb.domain.ledger import Change, Entry
 from idumb.domain.plan import Condition, Plan, Task
 from idumb.domain.run import RunState
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
     from idumb.domain.commits import Commit
     from idumb.domain.decision import Answer, Decision
     from idumb.domain.evidence import Evidence
-    from idumb.domain.finding import Finding
     from idumb.domain.gap import Gap
     from idumb.domain.handoff import Document
     from idumb.domain.legacy import OldFile
@@ -120,6 +120,12 @@ class ParsedPlan:
     findings: tuple[Finding, ...]
     text: str = ""
     draft: Plan | None = None
+
+    @property
+    def as_agreed(self) -> ParsedPlan:
+        """What comes of the plan under the rules that earlier versions had."""
+        findings = as_agreed(self.findings)
+        return self if errors(findings) else ParsedPlan(self.plan or self.draft, findings, self.text, self.draft)
 
 
 class Clock(Protocol):

@@ -104,6 +104,6 @@ def _path(services: Services, loaded: Loaded, data: bytes) -> str:
     paths = [path for path, _ in loaded.sources]
     if len(paths) == 1:
         return paths[0]
-    wanted = services.plans.parse(data, paths[0]).plan
-    known = {services.plans.parse(each, path).plan: path for path, each in loaded.sources}
+    wanted = services.plans.parse(data, paths[0]).as_agreed.plan
+    known = {services.plans.parse(each, path).as_agreed.plan: path for path, each in loaded.sources}
     return next((path for plan, path in known.items() if plan and wanted and plan.plan == wanted.plan), paths[0])

@@ -89,7 +89,7 @@ def _phase(
     if folder is None or not services.plans.plans(folder):
         return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder)}
     try:
-        loaded = loading.load(services.plans, number, services.settings, services.policy)
+        loaded = loading.present(services, number)
     except IdumbError as error:
         return {**row, "state": "invalid", "problem": error.message}
     if loaded.contract is None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 ERROR = "error"
 WARNING = "warning"
+
+LATER = frozenset({"fence.unread", "field.no-task", "task.foreign-tag", "task.heading-without-id", "task.unread"})
+"""Errors of a plan's format that earlier versions did not know: what was agreed to under them goes on under them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,11 @@ class Finding:
 
 def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.severity == ERROR)
+
+
+def as_agreed(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The same findings for a plan that was agreed to before there were some of these rules."""
+    return tuple(replace(f, severity=WARNING) if f.code in LATER else f for f in findings)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -11,10 +11,11 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from idumb.app.ports import ParsedPlan
 from idumb.domain import amendment, contract
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError
-from idumb.domain.finding import errors
+from idumb.domain.finding import LATER, errors
 from idumb.domain.plan import FileClaim, Plan, Span, Task
 from idumb.markdown import plan_parser, writeback
 from idumb.system import escaping
@@ -37,13 +38,15 @@ def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
 
 
 def _amend(data: bytes, path: str, change: Amendment) -> bytes:
-    read = plan_parser.parse(data, path)
+    read = plan_parser.parse(data, path).as_agreed
     if read.plan is None:
         raise InputError("plan.invalid", f"{path} cannot be read.", findings=read.findings)
     text, plan = read.text, read.plan
     for candidate in _candidates(text, plan, change):
         made = writeback.encode(candidate)
         found = plan_parser.parse(made, path)
+        if _later(found) <= _later(read):
+            found = found.as_agreed
         if found.plan is not None and _as_meant(plan, found.plan, change):
             return made
         if found.plan is None and change.kind == amendment.ADD:
@@ -58,6 +61,11 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         f"{path} has no place in which this change can be written without changing anything else.",
         hint="Change the plan in an editor, then idumb plan-diff and idumb amend --from-file",
     )
+
+
+def _later(read: ParsedPlan) -> int:
+    """How many findings are of rules that came after plans were agreed to."""
+    return sum(1 for f in read.findings if f.code in LATER)
 
 
 def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:

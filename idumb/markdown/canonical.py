@@ -24,6 +24,8 @@ _TASK = re.compile(
     r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)"
     r"(\n(?:[^\W\d_][^\n]*\n|\n)*+)?+"  # and more such paragraphs behind a blank line
 )
+# Lines of a description that may be more than text: the general way looks at them.
+_SUSPICIOUS = re.compile(r"^(?:id[ \t]*:|t\d|task[^a-z]|[a-z_]+:)", re.IGNORECASE | re.MULTILINE)
 _STEPS = re.compile(r"```((?:yaml|json) steps)\n")
 _NEXT = re.compile(r"\n*(?:(#{1,6}) |\Z)")
 _FIELD = re.compile(r"- (?:\*\*)?([A-Za-z][a-z_ ]*):(?:\*\*)?(?: (\S[^\n]*))?\n((?:  - [^\n]*\n)*)")
@@ -58,6 +60,8 @@ def find(source: Source, line: int) -> Canonical | None:
         fence = Fence(lines, last, end, 0, "```", steps[1], top=True, closed=True)
         lines, end = last, source.end_of(last - 1)
     following = _NEXT.match(text, end)
+    if any(part and _SUSPICIOUS.search(part) for part in (m[4], m[6])):
+        return None
     if not following or len(following[1] or "") > len(m[1]) or text.find("<!--", m.start(), end) >= 0:
         return None
     return Canonical(line, lines, m, fence)

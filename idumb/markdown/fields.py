@@ -76,6 +76,13 @@ def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True) -
     return body
 
 
+def known_in(blocks: Iterable[Block]) -> list[tuple[Item, str]]:
+    """The bullets among these blocks that are fields, with the canonical names of their labels."""
+    bullets = (block for block in flattened(blocks) if isinstance(block, Item) and not block.ordered)
+    labelled = ((item, _first(item)[1]) for item in bullets)
+    return [(item, label.name) for item, label in labelled if label and label.name and label.colon]
+
+
 def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
     for block in blocks:
         if isinstance(block, Items):

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from idumb.markdown import criteria
+from idumb.markdown import criteria, unread
+from idumb.markdown.entries import fence_text
 from idumb.markdown.nodes import Block, Fence, Heading, Item, Items, Paragraph, Quote, Raw
 from idumb.markdown.problems import Problems
 
@@ -24,9 +25,13 @@ _NEAR_FENCES = {
 }
 LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
 YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
+_LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
+_TITLED = re.compile(r"(?:<\w+>)?\W*(\S+?)[\])*_`~]*\s*(?::|—|–|--|-(?=\s))\s*\S")
 _LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
 _LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
 _LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
+_LINE_DEEP = re.compile(r"#{7,}[ \t]*(.*)")
+_TAG = re.compile(r"<task[\s>]", re.IGNORECASE)
 _TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
 _LINE_FENCE = re.compile(r"(?:`{3,}|~{3,})([^`]*)$")
 
@@ -46,17 +51,28 @@ class Looker:
         """Whether a text begins with what looks like a task id."""
         return bool(LIKE_ID.match(text)) or (len(self.prefix) > 1 and text.startswith(self.prefix))
 
-    def look(self, block: Block, *, boxes: bool) -> None:
-        """Report what looks like data in a block that is none. `boxes`: whether any box here is a mistake."""
+    def like_titled(self, text: str) -> bool:
+        """Whether a line is a task id, a colon or a dash, and a title."""
+        titled = _TITLED.match(text)
+        return titled is not None and self.like_task(text[titled.start(1) :])
+
+    def look(self, block: Block, *, boxes: bool, top: bool = False) -> None:
+        """Report what looks like data in a block that is none.
+
+        `boxes`: whether any box here is a mistake. `top`: the block stands in no item, whose box is read elsewhere.
+        """
         for inner in walk(block):
             if isinstance(inner, Paragraph | Raw):
                 for offset, text in inner.pieces:
                     self._line(offset, text.strip(), boxes=boxes, raw=isinstance(inner, Raw))
+                if boxes:
+                    self._unread(inner, first=top and inner is block)
             elif isinstance(inner, Heading):
                 if self.like_task(inner.text):
                     self._nested(inner.start, inner.text)
             elif isinstance(inner, Fence):
-                near_fence(inner.info, inner.start, self.problems)
+                if not near_fence(inner.info, inner.start, self.problems) and boxes:
+                    self._unread_fence(inner)
             elif isinstance(inner, Item):
                 self._item(inner, boxes=boxes)
 
@@ -82,6 +98,64 @@ class Looker:
             near_fence(fence[1].strip(), offset, self.problems)
         elif raw and (box := _LINE_BOX.match(text)):
             self._box(offset, box[1], boxes=boxes)
+
+    def _unread(self, block: Paragraph | Raw, *, first: bool) -> None:
+        """Lines that were a task before they lost a marker, and tasks in the tags of another tool.
+
+        `first`: whether a box on the first line is one of them.
+        """
+        for number, (offset, line) in enumerate(block.pieces):
+            text = line.strip()
+            if (number or first) and self.like_start(text):
+                self.unread(offset, text)
+            elif _TAG.match(text):
+                self.problems.error(
+                    "task.foreign-tag",
+                    offset,
+                    "this is a task in the tags of GSD, which idumb does not read",
+                    field="task",
+                    found=text,
+                    accepted=f"### {self.prefix}01: Title",
+                    mend=f"write it as ### {self.prefix} with two digits, a colon and a title, with fields below",
+                )
+        lines = [text.strip() for _, text in block.pieces]
+        if isinstance(block, Paragraph) and not any(map(_LINE_ID.match, lines)) and unread.like_yaml_task(lines):
+            self.unread(*block.pieces[0])
+
+    def like_start(self, text: str) -> bool:
+        """Whether a line begins a task, but for a marker that is missing or too much."""
+        yaml_id, deep, box = _LINE_ID.match(text), _LINE_DEEP.match(text), criteria.BOX.match(text)
+        return bool(
+            (yaml_id and self.like_id(yaml_id[1]))
+            or (deep and self.like_task(deep[1]))
+            or (box and self.like_id(text[box.end() :]))
+        )
+
+    def unread(self, at: int, text: str) -> None:
+        self.problems.error(
+            "task.unread",
+            at,
+            f"`{text[:60]}` looks like a task and is not read as one",
+            field="task",
+            found=text,
+            accepted=f"### {self.prefix}01: Title, - [ ] {self.prefix}01 Title or - id: {self.prefix}01",
+            mend="write the marker of a task before it, or put it into a fence `example`",
+        )
+
+    def _unread_fence(self, fence: Fence) -> None:
+        meant = unread.in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"), self.prefix)
+        if meant is None:
+            return
+        what = "a task" if meant == unread.TASK else "steps"
+        self.problems.error(
+            "fence.unread",
+            fence.start,
+            f"this fence holds {what}, and nothing reads it",
+            field="fence",
+            found=fence.mark + fence.info,
+            accepted=", ".join(DATA_FENCES) + ", at the margin",
+            mend=f"write {fence.mark}{meant} at the margin, or {fence.mark}yaml example if it only shows something",
+        )
 
     def _no_heading(self, offset: int, text: str) -> None:
         self.problems.error(
@@ -131,11 +205,11 @@ def broken_box(at: int, text: str, problems: Problems) -> None:
     )
 
 
-def near_fence(info: str, at: int, problems: Problems) -> None:
-    """A fence that was meant to be data and is not."""
+def near_fence(info: str, at: int, problems: Problems) -> bool:
+    """Report a fence that was meant to be data and is not, by its info string; whether it is one."""
     meant = _NEAR_FENCES.get(re.sub(r"[\s_-]", "", info.casefold()).replace("yml", "yaml"))
     if meant is None:
-        return
+        return False
     exact = info in DATA_FENCES
     problems.error(
         "fence.misplaced" if exact else "fence.near-miss",
@@ -146,6 +220,7 @@ def near_fence(info: str, at: int, problems: Problems) -> None:
         accepted=", ".join(DATA_FENCES) + ", at the margin",
         mend="write it at the margin" if exact else f"write {meant}, or another word for an example",
     )
+    return True
 
 
 def walk(block: Block) -> Iterator[Block]:

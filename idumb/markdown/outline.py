@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from idumb.markdown import blocks, criteria, lookalikes
+from idumb.markdown import blocks, criteria, fields, labels, lookalikes, unread
 from idumb.markdown.lookalikes import Looker
 from idumb.markdown.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.problems import Problems
@@ -72,10 +72,14 @@ class _Outliner:
         self.section = ""
         self.tasks_line: int | None = None
         self.has_tasks = any(_section(b) == "tasks" for b in found)
+        self.heading: Heading | None = None  # the last one that is no task, since the last task began
+        self.last: Block | None = None
+        self.told: set[int] = set()
 
     def read(self) -> Outline:
         for block in self.found:
             self._block(block)
+            self.last = block
         self._end(len(self.source.lines))
         return self.outline
 
@@ -85,8 +89,7 @@ class _Outliner:
         elif isinstance(block, Heading):
             self._heading(block)
         elif isinstance(block, Items):
-            for item in block.children:
-                self._item(item)
+            self._items(block)
         elif isinstance(block, Fence):
             self._fence(block)
         elif isinstance(block, YamlItem):
@@ -100,6 +103,11 @@ class _Outliner:
         return self.section in {"tasks", "success criteria"} or self._in_free_task
 
     @property
+    def _in_criteria(self) -> bool:
+        """In the success criteria, and in no task of a plan without a section `## Tasks`."""
+        return self.section == "success criteria" and self.task is None
+
+    @property
     def _in_free_task(self) -> bool:
         """Inside a task of a plan without a section `## Tasks`."""
         return not self.has_tasks and self.task is not None and self.task.text_end is None
@@ -109,6 +117,81 @@ class _Outliner:
         self.problems.error(code, at, message, field="task", found=found, accepted=accepted, mend=mend)
 
     # Blocks
+
+    def _items(self, block: Items) -> None:
+        owned = self.task is not None and self.task.text_end is None and self.heading is None
+        known = [] if owned and not isinstance(self.last, Paragraph) else fields.known_in([block])
+        if known and self._fields_of_no_task(known):
+            return
+        for item in block.children:
+            self._item(item)
+
+    def _fields_of_no_task(self, known: list[tuple[Item, str]]) -> bool:
+        """Report fields that belong to no task, at the line that should begin it; whether they do."""
+        task, heading = self.task, self.heading
+        if (self.section == "tasks" or not self.has_tasks) and self._titled_line():
+            return True
+        names = {name for _, name in known}
+        if task is None and self.section != "tasks":
+            if heading is None or self.section or (self.has_tasks and heading.level > 2):
+                return False
+            if not unread.like_section_of_task(heading.text, names, like_tasks=heading.level > 2):
+                return False
+        elif not unread.OF_TASKS.intersection(names) or (heading is None and not unread.like_task(names)):
+            return False
+        elif task is not None and (heading is None or not self._begins_another(task, known)):
+            return False  # fields of the task; those of a checklist or YAML task are reported where they are read
+        if heading is not None:
+            self._no_id_heading(heading)
+            return True
+        item, name = known[0]
+        self._error(
+            "field.no-task",
+            item.start,
+            f"{labels.SHOWN.get(name, name)} stands in `## Tasks` and belongs to no task",
+            self.source.lines[item.line].strip(),
+            "write the heading of the task above it",
+        )
+        return True
+
+    def _titled_line(self) -> bool:
+        """Report the line above, if it is the heading of a task without its signs; whether it is."""
+        above = self.last
+        if not isinstance(above, Paragraph):
+            return False
+        at, text = above.pieces[-1]
+        if text.startswith("#") or not self.looker.like_titled(text):  # a heading that is none is told by itself
+            return False
+        self.looker.unread(at, text)
+        return True
+
+    @staticmethod
+    def _begins_another(task: Draft, known: list[tuple[Item, str]]) -> bool:
+        """Whether fields below a heading are those of a task that has no id, and not of the task above it.
+
+        A task may write its fields below a deeper heading, if it has none above, and any one of them in any case.
+        """
+        if task.text_end is not None or task.notation != HEADING:
+            return True
+        if not unread.like_task({name for _, name in known} - {"acceptance"}):
+            return False
+        if task.canonical:
+            return True
+        first = next((b.line for b in task.body if isinstance(b, Heading)), 0)
+        return bool(fields.known_in(b for b in task.body if b.line < first))
+
+    def _no_id_heading(self, heading: Heading) -> None:
+        if heading.line in self.told:
+            return
+        self.told.add(heading.line)
+        self._error(
+            "task.heading-without-id",
+            heading.start,
+            "this heading has no id, and the fields below it belong to no task",
+            heading.text,
+            f"write {'#' * max(heading.level, 3)} {self.prefix}, two digits, a colon and the title in ## Tasks,"
+            " or turn the fields into text",
+        )
 
     def _canonical(self, block: Canonical) -> None:
         m = block.match
@@ -124,12 +207,14 @@ class _Outliner:
     def _keep(self, block: Block) -> None:
         if self.task:
             self.task.body.append(block)
-        self.looker.look(block, boxes=self._boxes_count)
+        self.looker.look(block, boxes=self._boxes_count, top=True)
 
     def _heading(self, heading: Heading) -> None:
+        self.heading = heading
         if heading.level <= 2:
             self._end(heading.line)
             self._open_section(heading)
+            self.heading = None if self.section else heading
             if self.looker.like_task(heading.text):
                 self._no_task_heading(heading)
             return
@@ -208,9 +293,12 @@ class _Outliner:
         if lookalikes.YAML_ID.match(text):
             mend = "write it in the section ## Tasks, indented by at most three blanks"
             self._error("task.outside-section", item.start, "a YAML task stands outside of `## Tasks`", text, mend)
+        elif self._titled_item(item, text):
+            self._look_inside(item)
+            return
         elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or self.looker.like_id(text.partition("]")[2])):
             lookalikes.broken_box(item.start, text, self.problems)
-        elif self.section == "success criteria" and self.outline.success is not None and not item.ordered:
+        elif self._in_criteria and self.outline.success is not None and not item.ordered:
             self.outline.success.append(item)
             return
         if self.task:
@@ -221,7 +309,7 @@ class _Outliner:
     def _box(self, item: Item, text: str, box: re.Match[str]) -> None:
         rest = text[box.end() :]
         like = self.looker.like_id(rest)
-        if self.section == "success criteria" and self.outline.success is not None:
+        if self._in_criteria and self.outline.success is not None:
             self.outline.success.append(item)
             if item.ordered:
                 self._numbered(item, text)
@@ -239,6 +327,15 @@ class _Outliner:
         else:
             self._no_id(item, text)
             self._look_inside(item)
+
+    def _titled_item(self, item: Item, text: str) -> bool:
+        """Report a bullet with a task id and fields below, or another almost right one; whether it is one."""
+        area = self.section == "tasks" or not self.has_tasks
+        titled = self.looker.like_id(text) and fields.known_in(item.children)
+        if not area or not (titled or self.looker.like_start(text)):
+            return False
+        self.looker.unread(item.start, text)
+        return True
 
     def _look_inside(self, item: Item) -> None:
         for child in item.children:
@@ -313,6 +410,7 @@ class _Outliner:
 
     def _begin(self, draft: Draft) -> None:
         self._end(draft.line)
+        self.heading = None
         self.task = draft
         self.outline.tasks.append(draft)
 
