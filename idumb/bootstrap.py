@@ -245,11 +245,11 @@ class Wired:
     def redactor(self) -> Redactor:
         """Knows the values of every variable that a binding hands to a program."""
         from idumb.agents import registry
-        from idumb.store import consent
+        from idumb.system import state_dir
         from idumb.system.redaction import Redactor
 
         secrets = registry.secret_variables(self.settings)
-        return Redactor(secrets, key=consent.repository_id(self.place.common_dir).encode("ascii"))
+        return Redactor(secrets, key=state_dir.repository_id(self.place.common_dir).encode("ascii"))
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace:
         if kind == "clone":
@@ -259,6 +259,12 @@ class Wired:
         from idumb.git.here import Here
 
         return Here(self.trees)
+
+    @cached_property
+    def clones(self) -> ports.Clones:
+        from idumb.git.left_clones import GitClones
+
+        return GitClones(self.place)
 
     def open_commits(self, workspace: ports.Workspace) -> ports.CommittingClone:
         from idumb.git.builder_clone import BuilderClone
@@ -403,11 +409,12 @@ def worked_for(start: str) -> str | None:
 
 
 def _works_in(folder: str, place: discover.Repository) -> bool:
-    """Whether a workspace is a work tree of this repository, or one of idumb's copies in its git folder."""
+    """Whether a workspace is a work tree of this repository, or one of idumb's private copies."""
     from idumb.domain.errors import Refusal
+    from idumb.git import clone_places
 
     real = os.path.realpath(folder)
-    if real == place.root or real.startswith(place.common_dir + os.sep):
+    if real == place.root or clone_places.is_copy_of(place.common_dir, real):
         return True
     try:
         return discover.find(real).common_dir == place.common_dir
@@ -456,17 +463,20 @@ def machine_checks() -> tuple[Check, ...]:
 
 def health_checks(services: Wired) -> tuple[Check, ...]:
     """Checks of `idumb doctor` by the rooms that own what is looked at."""
-    from idumb.app import examine_machine
-    from idumb.git import health
+    from functools import partial
+
+    from idumb.app import examine_machine, left_clones
+    from idumb.git import clone_places, health
     from idumb.store import health as store
     from idumb.system.machine import LocalMachine
 
     place = services.place
     folder = os.path.join(place.common_dir, "idumb")
-    machine = LocalMachine(services.root, place.git_dir, folder)
+    machine = LocalMachine(services.root, place.git_dir, folder, partial(clone_places.is_clone_of, place.common_dir))
     return (
         *machine_checks(),
         *health.of_repository(place, services.attic),
+        *left_clones.checks(services, lambda: store.owned(folder)),
         *examine_machine.of_place(machine, lambda: store.owned(folder)),
         *store.checks(place.common_dir, services.log.database, services.log.verify, place.worktree_id),
     )
@@ -483,10 +493,14 @@ def fake_model(script: str | None, port: int, log: str | None, ready: Callable[[
 
 def belongings(services: Wired) -> tuple[ports.KeptRefs, ports.Belongings]:
     """What `idumb deinit` removes."""
+    from idumb.domain.errors import Refusal
     from idumb.git.removal import GitKeptRefs
     from idumb.store.belongings import FileBelongings
 
-    return GitKeptRefs(services.place), FileBelongings(services.place.common_dir)
+    clones = None
+    with contextlib.suppress(Refusal):
+        clones = services.clones.place()
+    return GitKeptRefs(services.place), FileBelongings(services.place.common_dir, clones)
 
 
 def host_place(start: str, host: Host, *, user: bool) -> Place:

@@ -216,6 +216,7 @@ class PresetAgent:
             schema=schema[0],
             schema_file=schema[1],
             home=home,
+            git_folder=os.path.join(request.workspace, ".git") if request is not None and request.commits else None,
             environment=self._around.environment,
         )
 

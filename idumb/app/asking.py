@@ -59,6 +59,7 @@ def request(
         settled=bench.journal.state.tasks[task.id].settled,
         candidate=_candidate(bench, attempt) if role == agent.VALIDATOR else "",
         unsaved=_unsaved(bench),
+        commits=asked.commits,
     )
 
 

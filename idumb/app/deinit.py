@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import opened, ports
+from idumb.app import left_clones, opened, ports
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain.decision import Choice, Decision
@@ -47,6 +47,8 @@ def deinit(services: Services, kept: ports.KeptRefs, own: ports.Belongings, requ
         backup = request.backup or own.place_for_backup(services.root.rpartition("/")[2])
     _confirm(services, going, request, backup)
     with own.held():
+        with suppress(StoreError):
+            left_clones.put_away_all(services)
         refs = kept.list()
         if backup is not None:
             _back_up(services, kept, own, backup, refs, files=bool(going["files"]))

@@ -18,6 +18,7 @@ from idumb.app import (
     enveloping,
     failure,
     going_on,
+    left_clones,
     leftovers,
     loading,
     lock,
@@ -118,6 +119,8 @@ def prepare(services: Services, request: Request) -> Contract:
             hint="Change the plan's mode, or leave --mode away",
         )
     state = session.latest_run(services, contract.phase)
+    if (request.workspace or _workspace(services, request)) == committing.CLONE and not request.rehearsal:
+        services.clones.require_place()
     place.require_guarded(services, state, request.accept_git)
     place.require_repository(services)
     consent.ensure(
@@ -319,7 +322,7 @@ def at_work(
         publish.waiting_checkpoints(bench)
         if schedule.settled(schedule.statuses(contract, journal.state)):
             bench.agents.forget()
-        bench.workspace.close()
+        left_clones.close(bench)
 
 
 def ready(bench: Bench) -> None:

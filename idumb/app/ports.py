@@ -155,6 +155,9 @@ class Trees(Protocol):
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """`scan`, with index, HEAD and modes kept beside, as a commit under `ref`, read back before it returns."""
 
+    def kept_tree(self, snapshot: str) -> str:
+        """The work tree's tree of a snapshot's commit."""
+
     def leads_out(self, link: str) -> str | None:
         """What leads a symbolic link out of the workspace, by itself or through others; None where it stays inside."""
 
@@ -375,6 +378,35 @@ class Workspace(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeftClone:
+    """A clone that is there, made for a run."""
+
+    run: str
+    path: str
+
+
+class Clones(Protocol):
+    """The clones of this repository, whatever command made them."""
+
+    def require_place(self) -> None:
+        """Refusal `clones.unusable` where none can be made."""
+
+    def place(self) -> str:
+        """The folder that they are made in."""
+
+    def left(self) -> Sequence[LeftClone]:
+        """Those that are there, also where older versions made them; some may be at work."""
+
+    def keep(self, left: LeftClone, ref: str, reason: str) -> Snapshot | None:
+        """End what runs in it and keep its files under `ref`, and what was committed there beside it.
+
+        None where nothing is in its place but a link or a file. Git's own folder in it is made anew.
+        """
+
+    def remove(self, left: LeftClone) -> None: ...
 
 
 class CommittingClone(Protocol):

@@ -12,6 +12,7 @@ from idumb.app import (
     deviating,
     effect,
     failing,
+    left_clones,
     leftovers,
     place,
     ports,
@@ -262,10 +263,16 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED) -> None:
     services = bench.services
     ref = attempt_ref(services, bench.run, task.id, known.attempt, "interrupted")
     declared = ledger.written_paths(task.files)
-    reason = f"{task.id}, attempt {known.attempt}, interrupted"
-    kept = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
     here = leftovers.made_in(bench, known) == "here"
-    changed = services.trees.changes(known.base, kept.tree) if here else ()
+    if not here:
+        left_clones.keep_unfinished(bench)
+    kept = None if here else services.history.refs(ref).get(ref)
+    if kept is None:
+        reason = f"{task.id}, attempt {known.attempt}, interrupted"
+        snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
+    else:  # what was in the clone; nothing of it is in the user's tree
+        snapshot = ports.Snapshot(kept, services.trees.kept_tree(kept), ref)
+    changed = services.trees.changes(known.base, snapshot.tree) if here else ()
     covers = paths.cover(declared)
     head = services.history.head_tree() if changed else None
     # What is committed by now is somebody's word, and never put back.
@@ -282,10 +289,10 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED) -> None:
             "attempt.interrupted",
             task.id,
             known.attempt,
-            left=kept.tree,
+            left=snapshot.tree,
             touched=touched,
             others=others,
-            snapshot=kept.commit,
+            snapshot=snapshot.commit,
             ref=ref,
             reason=why,
             **({"guarded": list(tampered)} if tampered else {}),

@@ -46,6 +46,8 @@ def resume(services: Services, request: Request, *, retry_failed: bool, only: Co
     contract = loading.runnable(services, loaded)
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
+    if (request.workspace or committing.workspace_of(state.policy, state.workspace)) == committing.CLONE:
+        services.clones.require_place()
     place.require_guarded(services, state, request.accept_git)
     place.require_repository(services)
     mode = STRICT if state.mode == STRICT else request.mode

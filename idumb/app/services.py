@@ -85,6 +85,9 @@ class Services(Protocol):
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace: ...
 
+    @property
+    def clones(self) -> ports.Clones: ...
+
     def open_commits(self, workspace: ports.Workspace) -> ports.CommittingClone:
         """What builders commit in this workspace, which is a clone."""
 

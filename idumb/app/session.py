@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import committing, going_on, killed, opened, overtaking, ports, publish, relock, schedule
+from idumb.app import committing, going_on, killed, left_clones, opened, overtaking, ports, publish, relock, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services, plans_ref
@@ -170,13 +170,12 @@ def bench(
 
 
 def _workspace(services: Services, state: RunState, kind: str) -> ports.Workspace:
-    """`here`, or a clone made anew, which has what the run did so far."""
+    """`here`, or a fresh clone, which has what the run did so far."""
+    if state.attempted and committing.CLONE in (kind, state.workspace):
+        left_clones.put_away(services, state)
     place = services.open_workspace(kind, state.id)
     if place.kind == "here":
         return place
-    if state.attempted:  # a killed command's clone may still be there
-        place.close()
-        place = services.open_workspace(kind, state.id)
     if state.policy not in COMMITTED:  # else it is in HEAD
         done = [t.checkpoint for t in state.tasks.values() if t.checkpoint is not None and t.status in outcome.DONE]
         for kept in sorted(done, key=lambda checkpoint: checkpoint.seq):

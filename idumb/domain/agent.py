@@ -99,6 +99,7 @@ class AgentRequest:
     the tree that a validator judges, without idumb's own files, "" for other roles.
     `ticket` is for agents that are elsewhere: it tells this question from one that could be foreseen, "" for others.
     `unsaved` are paths, folders with `/` at their end, that git ignores, so that no snapshot has what is there.
+    `commits` is whether a builder is to commit its own work, in the git folder of its workspace.
     """
 
     role: str
@@ -125,6 +126,7 @@ class AgentRequest:
     candidate: str = ""
     ticket: str = ""
     unsaved: tuple[str, ...] = ()
+    commits: bool = False
 
     def is_unsaved(self, path: str) -> bool:
         """Whether no snapshot has what may be at a path: git ignores it, and the task is not to write it by name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pygit2
@@ -154,11 +154,16 @@ def _packed(text: bytes, ref: str) -> str | None:
     return None
 
 
-def chain(objects: Objects, last: str, base: str | None) -> tuple[Commit, ...]:
-    """From the commit after `base` to `last`; it ends early at what `commits.problem` tells."""
+def chain(
+    objects: Objects, last: str, base: str | None, known: Callable[[str], bool] = lambda _: False
+) -> tuple[Commit, ...]:
+    """From the commit after `base`, or after one that is `known`, to `last`.
+
+    It ends early at what `commits.problem` tells.
+    """
     found: list[Commit] = []
     at: str | None = last
-    while at is not None and at != base and len(found) <= commits.MOST:
+    while at is not None and at != base and not known(at) and len(found) <= commits.MOST:
         one = commits.parse(at, objects.read(bytes.fromhex(at), ObjectType.COMMIT, commits.MOST_BYTES))
         found.append(one)
         at = one.parents[0] if len(one.parents) == 1 and _OID.fullmatch(one.parents[0]) else None

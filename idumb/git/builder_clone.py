@@ -17,7 +17,7 @@ from pygit2.enums import ObjectType
 from idumb.app.ports import Offered
 from idumb.domain import commits
 from idumb.domain.ledger import Change, Entry
-from idumb.git import agent_folder, clone, comparing, program, refs, rehearsal, tree_objects
+from idumb.git import agent_folder, clone, clone_places, comparing, program, refs, rehearsal, tree_objects
 from idumb.git.agent_folder import Objects, Unusable
 from idumb.git.clone import BRANCH, TAKEN, Clone
 from idumb.git.discover import Repository
@@ -48,12 +48,13 @@ class BuilderClone:
         self._base = commit
 
     def take(self) -> Offered:
-        clone.require_place(self._folder)
+        clone_places.require_plain(os.path.dirname(self._folder))
         if not self._is_there():
             self._copy.renew(self._base)
             self._configure()
             return self._refused("it removed its clone, or put something else in its place")
-        problem = self._move_aside()
+        self._repository.guard()
+        problem = move_git_folder_aside(self._folder)
         self._fresh_folder()
         if problem:
             return self._refused(problem)
@@ -90,16 +91,9 @@ class BuilderClone:
         """Bring the objects home, forced to disk and named by `ref`; why they cannot be, or nothing."""
         self._repository.guard()
         try:
-            objects = Objects(self._odb())
-            before = comparing.tree_of(self._user.repository, self._base)
-            for one in offered.commits:
-                for kind, oid in agent_folder.new_objects(objects, before, one.tree):
-                    self._bring(objects, kind, oid)
-                self._bring(objects, ObjectType.COMMIT, bytes.fromhex(one.id))
-                before = one.tree
+            bring_home(self._user, Objects(odb_of(self._repository, self._aside)), offered)
         except Unusable as unusable:
             return str(unusable)
-        self._user.writer.flush()
         if offered.tip is not None:
             refs.move(self._user.repository, self._repository, ref, offered.tip)
         self._settle(offered.tip)
@@ -111,22 +105,6 @@ class BuilderClone:
     def _is_there(self) -> bool:
         """Whether it is a folder still, and no link that leads into files of the user's."""
         return os.path.isdir(self._folder) and not os.path.islink(self._folder)
-
-    def _move_aside(self) -> str:
-        """Put the builder's git folder out of the way; why there is nothing to take, or nothing."""
-        self._repository.guard()
-        clone.remove_tree(self._aside)
-        here = os.path.join(self._folder, ".git")
-        try:
-            os.chmod(self._folder, 0o700)
-            if not stat.S_ISDIR(os.lstat(here).st_mode):
-                os.unlink(here)
-                return "its .git is no folder any more"
-            os.chmod(here, 0o700)  # without rights of its own a folder cannot be moved to another one
-            os.rename(here, self._aside)
-        except FileNotFoundError:
-            return "it removed the git folder of its clone"
-        return ""
 
     def _fresh_folder(self) -> None:
         clone.make_git_folder(self._repository, self._folder, self._base)
@@ -148,13 +126,8 @@ class BuilderClone:
         if who is not None:
             target["user.name"], target["user.email"] = who[1], who[2]
 
-    def _odb(self) -> pygit2.Odb:
-        odb = pygit2.Odb(os.path.join(self._aside, "objects"))
-        odb.add_disk_alternate(os.path.join(self._repository.common_dir, "objects"))
-        return odb
-
     def _chain(self, last: str) -> tuple[commits.Commit, ...]:
-        objects = Objects(self._odb())
+        objects = Objects(odb_of(self._repository, self._aside))
         found = agent_folder.chain(objects, last, self._base)
         if commits.problem(found, self._base):
             return found
@@ -200,17 +173,52 @@ class BuilderClone:
         above = [path[: at + 1] for at, letter in enumerate(path) if letter == "/"]
         return any(_is_special(os.path.join(self._folder, folder, ".gitattributes")) for folder in ("", *above))
 
-    def _bring(self, objects: Objects, kind: ObjectType, oid: bytes) -> None:
-        if pygit2.Oid(oid) in self._user.repository.odb and kind != ObjectType.COMMIT:
-            return
-        if self._user.writer.raw(kind, objects.read(oid, kind)) != oid:
-            raise Unusable(f"object {oid.hex()[:12]} is not what its name says")
-
     def _settle(self, commit: str | None) -> None:
         """Branch and index of the clone are those of a commit of the user's repository; nothing is borrowed."""
         clone.borrow(self._folder, clone.lenders(self._repository))
         clone.put_head(self._folder, commit)
         clone.remove_tree(self._aside)
+
+
+def move_git_folder_aside(folder: str) -> str:
+    """Put the git folder of a clone's builder out of the way; why there is nothing to take, or nothing."""
+    clone.remove_tree(folder + TAKEN)
+    here = os.path.join(folder, ".git")
+    try:
+        os.chmod(folder, 0o700)
+        if not stat.S_ISDIR(os.lstat(here).st_mode):
+            os.unlink(here)
+            return "its .git is no folder any more"
+        os.chmod(here, 0o700)  # without rights of its own a folder cannot be moved to another one
+        os.rename(here, folder + TAKEN)
+    except FileNotFoundError:
+        return "it removed the git folder of its clone"
+    return ""
+
+
+def odb_of(repository: Repository, aside: str) -> pygit2.Odb:
+    """The objects of a builder's git folder, and the user's behind them."""
+    odb = pygit2.Odb(os.path.join(aside, "objects"))
+    odb.add_disk_alternate(os.path.join(repository.common_dir, "objects"))
+    return odb
+
+
+def bring_home(user: GitTrees, objects: Objects, offered: Offered) -> None:
+    """Write what the commits need into the user's repository, forced to disk; Unusable where it is not sound."""
+    before = comparing.tree_of(user.repository, offered.base)
+    for one in offered.commits:
+        for kind, oid in agent_folder.new_objects(objects, before, one.tree):
+            _bring(user, objects, kind, oid)
+        _bring(user, objects, ObjectType.COMMIT, bytes.fromhex(one.id))
+        before = one.tree
+    user.writer.flush()
+
+
+def _bring(user: GitTrees, objects: Objects, kind: ObjectType, oid: bytes) -> None:
+    if pygit2.Oid(oid) in user.repository.odb and kind != ObjectType.COMMIT:
+        return
+    if user.writer.raw(kind, objects.read(oid, kind)) != oid:
+        raise Unusable(f"object {oid.hex()[:12]} is not what its name says")
 
 
 def _same_kind(change: Change) -> bool:

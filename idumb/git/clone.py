@@ -15,15 +15,17 @@ import pygit2
 
 from idumb.app.ports import Conflict
 from idumb.domain import errors
-from idumb.git import comparing, discover, opened, program, tree_objects, uncommitted
+from idumb.git import clone_places, comparing, discover, opened, program, tree_objects, uncommitted
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
-from idumb.system import host
+from idumb.system import folders, host
 
 _READY = "idumb-ready"
 _COPIED = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
 _MOST_LENDERS = 50
 BRANCH = "idumb"
+WORKTREE = "rehearsal"
+"""What the work tree of a dry run's copy is called."""
 TAKEN = ".taken"
 """What the name of a folder beside a clone ends with, in which a builder's git folder is looked at."""
 
@@ -36,8 +38,7 @@ class Clone:
     def __init__(self, repository: Repository, user: GitTrees, run: str, commit: str | None) -> None:
         self._user = user
         self._repository = repository
-        self._folder = os.path.join(repository.common_dir, "idumb", "clones", run)
-        require_place(self._folder)
+        self._folder = os.path.join(clone_places.prepare(place_of(repository), repository.common_dir), run)
         if not _is_ready(self._folder):
             tree = None if commit is None else _as_checked_out(repository, user, commit)
             _make(repository, self._folder, commit, tree)
@@ -61,7 +62,15 @@ class Clone:
         """Remove the copy; its snapshots stay. After a takeover it is the new owner's."""
         self._repository.guard()
         self._trees.close()
-        _remove(self._folder)
+        remove(self._folder)
+        clone_places.tidy(place_of(self._repository))
+
+
+def place_of(repository: Repository) -> str:
+    """The folder of a repository's clones; those of a dry run's copy lie beside it, and go with it."""
+    if repository.worktree_id == WORKTREE:
+        return os.path.join(os.path.dirname(repository.root), "clones")
+    return clone_places.of(repository.root, repository.common_dir)
 
 
 def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
@@ -80,25 +89,14 @@ def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
 
 def _make(repository: Repository, folder: str, commit: str | None, tree: str | None) -> None:
     repository.guard()
-    require_place(folder)
-    _remove(folder)
-    os.makedirs(folder, mode=0o700)
+    clone_places.prepare(place_of(repository), repository.common_dir)
+    remove(folder)
+    folders.make_private(folder)
     if commit is not None and tree is not None:
         write_out(opened.repository(repository), bytes.fromhex(tree), folder)
     make_git_folder(repository, folder, commit)
     with open(os.path.join(folder, ".git", _READY), "wb") as stream:
         stream.write(_boot())
-
-
-def require_place(folder: str) -> None:
-    """The folder of clones is one of idumb's own, or not there: what is removed and made in it is no file of others."""
-    above = os.path.dirname(folder)
-    if os.path.realpath(above) != above or (os.path.lexists(above) and not os.path.isdir(above)):
-        raise errors.Refusal(
-            "git.clone-gone",
-            f"{above} is no folder of idumb's own any more: something else was put in its place.",
-            hint="Look at what the builder did, and move that away; idumb resume then begins the task again",
-        )
 
 
 def make_git_folder(repository: Repository, folder: str, commit: str | None) -> None:
@@ -162,7 +160,7 @@ def put_head(folder: str, commit: str | None) -> None:
     _git(folder, ["read-tree", commit])
 
 
-def _remove(folder: str) -> None:
+def remove(folder: str) -> None:
     """The marker goes first: a clone that was half removed when idumb was killed is none."""
     if not os.path.islink(folder):
         with contextlib.suppress(OSError):

@@ -54,7 +54,6 @@ def of_repository(place: Repository, attic: Attic) -> tuple[Check, ...]:
         Check("git.nested", "the repository stands for itself", look.nested),
         Check("git.ignores", "what idumb writes for people reaches git", look.ignores),
         Check("git.objects", "no half-written objects are left", look.objects),
-        Check("clones.left", "no clone of a killed run is left", look.clones),
     )
 
 
@@ -271,16 +270,6 @@ class _Look:
                 os.path.dirname(found[0][0]),
                 means="a git or idumb that was killed left them; nothing needs them",
                 mend="git gc  (removes them when they are old enough)",
-            )
-
-    def clones(self) -> Iterator[Symptom]:
-        folder = os.path.join(self.place.common_dir, "idumb", "clones")
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            yield health.warn(
-                f"the clone of run {name} is still there",
-                os.path.join(folder, name),
-                means="its run is under way or was killed; its snapshots are in this repository",
-                mend="idumb status",
             )
 
 

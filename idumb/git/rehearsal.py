@@ -1,7 +1,8 @@
 """A throw-away repository with the work tree as it is: what runs in it reaches nothing of the user's.
 
-It lies below idumb's own folder in the git folder. Its objects are its own, on top of the user's, so that not even an
-object is added there. A lock that ends with its process tells a copy in use from one that a killed process left.
+It lies where clones do, outside the git folder, because some agents refuse to write in there. Its objects are its
+own, on top of the user's, so that not even an object is added to those. A lock that ends with its process tells a copy
+in use from one that a killed process left.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import pygit2
 
 from idumb.app.ports import Head
-from idumb.git import clone, discover, opened, program
+from idumb.domain.errors import Refusal
+from idumb.git import clone, clone_places, discover, opened, program
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
 from idumb.system import folders
 
-WORKTREE = "rehearsal"
+_COPY = "work"
 _LOCK = ".lock"
 # What decides how git sees files, and who commits; never what it runs by itself or where it sends something.
 _SETTINGS = frozenset(
@@ -37,7 +39,8 @@ _PATHS = frozenset({"core.excludesfile", "core.attributesfile"})
 def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
     """A copy with this HEAD and all files that are not ignored; `also` are ignored ones that are wanted too."""
     clear(user)
-    top = _top(user)
+    place = clone.place_of(user)
+    top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
     folders.make_private(top)
     lock = _locked(top)
     folder = lock.path.removesuffix(_LOCK)
@@ -47,15 +50,28 @@ def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Rep
         _remove(folder, lock.path)
         lock.close()
         _remove_empty(top)
+        clone_places.tidy(place)
 
 
 def clear(user: Repository) -> tuple[str, ...]:
     """Remove the copies that processes which were killed have left; their folders."""
-    top = _top(user)
+    removed = _cleared(user, os.path.join(user.common_dir, "idumb", clone_places.COPIES))  # of older versions
+    try:
+        place = clone.place_of(user)
+    except Refusal:
+        return tuple(removed)  # most commands need no copy, so they need no place for one
+    for at in clone_places.levels(place):
+        removed += _cleared(user, os.path.join(at, clone_places.COPIES))
+    if removed:
+        clone_places.tidy(place)
+    return tuple(removed)
+
+
+def _cleared(user: Repository, top: str) -> list[str]:
     try:
         names = sorted(os.listdir(top))
     except OSError:
-        return ()
+        return []
     held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
     removed = []
     for name in sorted(held | set(names) - {name + _LOCK for name in held}):
@@ -69,7 +85,7 @@ def clear(user: Repository) -> tuple[str, ...]:
         if lock is not None:
             lock.close()
     _remove_empty(top)
-    return tuple(removed)
+    return removed
 
 
 class _Lock:
@@ -81,10 +97,6 @@ class _Lock:
 
     def close(self) -> None:
         os.close(self._descriptor)
-
-
-def _top(user: Repository) -> str:
-    return os.path.join(user.common_dir, "idumb", "rehearsals")
 
 
 def _locked(top: str) -> _Lock:
@@ -116,12 +128,14 @@ def _taken(path: str, *, create: bool) -> _Lock | None:
 
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
     shutil.rmtree(folder, ignore_errors=True)
-    os.mkdir(folder, 0o700)
+    folder = os.path.join(folder, _COPY)  # beside it is room for clones of its own
+    folders.make_private(folder)
     clone.make_git_folder(user, folder, None)
     copy_settings(settings(user), os.path.join(folder, ".git"))
     copy = discover.at(os.path.realpath(folder))
-    copy.worktree_id = WORKTREE
-    seen = Repository(user.root, user.git_dir, copy.common_dir, WORKTREE)  # what a scan leaves lying goes to the copy
+    copy.worktree_id = clone.WORKTREE
+    # What a scan leaves lying goes to the copy.
+    seen = Repository(user.root, user.git_dir, copy.common_dir, clone.WORKTREE)
     tree = GitTrees(seen, copy).scan(also)
     clone.write_out(opened.repository(copy), bytes.fromhex(tree), copy.root)
     _put_head(copy, head)
@@ -176,6 +190,5 @@ def _remove(folder: str, lock: str) -> None:
 
 
 def _remove_empty(top: str) -> None:
-    for folder in (top, os.path.dirname(top)):
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
+    with contextlib.suppress(OSError):
+        os.rmdir(top)

@@ -118,6 +118,9 @@ class GitTrees:
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return self.snapshots.refs(snapshot)
 
+    def kept_tree(self, snapshot: str) -> str:
+        return self.snapshots.tree_of(snapshot)
+
     def leads_out(self, link: str) -> str | None:
         return leading_out.target(self.root, link)
 

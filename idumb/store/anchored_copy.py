@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from idumb.domain.event import GENESIS
-from idumb.store import chain, consent
+from idumb.store import chain
 from idumb.store.chain import Row
 from idumb.system import atomic, host, state_dir
 
@@ -30,7 +30,7 @@ class AnchoredCopy:
     """The copy that belongs to the repository of `common_dir`; a moved or copied repository begins another."""
 
     def __init__(self, common_dir: str) -> None:
-        self._parts = ("events", consent.repository_id(common_dir))
+        self._parts = ("events", state_dir.repository_id(common_dir))
         self.folder = os.path.join(state_dir.path(), *self._parts)
         self.path = os.path.join(self.folder, NAME)
         self._known: tuple[tuple[int, int, int], tuple[int, str]] | None = None

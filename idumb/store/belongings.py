@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from idumb.app.ports import Belonging
 from idumb.domain.errors import Refusal
-from idumb.store import consent, worktrees
+from idumb.store import worktrees
 from idumb.system import atomic, folders, state_dir
 
 # What only a running idumb needs, or what can be made again.
@@ -20,10 +20,12 @@ _REMOVED = "idumb.removed-"
 class FileBelongings:
     """Implements the port `Belongings` for the repository of one common dir."""
 
-    def __init__(self, common_dir: str) -> None:
+    def __init__(self, common_dir: str, clones: str | None) -> None:
+        """`clones` is where the repository's private copies are made, None where that cannot be known."""
         self._common_dir = common_dir
+        self._clones = clones
         self._folder = os.path.join(common_dir, "idumb")
-        self._id = consent.repository_id(common_dir)
+        self._id = state_dir.repository_id(common_dir)
 
     def list(self) -> tuple[Belonging, ...]:
         found = [(what, path) for what, path in self._places() if os.path.lexists(path)]
@@ -33,6 +35,8 @@ class FileBelongings:
         """The event log last: until it is gone everything else can be told from it."""
         yield "consent", os.path.join(state_dir.path(), "consent", self._id)
         yield "copy of the event log", os.path.join(state_dir.path(), "events", self._id)
+        if self._clones is not None and not self._clones.startswith(self._folder + os.sep):
+            yield "private copies of the work tree", self._clones
         for name in sorted(os.listdir(self._common_dir)):
             if name.startswith(_REMOVED):
                 yield "what a killed deinit left", os.path.join(self._common_dir, name)

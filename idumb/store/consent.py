@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -37,7 +36,7 @@ class FileConsentStore:
         return _agreed(self._record(contract_hash) or {})
 
     def _record(self, contract_hash: str) -> dict[str, Any] | None:
-        repository = repository_id(self._common_dir)
+        repository = state_dir.repository_id(self._common_dir)
         path = os.path.join(state_dir.path(), "consent", repository, _file_name(contract_hash))
         if not os.path.lexists(path):
             return None
@@ -46,7 +45,7 @@ class FileConsentStore:
         return known if known.get("contract") == contract_hash and known.get("repository") == repository else None
 
     def all_agreed(self, phase: str) -> tuple[Mapping[str, Any], ...]:
-        repository = repository_id(self._common_dir)
+        repository = state_dir.repository_id(self._common_dir)
         found = [record for _, record in self._records(repository, _CONSENT) if record.get("phase") == phase]
         found.sort(key=lambda record: str(record.get("at")), reverse=True)
         return tuple(_agreed(record) for record in found)
@@ -54,7 +53,7 @@ class FileConsentStore:
     def record(
         self, contract_hash: str, *, phase: str, how: str, at: str, agreed: Mapping[str, Any] | None = None
     ) -> None:
-        repository = repository_id(self._common_dir)
+        repository = state_dir.repository_id(self._common_dir)
         record = {
             "schema": SCHEMA,
             "contract": contract_hash,
@@ -72,7 +71,7 @@ class FileConsentStore:
 
     def approvals(self, phase: str) -> tuple[Kept, ...]:
         """Newest first; what is damaged or another repository's is none. Refusal `consent.unsafe` as for `given`."""
-        repository = repository_id(self._common_dir)
+        repository = state_dir.repository_id(self._common_dir)
         folder = os.path.join(state_dir.path(), "consent", repository)
         _require_safe(state_dir.problem("consent", repository))
         names = sorted(name for name in _names(folder) if _APPROVAL.fullmatch(name))
@@ -81,14 +80,14 @@ class FileConsentStore:
 
     def phases(self) -> tuple[str, ...]:
         """What is damaged or another repository's counts for nothing. Refusal `consent.unsafe` as for `given`."""
-        repository, found = repository_id(self._common_dir), set()
+        repository, found = state_dir.repository_id(self._common_dir), set()
         for _, record in self._records(repository, _RECORD):
             approval = record.get("approval", record)
             found.add(approval.get("phase") if isinstance(approval, dict) else None)
         return tuple(sorted(phase for phase in found if isinstance(phase, str)))
 
     def withdraw(self, phase: str) -> int:
-        repository = repository_id(self._common_dir)
+        repository = state_dir.repository_id(self._common_dir)
         found = [path for path, record in self._records(repository, _CONSENT) if record.get("phase") == phase]
         for path in found:
             os.unlink(path)
@@ -107,7 +106,7 @@ class FileConsentStore:
         return found
 
     def approve(self, kept: Kept) -> None:
-        repository = repository_id(self._common_dir)
+        repository = state_dir.repository_id(self._common_dir)
         approval = kept.approval
         name = _file_name(approval.contract_hash).replace(".json", f".{approval.nonce}.json")
         if not _APPROVAL.fullmatch(name):
@@ -119,7 +118,7 @@ class FileConsentStore:
         atomic.write(os.path.join(folder, name), _encoded(record), mode=0o600)
 
     def mark(self) -> str:
-        folder = os.path.join(state_dir.path(), "consent", repository_id(self._common_dir))
+        folder = os.path.join(state_dir.path(), "consent", state_dir.repository_id(self._common_dir))
         try:
             found = os.stat(folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -196,13 +195,6 @@ def _as_record(kept: Kept) -> dict[str, Any]:
 
 def _encoded(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, indent=2).encode("ascii") + b"\n"
-
-
-def repository_id(common_dir: str) -> str:
-    """SHA-256 of real path, device and inode: a copy, and another repository put at the same path, are strangers."""
-    real = os.path.realpath(common_dir)
-    found = os.stat(real)
-    return hashlib.sha256(f"{real}\0{found.st_dev}\0{found.st_ino}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _file_name(contract_hash: str) -> str:

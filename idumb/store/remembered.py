@@ -10,7 +10,6 @@ import re
 from idumb.domain import canonical
 from idumb.domain.errors import Refusal
 from idumb.domain.remembered import Remembered
-from idumb.store.consent import repository_id
 from idumb.system import atomic, state_dir
 
 FOLDER = "remembered"
@@ -37,7 +36,7 @@ class FileMemory:
 
     def keep(self, answer: Remembered) -> None:
         self._require_safe()
-        folder = state_dir.prepare(FOLDER, repository_id(self._common_dir))
+        folder = state_dir.prepare(FOLDER, state_dir.repository_id(self._common_dir))
         self._require_safe()
         data = json.dumps(dataclasses.asdict(answer), sort_keys=True, indent=2).encode("ascii") + b"\n"
         atomic.write(os.path.join(folder, f"{answer.id}.json"), data, mode=0o600)
@@ -49,10 +48,10 @@ class FileMemory:
         return True
 
     def _folder(self) -> str:
-        return os.path.join(state_dir.path(), FOLDER, repository_id(self._common_dir))
+        return os.path.join(state_dir.path(), FOLDER, state_dir.repository_id(self._common_dir))
 
     def _require_safe(self) -> None:
-        problem = state_dir.problem(FOLDER, repository_id(self._common_dir))
+        problem = state_dir.problem(FOLDER, state_dir.repository_id(self._common_dir))
         if problem is not None:
             raise Refusal(
                 "consent.unsafe",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from idumb.system import clock, file_systems, host, process_tree, processes, state_dir
 from idumb.system.attic import FileAttic
@@ -14,9 +14,13 @@ _LONG = 3600.0
 
 
 class LocalMachine:
-    """Implements the port `Machine`. `folder` is where idumb keeps its state in the repository, there or not."""
+    """Implements the port `Machine`. `folder` is where idumb keeps its state in the git folder, there or not.
 
-    def __init__(self, root: str, git_dir: str, folder: str) -> None:
+    `is_clone` says whether a path is in a clone of the repository.
+    """
+
+    def __init__(self, root: str, git_dir: str, folder: str, is_clone: Callable[[str], bool] = lambda _: False) -> None:
+        self._is_clone = is_clone
         self.root = root
         self.git_dir = git_dir
         self.folder = folder
@@ -81,7 +85,7 @@ class LocalMachine:
         if place is None or not process_tree.is_alive(pid):
             return False
         where = os.fsdecode(place.partition(b"@")[2])
-        return where == self.root or where.startswith(os.path.join(self.folder, "clones") + os.sep)
+        return where == self.root or self._is_clone(where)
 
     def end(self, pid: int) -> None:
         process_tree.end(lambda: [pid] if self._is_ours(pid) else [], 2.0)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from idumb.system import folders
+
+CLONES = "IDUMB_CLONES"
 
 
 def path() -> str:
@@ -13,6 +16,30 @@ def path() -> str:
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "idumb")
+
+
+def clones() -> tuple[str, bool]:
+    """Where private copies of repositories are made, and whether the user's environment names it: `$IDUMB_CLONES`.
+
+    Else `idumb-clones` beside the state directory, or in Application Support. Not within it: agents work in there.
+    """
+    chosen = os.environ.get(CLONES, "")
+    if chosen:
+        return chosen.rstrip("/") or "/", True
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        parts = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "state")
+        base = os.path.join(os.path.expanduser("~"), *parts)
+    return os.path.join(base, "idumb-clones"), False
+
+
+def repository_id(common_dir: str) -> str:
+    """SHA-256 of real path, device and inode: a copy, and another repository put at the same path, are strangers."""
+    import hashlib
+
+    real = os.path.realpath(common_dir)
+    found = os.stat(real)
+    return hashlib.sha256(f"{real}\0{found.st_dev}\0{found.st_ino}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def prepare(*parts: str) -> str:

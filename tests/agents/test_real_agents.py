@@ -129,3 +129,33 @@ def test_what_a_fault_comes_to_is_what_the_page_says(name: str, fault: str, proj
     ended = faults.ending(project, name, fault)
     assert (ended.outcome, ended.kind, ended.code) == faults.documented()[name, fault]
     assert ended.left == []
+
+
+COPIES = {
+    "a clone": ({"run": {"workspace": "clone"}}, ()),
+    "a clone in which it commits": ({"git": {"commit": "builder"}}, ()),
+    "the copy of a dry run": ({}, ("--dry-run",)),
+}
+COMMITTED = """when: T1-01
+tools: true
+answers:
+  - write: {path: words.txt, content: "one\\ntwo\\n"}
+  - run: git add words.txt && git commit -m 'Add words'
+  - {say: "words.txt is there.", tokens: {in: 1000, out: 20}}"""
+
+
+@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_a_real_agent_works_in_every_private_copy(name: str, copy: str, project: Project) -> None:
+    """R-GIT-7, R-RUN-11: some agents refuse to write below a git folder, so no copy lies there."""
+    settings, flags = COPIES[copy]
+    installed.configure(project, name, settings, options={"shell": True})
+    project.plan([task("T1-01", files="create `words.txt`", check="grep -q two words.txt")])
+    consent = project.approval()
+    ended = installed.alone(project, name, [COMMITTED], "execute-phase", "1", "--approve", consent, *flags, "--json")
+    assert ended.code == 0, ended.out + ended.err
+    if flags:
+        assert [row["path"] for row in ended.answer["data"]["dry_run"]["files"]] == ["words.txt"]
+        return
+    assert project.read("words.txt") == "one\ntwo\n"
+    assert project.repo.git("status", "--porcelain") == ""

@@ -66,14 +66,14 @@ def test_the_commits_of_the_builder_become_the_users_history_as_they_are(sandbox
     assert users(sandbox.status()) == ["MM README.md"]
     assert sandbox.git("show", ":README.md") == "staged"
     sandbox.git("fsck", "--strict")
-    assert not list((project.folder / ".git" / "idumb").glob("clones/*"))
+    assert not project.repo.clones.exists()
 
 
 AMENDED = "echo one > a.txt; git add a.txt; git commit -q --amend -m 'Rewritten'"
 HOSTILE = {
     "amends the base": (AMENDED, "history was rewritten"),
     "makes .git a link into the repository": (
-        PLAIN + "; rm -rf .git; ln -s ../../../../.git .git",
+        PLAIN + "; rm -rf .git; ln -s REPOSITORY/.git .git",
         "no folder any more",
     ),
     "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no folder any more"),
@@ -94,7 +94,7 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbox: GitSandbox, what: str) -> None:
     script, words = HOSTILE[what]
-    project = project_with(sandbox, script)
+    project = project_with(sandbox, script.replace("REPOSITORY", str(sandbox.root)))
     before = sandbox.ledger()
     answer = execute(project)
     assert answer.code == 1, answer
@@ -265,9 +265,9 @@ def test_builders_never_commit_in_the_users_own_tree(sandbox: GitSandbox) -> Non
     assert (answer.code, answer.error["code"]) == (4, "commit.needs-clone")
 
 
-def test_the_builder_is_told_to_commit_also_by_a_template_of_the_users(sandbox: GitSandbox) -> None:
-    project = project_with(sandbox, "cat > ../told; " + PLAIN)
-    told = project.folder / ".git" / "idumb" / "clones" / "told"
+def test_the_builder_is_told_to_commit_also_by_a_template_of_the_users(sandbox: GitSandbox, tmp_path: Path) -> None:
+    project = project_with(sandbox, f"cat > {tmp_path}/told; " + PLAIN)
+    told = tmp_path / "told"
     answer = execute(project)
     assert answer.code == 0, answer
     assert "Commit your work on the current branch" in told.read_text()
@@ -287,7 +287,8 @@ def test_more_commits_than_a_task_can_need_are_refused(sandbox: GitSandbox) -> N
 
 
 def test_a_builder_that_puts_the_repository_in_place_of_its_clone_reaches_nothing(sandbox: GitSandbox) -> None:
-    script = "[ -e ../once ] || { touch ../once; here=$PWD; cd ..; rm -rf $here; ln -s ../../.. $here; exit; }; "
+    once = f"touch ../once; here=$PWD; cd ..; rm -rf $here; ln -s {sandbox.root} $here; exit;"
+    script = f"[ -e ../once ] || {{ {once} }}; "
     project = project_with(sandbox, script + PLAIN)
     before = sandbox.ledger()
     answer = execute(project)
@@ -307,7 +308,7 @@ def test_a_builder_that_puts_the_repository_in_place_of_its_clone_reaches_nothin
 
 
 def test_a_builder_that_removes_its_clone_has_failed_and_is_told_so(sandbox: GitSandbox) -> None:
-    gone = 'if [ -z "$IDUMB_FEEDBACK_FILE" ]; then cd ../..; rm -rf clones; exit; fi;'
+    gone = 'if [ -z "$IDUMB_FEEDBACK_FILE" ]; then cd ../..; rm -rf $(dirname $OLDPWD); exit; fi;'
     script = f"{gone} grep -q 'removed its clone' $IDUMB_FEEDBACK_FILE && {{ {PLAIN}; }}"
     answer = execute(project_with(sandbox, script, attempts=2))
     assert answer.code == 0, answer
@@ -319,12 +320,12 @@ def test_nothing_is_made_or_removed_where_the_folder_of_clones_leads_elsewhere(
     sandbox: GitSandbox, tmp_path: Path
 ) -> None:
     (tmp_path / "home").mkdir()
-    project = project_with(sandbox, f"cd ../..; rm -rf clones; ln -s {tmp_path}/home clones")
+    project = project_with(sandbox, f"here=$PWD; cd /; rm -rf $(dirname $here); ln -s {tmp_path}/home $(dirname $here)")
     assert execute(project).error["code"] == "git.clone-gone"
     again = project.quick("resume", "1", "--json")
     assert (again.code, again.error["code"]) == (4, "git.clone-gone"), again
     assert list((tmp_path / "home").iterdir()) == []
-    (project.folder / ".git" / "idumb" / "clones").unlink()
+    project.repo.clones.unlink()
     project.configure(SETTINGS.format(attempts=1, agent=f"{{adapter: command, argv: [sh, -c, {json.dumps(PLAIN)}]}}"))
     assert execute(project).code == 0
 
@@ -372,15 +373,15 @@ def test_files_of_the_user_that_changed_while_the_builder_worked_are_named(sandb
 
 @pytest.mark.parametrize("rules", ["", "a.txt\n"])
 def test_work_that_could_not_be_delivered_is_refused_before_the_builder_is_asked(
-    sandbox: GitSandbox, rules: str
+    sandbox: GitSandbox, rules: str, tmp_path: Path
 ) -> None:
-    project = project_with(sandbox, "touch ../asked; " + PLAIN)
+    project = project_with(sandbox, f"touch {tmp_path}/asked; " + PLAIN)
     sandbox.write("a.txt", "mine\n")
     sandbox.write(".git/info/exclude", rules)
     answer = execute(project)
     assert (answer.code, answer.error["code"]) == (4, "task.dirty-path"), answer
     assert "a.txt" in answer.error["message"]
-    assert not (project.folder / ".git" / "idumb" / "clones" / "asked").exists()
+    assert not (tmp_path / "asked").exists()
     assert project.read("a.txt") == "mine\n"
 
 

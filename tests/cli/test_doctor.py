@@ -254,8 +254,10 @@ def test_half_written_objects_are_named(project: Project) -> None:
 
 
 def test_a_clone_that_was_left_is_named(project: Project) -> None:
-    (project.repo.common_dir / "idumb/clones/feed").mkdir(parents=True, mode=0o700)
-    assert "feed" in found(project, "clones.left", "warn")[0]["found"]
+    for place in (project.repo.common_dir / "idumb/clones", project.repo.clones):
+        (place / "feed0123456789ab").mkdir(parents=True, mode=0o700)
+        assert "feed0123456789ab" in found(project, "clones.left", "warn")[0]["found"]
+        (place / "feed0123456789ab").rmdir()
 
 
 def test_a_repository_inside_another_is_told(project: Project) -> None:
@@ -369,9 +371,15 @@ def test_temporary_files_of_a_killed_idumb_are_set_aside(project: Project) -> No
     assert set(kept) == {"half"}
 
 
-def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project) -> None:
+@pytest.mark.parametrize("where", ["work tree", "clone", "clone of an older version"])
+def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project, where: str) -> None:
     """F59: found by what they inherited, wherever they stand."""
-    place = f"feed@{project.folder}"
+    folders = {
+        "work tree": project.folder,
+        "clone": project.repo.clones / "feed0123456789ab",
+        "clone of an older version": project.repo.common_dir / "idumb/clones/feed0123456789ab",
+    }
+    place = f"feed@{folders[where]}"
     environment = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": place}
     other = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": "feed@/elsewhere"}
     left = subprocess.Popen(["sleep", "600"], cwd="/", env=environment, start_new_session=True)

@@ -208,12 +208,12 @@ def test_an_interrupted_dry_run_leaves_nothing(busy: tuple[Project, Any]) -> Non
 def test_a_killed_dry_run_is_cleared_by_the_next_command(busy: tuple[Project, Any]) -> None:
     """R-RUN-11: until then only its own folder is left; a live one is not taken away."""
     project, (process, before) = busy
-    copies = project.repo.common_dir / "idumb/rehearsals"
+    copies = project.repo.clones / "rehearsals"
     assert rehearsals(copies) == ["1", "1.lock"]
     process.kill()
     process.wait(60)
     left = {path for path, entry in everything(project).items() if before.get(path) != entry}
-    assert all(path.startswith("git/idumb") for path in left)
+    assert all(path.startswith("state/idumb-clones") for path in left)
     project.plan([making("T1-01", "a.txt")], commit=False)
     answer = project.execute()
     assert answer.code == 0
@@ -228,7 +228,7 @@ def rehearsals(folder: Path) -> list[str]:
 def test_two_dry_runs_at_once_do_not_disturb_each_other(busy: tuple[Project, Any]) -> None:
     """R-RUN-11, R-LOG-5."""
     project, (process, _) = busy
-    copies = project.repo.common_dir / "idumb/rehearsals"
+    copies = project.repo.clones / "rehearsals"
     project.plan([making("T1-01", "a.txt")], commit=False)
     assert project.json("execute-phase", "1", "--dry-run", "--approve", project.approval()).code == 0
     assert rehearsals(copies) == ["1", "1.lock"]

@@ -88,11 +88,11 @@ def test_a_check_is_no_person_either(project: Project, monkeypatch: pytest.Monke
     assert "inside a check" in answer.error["message"]
 
 
-@pytest.mark.parametrize("place", ["idumb/clones/0123456789abcdef", "idumb/rehearsals/1"])
+@pytest.mark.parametrize("place", ["0123456789abcdef", "rehearsals/1/work"])
 def test_an_agent_in_a_copy_that_idumb_made_is_one_of_this_repository(
     project: Project, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark(monkeypatch, project.repo.common_dir / place)
+    mark(monkeypatch, project.repo.clones / place)
     assert project.quick("undo", "--yes", "--json").error["code"] == CODE
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from idumb.domain.errors import IdumbError
 from idumb.domain.event import Event
-from idumb.store import consent, rebuild
+from idumb.store import rebuild
 from idumb.store.event_log import SqliteEventLog
+from idumb.system import state_dir
 from idumb.system.clock import SystemClock
 from tests.crash.programme import TRACEBACK, Programme, Tally
 from tests.support import project as projects
@@ -365,7 +366,7 @@ def flip_bytes(scene: Scene, count: int, chosen: random.Random, tally: Tally) ->
 
 
 def _copy(scene: Scene) -> Path:
-    return scene.state / "events" / consent.repository_id(str(scene.common)) / "events.jsonl"
+    return scene.state / "events" / state_dir.repository_id(str(scene.common)) / "events.jsonl"
 
 
 def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: str) -> None:

@@ -166,7 +166,8 @@ def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any
         yield OTHER, f"branches: {sorted(project.repo.refs('refs/heads/'))}"
     if still := left_behind(project):
         yield LEFT_PROCESS, str(still)
-    if rest := [str(path) for path in project.folder.rglob("*") if _is_rest(path)]:
+    everything = (*project.folder.rglob("*"), *project.repo.clones.glob("*"))
+    if rest := [str(path) for path in everything if _is_rest(path)]:
         yield OTHER, f"left lying: {rest}"
 
 
@@ -262,7 +263,12 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
 def _is_rest(path: Path) -> bool:
     """A temporary file, a lock, or a clone; the lock files of ownership stay for good."""
     name = path.name
-    if path.parent.name == "clones" or name.startswith((".idumb-", "tmp_obj_")) or name.endswith(".tmp"):
+    if (
+        path.parent.name == "clones"
+        or path.parents[1].name == "idumb-clones"
+        or name.startswith((".idumb-", "tmp_obj_"))
+        or name.endswith(".tmp")
+    ):
         return True
     return name.endswith(".lock") and "idumb" not in path.parts[-4:-1]
 

@@ -102,7 +102,7 @@ def test_commits_of_a_builder_come_home_and_nothing_else_changes(
     subjects = repo.git("log", "--format=%s", f"{head}..HEAD").splitlines()
     assert subjects[-2:] == ["Add two", "Add one"]
     assert repo.try_git("fsck", "--no-progress", "--no-dangling").returncode == 0
-    assert not list((repo.common_dir / "idumb" / "clones").glob("*"))
+    assert not list(repo.clones.glob("*"))
     assert case.idumb(repo, "rollback", "1", "--to", "start", "--yes").code == 0
     ledgers.equal("after a rollback", before.user, ledgers.record(repo).user)
     changed = repo.git("diff-tree", "-r", "--name-only", tree, "HEAD").splitlines()

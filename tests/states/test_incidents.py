@@ -175,7 +175,7 @@ def test_two_runs_in_two_worktrees_at_once_leave_the_configuration_as_it_was(cas
     other = case.scene.case / "linked"
     repo.git("worktree", "add", "--quiet", "-b", "linked", str(other))
     for name in ("actor", "judge"):
-        place = repo.common_dir / "idumb" / "clones" / name
+        place = repo.clones / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("exit 0\n", encoding="ascii")
     config = (repo.common_dir / "config").read_bytes()
@@ -192,8 +192,8 @@ def test_two_runs_in_two_worktrees_at_once_leave_the_configuration_as_it_was(cas
 def test_an_isolated_run_is_isolated_or_does_not_run(case: Case, repo: GitSandbox) -> None:
     """R-GIT-7: isolation that was asked for and silently absent. The builder looks where it is."""
     case.say("actor", "exit 0\n")
-    (repo.common_dir / "idumb").mkdir(exist_ok=True)
-    (repo.common_dir / "idumb" / "clones").write_text("a file where the copies are made\n", encoding="ascii")
+    repo.clones.parent.mkdir(parents=True, exist_ok=True)
+    repo.clones.write_text("a file where the copies are made\n", encoding="ascii")
     before = ledgers.record(repo)
     answer = case.execute(repo, "--workspace", "clone")
     assert answer.code not in {0, 70}, answer

@@ -65,6 +65,13 @@ class GitSandbox:
         return (self.root / self.git("rev-parse", "--git-dir")).resolve()
 
     @property
+    def clones(self) -> Path:
+        """Where idumb makes private copies of it."""
+        from idumb.system import state_dir
+
+        return Path(state_dir.clones()[0], state_dir.repository_id(str(self.common_dir))[:16])
+
+    @property
     def common_dir(self) -> Path:
         """Where objects, refs and configuration are: of all worktrees together."""
         return (self.root / self.git("rev-parse", "--git-common-dir")).resolve()

@@ -32,6 +32,9 @@ def _sandbox(wanted: Wanted) -> list[str]:
     """Codex encloses its commands itself; `resume` has no flag for that, but takes every setting."""
     mode = "workspace-write" if wanted.writes else "read-only"
     settings = [f'sandbox_mode="{mode}"', 'approval_policy="never"', "sandbox_workspace_write.exclude_slash_tmp=true"]
+    if wanted.git_folder is not None:
+        # It keeps `.git` read-only in what it may write, unless that is named by itself.
+        settings.append(f"sandbox_workspace_write.writable_roots={json.dumps([wanted.git_folder])}")
     return [part for setting in settings for part in ("-c", setting)]
 
 

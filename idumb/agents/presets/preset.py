@@ -14,7 +14,8 @@ class Wanted:
 
     `project` is whether it reads what the repository says about it. `schema` is the JSON Schema of the reply as text,
     `schema_file` the path of a file that holds it; both "" for a reply in words. `home` is the folder that is the
-    agent's own, None where it works in the user's home. `environment` is what it will see.
+    agent's own, None where it works in the user's home. `git_folder` is where it is to commit, None where it is not to.
+    `environment` is what it will see.
     """
 
     writes: bool
@@ -25,6 +26,7 @@ class Wanted:
     schema: str = ""
     schema_file: str = ""
     home: str | None = None
+    git_folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

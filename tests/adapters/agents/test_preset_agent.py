@@ -14,6 +14,7 @@ import pytest
 
 from idumb.agents import registry
 from idumb.agents.preset_agent import PresetAgent, Surroundings
+from idumb.agents.presets.preset import Wanted
 from idumb.domain import agent, outcome, plan
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -68,6 +69,14 @@ def test_the_prompt_is_on_standard_input_and_the_rest_are_arguments(tmp_path: Pa
     assert "acceptEdits" in given
     assert "Bash" not in given
     assert result.outcome == outcome.COMPLETED
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_codex_may_write_the_git_folder_of_its_clone_where_it_is_to_commit(*, commits: bool) -> None:
+    """It keeps `.git` read-only in all that it may write, so nothing could be committed."""
+    preset = importlib.import_module("idumb.agents.presets.codex").PRESET
+    given = preset.arguments(Wanted(writes=True, git_folder="/clone/.git" if commits else None))
+    assert ('sandbox_workspace_write.writable_roots=["/clone/.git"]' in given) is commits
 
 
 def test_an_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path) -> None:

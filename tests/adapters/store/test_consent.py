@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.store.consent import FileConsentStore, repository_id
+from idumb.store.consent import FileConsentStore
 from idumb.system import state_dir
+from idumb.system.state_dir import repository_id
 
 HASH = "a" * 64
 OTHER = "b" * 64

@@ -1,0 +1,220 @@
+"""Private copies lie outside the git folder, and what only they hold is kept before they are removed (R-GIT-7)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, shell, task
+
+RUN = "0123456789abcdef"
+UPWARDS = "d=$PWD; until [ -e $d/node_modules/{0} ]; do d=$(dirname $d); [ $d != / ] || exit 1; done"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "# A project\n", ".gitignore": "node_modules/\n"})
+
+
+def where(project: Project, tmp_path: Path) -> Path:
+    """The folder in which a step of a run in a clone was made."""
+    steps = [shell(f"pwd > {tmp_path}/seen; stat -c %a . .. ../.. > {tmp_path}/modes; echo x > a.txt")]
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps)])
+    answer = project.execute("--workspace", "clone")
+    assert answer.code == 0, answer
+    return Path((tmp_path / "seen").read_text(encoding="utf-8").strip())
+
+
+def test_a_clone_lies_in_the_users_state_and_is_theirs_alone(project: Project, tmp_path: Path) -> None:
+    folder = where(project, tmp_path)
+    assert folder.parent == project.repo.clones
+    assert folder.parent.parent == Path(os.environ["XDG_STATE_HOME"], "idumb-clones")
+    assert (tmp_path / "modes").read_text(encoding="utf-8").split()[:2] == ["700", "700"]
+    assert not project.repo.clones.parent.exists()
+
+
+def test_without_a_variable_it_lies_where_the_system_has_state(
+    project: Project, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    assert where(project, tmp_path).parents[1] == home / ".local/state/idumb-clones"
+
+
+def test_the_users_environment_moves_clones_and_the_folder_that_it_names_stays(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IDUMB_CLONES", str(tmp_path / "elsewhere"))
+    assert where(project, tmp_path).parent == project.repo.clones
+    assert project.repo.clones.parent == tmp_path / "elsewhere"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("how", ["relative", "in the work tree", "cannot be written", "a link"])
+@pytest.mark.parametrize("flags", [("--workspace", "clone"), ("--dry-run",)])
+def test_a_place_that_cannot_be_used_is_refused_before_anything_and_the_variable_is_named(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, flags: tuple[str, ...]
+) -> None:
+    """As inside the sandbox of an agent, where the user's state cannot be written."""
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path)
+    places = {
+        "relative": "clones",
+        "in the work tree": str(project.folder / "clones"),
+        "cannot be written": str(tmp_path / "file/clones"),
+        "a link": str(tmp_path / "link"),
+    }
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[shell("echo x > a.txt")])])
+    consent = project.approval()
+    monkeypatch.setenv("IDUMB_CLONES", places[how])
+    before = project.repo.ledger()
+    answer = project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
+    assert (answer.code, answer.error["code"]) == (4, "clones.unusable"), answer
+    assert "IDUMB_CLONES" in answer.error["message"] + answer.error["hint"]
+    assert project.repo.ledger() == before
+    assert project.events("--kind", "run.started") == []
+    checks = {row["code"]: row for row in project.quick("doctor", "--json").data["checks"]}
+    assert checks["clones.place"]["state"] == "warn"
+    assert "IDUMB_CLONES" in str(checks["clones.place"])
+    assert project.execute().code == 0  # in the work tree it runs
+
+
+def test_where_the_users_state_lies_in_the_work_tree_clones_are_in_the_git_folder(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home that is a repository: a clone in the work tree would be seen as its files."""
+    project.repo.write(".gitignore", "node_modules/\n.state/\n")
+    project.repo.commit("ignore", ".gitignore")
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / ".state"))
+    assert where(project, tmp_path).parent == project.repo.common_dir / "idumb/clones"
+
+
+def test_what_node_found_above_the_git_folder_is_found_above_a_clone(project: Project, tmp_path: Path) -> None:
+    project.repo.write("node_modules/near/index.js", "")
+    for name in ("near", "far"):
+        (tmp_path / "node_modules" / name).mkdir(parents=True)
+    found = "; ".join(UPWARDS.format(name) for name in ("far", "near"))
+    check = f"set -e; {found}; test -e $d/node_modules/near/index.js"
+    steps = [shell("echo x > a.txt")]
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=steps)])
+    assert project.execute("--dry-run").code == 0
+    answer = project.execute("--workspace", "clone")
+    assert answer.code == 0, answer
+    assert not project.repo.clones.exists()
+    assert project.exists("node_modules/near/index.js")
+
+
+# What a killed or interrupted command left
+
+
+BUILT = (
+    "echo half > a.txt; echo other > kept.txt; git add a.txt kept.txt; git commit -qm 'Half of it'; echo more > a.txt"
+)
+
+
+@pytest.fixture
+def left(project: Project, tmp_path: Path) -> Project:
+    """A run that was killed while its builder worked in a clone."""
+    interrupted(project, tmp_path, signal.SIGKILL)
+    assert (clone_of(project) / "a.txt").read_text(encoding="utf-8") == "more\n"
+    return project
+
+
+def interrupted(project: Project, tmp_path: Path, number: signal.Signals) -> None:
+    door = tmp_path / "door"
+    os.mkfifo(door)
+    script = f"if [ -e {tmp_path}/go ]; then echo whole > a.txt; git add a.txt; git commit -qm 'Add a'; exit; fi"
+    argv = f'[sh, -c, "{script}; {BUILT}; cat {door}; sleep 60"]'
+    project.configure(
+        f"git: {{commit: builder}}\nbuilder: agent\nbindings:\n  agent: {{adapter: command, argv: {argv}}}\n"
+    )
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+        run.wait_for("attempt.started")
+        handle = os.open(door, os.O_WRONLY)
+        os.kill(run.pid, number)
+        os.close(handle)
+        run.end()
+    (tmp_path / "go").touch()
+
+
+def clone_of(project: Project) -> Path:
+    (found,) = [path for path in project.repo.clones.iterdir() if len(path.name) == 16]
+    return found
+
+
+def kept(project: Project, name: str = "interrupted") -> str:
+    (ref,) = [ref for ref in project.repo.refs("refs/idumb/") if ref.rpartition("/")[2] == name]
+    assert project.repo.git("show", f"{ref}:worktree/a.txt") == "more"
+    assert project.repo.git("show", f"{ref}:worktree/kept.txt") == "other"
+    return ref
+
+
+def test_resume_keeps_what_a_killed_builder_left_in_its_clone_and_names_it(left: Project) -> None:
+    folder = clone_of(left)
+    answer = left.idumb("resume", "1", "--no-verify")
+    assert answer.code == 0, answer
+    assert f"git show {kept(left)}:worktree/a.txt" in answer.err + answer.out
+    [event] = left.events("1", "--kind", "attempt.interrupted")
+    assert event["payload"]["ref"] == kept(left)
+    commits = left.repo.git("log", "--format=%s", f"{kept(left)}-commits").splitlines()
+    assert commits[0] == "Half of it"
+    assert not folder.exists()
+    assert left.read("a.txt") == "whole\n"
+    assert not left.exists("kept.txt")
+
+
+def test_an_interrupted_command_keeps_it_too(project: Project, tmp_path: Path) -> None:
+    interrupted(project, tmp_path, signal.SIGINT)
+    kept(project)
+    assert not project.repo.clones.exists()
+    assert project.resume("--no-verify").code == 0
+    kept(project)
+
+
+def test_a_clone_that_an_older_version_left_in_the_git_folder_is_found_kept_and_removed(left: Project) -> None:
+    old = left.repo.common_dir / "idumb/clones" / clone_of(left).name
+    old.parent.mkdir()
+    clone_of(left).rename(old)
+    left.repo.clones.rmdir()
+    [row] = [row for row in left.quick("doctor", "--json").data["checks"] if row["code"] == "clones.left"]
+    assert [one["path"] for one in row["symptoms"]] == [str(old)]
+    answer = left.resume("--no-verify")
+    assert answer.code == 0, answer
+    kept(left)
+    assert not old.exists()
+
+
+def test_doctor_keeps_it_and_removes_the_clone(left: Project) -> None:
+    answer = left.quick("doctor", "--fix", "--json")
+    assert kept(left) in str(answer.data["mended"])
+    assert not left.repo.clones.exists()
+    assert left.resume("--no-verify").code == 0
+    kept(left)
+
+
+def test_deinit_takes_it_into_the_backup(left: Project, tmp_path: Path) -> None:
+    asked = left.quick("deinit", "--json")
+    assert str(left.repo.clones) in str(asked.error["details"]["folders"])
+    backup = tmp_path / "backup"
+    assert left.quick("deinit", "--yes", "--backup", str(backup), "--json").code == 0
+    assert not left.repo.clones.exists()
+    left.repo.git("fetch", "--quiet", str(backup / "refs.bundle"), "refs/idumb/*:refs/idumb/*")
+    kept(left)
+
+
+def test_a_clone_whose_files_cannot_be_kept_stays(left: Project) -> None:
+    (clone_of(left) / "a.txt").unlink()
+    objects = left.repo.common_dir / "objects"
+    refused = left.folder.parent / "objects"
+    objects.rename(refused)
+    objects.write_text("no folder", encoding="ascii")
+    assert left.quick("doctor", "--fix", "--json").code != 0
+    objects.unlink()
+    refused.rename(objects)
+    assert stat.S_ISDIR(clone_of(left).stat().st_mode)
