@@ -130,8 +130,19 @@ class CommandAgent:
             usage=said.usage,
             model=said.model,
             handover=said.handover,
-            reply=_whole(transcript) if finished.output.truncated else output,
+            reply=self._reply(request, finished, transcript, output),
         )
+
+    def _reply(self, request: AgentRequest, finished: processes.Finished, transcript: str | None, output: str) -> str:
+        """What it said; of a validator the line that its verdict is read from, for what stands before may be quoted."""
+        if request.role == VALIDATOR:
+            return self._redact(_last_line(finished.output.tail or finished.output.head))
+        return _whole(transcript) if finished.output.truncated else output
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").rstrip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def _whole(transcript: str | None) -> str:
@@ -167,11 +178,11 @@ def _judged(ended: str, message: str, finished: processes.Finished) -> tuple[str
 
 def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
     """`{"verdict": ..., "findings": [...]}` on the last line that is not blank, or None."""
-    lines = output.decode("utf-8", "replace").rstrip().splitlines()
-    if not lines or not lines[-1].lstrip().startswith("{"):
+    last = _last_line(output)
+    if not last.lstrip().startswith("{"):
         return None
     try:
-        said = canonical.decode(lines[-1])
+        said = canonical.decode(last)
     except ValueError:
         return None
     if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:

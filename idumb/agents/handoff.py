@@ -274,7 +274,7 @@ edit_file (path, find, replace), delete_file (path) and move_file (from, to). On
 """
 _JUDGE = """\
 Put the verdict into the answer, in a fence that begins with ```json:
-{"verdict": "PASS", "findings": [{"file": "path", "line": 1, "message": "what is wrong there"}]}
+{"verdict": "PASS", "evidence": [{"criterion": "AC-1", "file": "path", "line": 1}], "findings": []}
 """
 
 

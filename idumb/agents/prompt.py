@@ -12,9 +12,22 @@ from collections.abc import Iterable, Mapping
 
 from idumb.app.ports import PromptRequest
 from idumb.domain import paths
+from idumb.domain.agent import VALIDATOR
 from idumb.domain.errors import AdapterError
 from idumb.domain.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
 from idumb.system import shipped
+
+_EVIDENCE = '"evidence"'
+"""Stands in a template that tells a validator of the form in which it shows what its PASS rests on."""
+
+_SHOWING = """\
+Let the verdict say what it rests on:
+
+{"verdict": "PASS", "evidence": [{"criterion": "AC-1", "file": "path", "line": 1}], "findings": []}
+
+`evidence` says what each criterion rests on: a file and a line that are there now, or a command that you ran and what\
+ it printed, as {"criterion": "AC-1", "command": "...", "output": "..."}. A PASS without evidence proves nothing, and\
+ one that cites a file or a line that is not there counts as no answer."""
 
 _PLACE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
@@ -23,8 +36,11 @@ _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 def render(request: PromptRequest) -> str:
     """The prompt of a role, from the user's template or the one that idumb ships."""
     text = of_name(request.template, request.name or request.role, values(request))
-    told = not request.commits or _COMMITS in text
-    return text if told else f"{text.rstrip()}\n\n## Commits\n\n{_COMMITS}\n"
+    if request.commits and _COMMITS not in text:
+        text = f"{text.rstrip()}\n\n## Commits\n\n{_COMMITS}\n"
+    if request.role == VALIDATOR and _EVIDENCE not in (request.template or template(request.name or request.role)):
+        text = f"{text.rstrip()}\n\n## Evidence\n\n{_SHOWING}\n"
+    return text
 
 
 def of_name(own: str | None, name: str, known: Mapping[str, str]) -> str:

@@ -14,6 +14,33 @@ VERDICT: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "verdict": {"type": "string", "enum": list(VERDICTS)},
+        "evidence": {
+            "type": "array",
+            "items": {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {
+                            "criterion": {"type": "string"},
+                            "file": {"type": "string"},
+                            "line": {"type": "integer"},
+                        },
+                        "required": ["criterion", "file", "line"],
+                        "additionalProperties": False,
+                    },
+                    {
+                        "type": "object",
+                        "properties": {
+                            "criterion": {"type": "string"},
+                            "command": {"type": "string"},
+                            "output": {"type": "string"},
+                        },
+                        "required": ["criterion", "command", "output"],
+                        "additionalProperties": False,
+                    },
+                ]
+            },
+        },
         "findings": {
             "type": "array",
             "items": {
@@ -28,10 +55,10 @@ VERDICT: Mapping[str, Any] = {
             },
         },
     },
-    "required": ["verdict", "findings"],
+    "required": ["verdict", "evidence", "findings"],
     "additionalProperties": False,
 }
-"""The JSON Schema of a verdict."""
+"""The JSON Schema of a verdict. An answer without `evidence` is read too, as one that shows nothing."""
 
 _MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024

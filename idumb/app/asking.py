@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from idumb.app import budget, committing, ports
 from idumb.app.bench import Attempt, Bench
-from idumb.domain import agent, contract, failures, ledger, levels, outcome, paths, roles
+from idumb.domain import agent, contract, failures, ledger, levels, listing, outcome, paths, roles
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.failures import Told
+from idumb.domain.plan import STRICT
 from idumb.domain.settings import Binding, Limits
 
 
@@ -98,6 +99,20 @@ def failed(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:
     found = bench.services.settings.bindings.get(name)
     argv = found.argv if found is not None else ()
     return failures.told(result.failure, name, argv, result.message, f"idumb resume {bench.contract.phase}")
+
+
+def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
+    """Why a call that met what passes is not made once more; "" where it can have done nothing so far.
+
+    `before` is the tree before the call.
+    """
+    if attempt.plan.mode == STRICT:
+        return "a strict plan never retries"
+    bench.checks.end_processes()
+    changes = bench.work.changes(before, bench.work.scan(attempt.literal_paths))
+    if not changes:
+        return ""
+    return f"not called again, because files changed since the call began: {listing.listed(c.path for c in changes)}"
 
 
 def waited(bench: Bench, attempt: Attempt) -> agent.AgentResult:

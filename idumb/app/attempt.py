@@ -30,6 +30,7 @@ from idumb.app import (
     publish,
     recording,
     step_results,
+    validating,
     within,
 )
 from idumb.app.bench import Attempt, Bench
@@ -40,9 +41,7 @@ from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.evidence import Evidence
 from idumb.domain.failures import Told
-from idumb.domain.plan import REVERSIBLE, STRICT
-
-HUMAN_VALIDATOR = "human"
+from idumb.domain.plan import REVERSIBLE
 
 Stage = Callable[[Bench, Attempt], Attempt]
 
@@ -186,21 +185,7 @@ def _of_builder(bench: Bench, attempt: Attempt) -> Callable[[], str]:
         return lambda: f"not called again, because the task is {kind}"
     present = attempt.told["present"]
     before = bench.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
-    return functools.partial(_not_again, bench, attempt, before)
-
-
-def _not_again(bench: Bench, attempt: Attempt, before: str) -> str:
-    """Why a call that failed by what passes is not made once more; "" where it can have done nothing so far.
-
-    `before` is the tree before the call.
-    """
-    if attempt.plan.mode == STRICT:
-        return "a strict plan never retries"
-    bench.checks.end_processes()
-    changes = bench.work.changes(before, bench.work.scan(attempt.literal_paths))
-    if not changes:
-        return ""
-    return f"not called again, because files changed since the call began: {listing.listed(c.path for c in changes)}"
+    return functools.partial(asking.changed_since, bench, attempt, before)
 
 
 def end_processes(bench: Bench, attempt: Attempt) -> Attempt:
@@ -318,7 +303,7 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
     found.extend(step_results.judge(bench, attempt))
     found.extend(proofs.of_ledger(task, attempt.ledger, attempt.candidate))
     # Nobody, agent or person, is asked about work that the files have failed already.
-    judged, said = _validator(bench, attempt, tuple(found)) if attempt.ledger.holds else ((), None)
+    judged, said = validating.judge(bench, attempt, found) if attempt.ledger.holds else ((), None)
     found.extend(judged)
     return dataclasses.replace(
         attempt,
@@ -338,24 +323,6 @@ def _only_unjudged(
         return attempt.failure
     broken = [e.subject for e in found if e.level > levels.INFORMATIONAL and e.result in proofs.BROKEN]
     return asking.failed(bench, name, said) if broken == [f"validator {name}"] else attempt.failure
-
-
-def _validator(
-    bench: Bench, attempt: Attempt, found: tuple[Evidence, ...]
-) -> tuple[tuple[Evidence, ...], agent.AgentResult | None]:
-    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
-    if name is None or name == HUMAN_VALIDATOR:
-        return (), None
-    validator = bench.agents.get(name)
-    request = asking.request(bench, attempt, agent.VALIDATOR, validator, found)
-    # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
-    anew = not attempt.built and bench.journal.state.tasks[attempt.task.id].adapter not in calling.SILENT
-    again = functools.partial(_not_again, bench, attempt, bench.work.scan(attempt.literal_paths))
-    result = calling.call(bench.services, bench.journal, calling.Call(validator, name, request, again, anew=anew))
-    bench.checks.end_processes()
-    level = levels.rule(bench.services.settings, agent.VALIDATOR).level
-    waits = bench.workspace.kind == "here"  # a clone is gone when the command ends
-    return _at(level, (proofs.of_validator(name, result, attempt.candidate, waits=waits),)), result
 
 
 def _at(level: int, found: Iterable[Evidence]) -> tuple[Evidence, ...]:
@@ -391,9 +358,12 @@ def ask_people(bench: Bench, attempt: Attempt) -> Attempt:
 
 
 def _questions(bench: Bench, attempt: Attempt) -> tuple[Decision, ...]:
-    """Each criterion that a person proves, and the task as a whole where a person is its validator."""
+    """Each criterion that a person proves, and the task as a whole where they are its validator or stand in for it."""
     by_criterion = proofs.questions(attempt.task, attempt.number, attempt.changes)
-    if contract.validator_of(attempt.plan, attempt.task, bench.services.settings) != HUMAN_VALIDATOR:
+    open_one = validating.question(bench, attempt)
+    if open_one is not None:
+        return (*by_criterion, open_one)
+    if contract.validator_of(attempt.plan, attempt.task, bench.services.settings) != validating.HUMAN:
         return by_criterion
     return (*by_criterion, proofs.validator_question(attempt.task, attempt.number, attempt.changes))
 
@@ -437,6 +407,9 @@ def reach_verdict(_: Bench, attempt: Attempt) -> Attempt:
     ended = {outcome.PASS: outcome.COMPLETED, evidence_words.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
     if ended == outcome.WAITING and attempt.judged is not None and attempt.judged.outcome == outcome.WAITING:
         why = attempt.judged.message
+    elif ended == outcome.WAITING:
+        given = {answer.decision for answer in attempt.answers}
+        why = next((f"{why}: {q.why}" for q in attempt.questions if q.id not in given), why)
     return dataclasses.replace(attempt, verdict=verdict, outcome=ended, reason=why)
 
 

@@ -25,17 +25,24 @@ ENVELOPE = "envelope"
 ACCEPTED = (ADAPTER, ENVELOPE)
 """What a person may say has changed and may stay so: the agent, or anything."""
 
+_BARE_VALIDATOR = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"
+"""The hash of the shipped template of a validator before it asked for evidence; runs locked under it go on."""
+
 _LIVE = ("program", "tools")
 """Parts that a change reaches while a run goes on; what else changes is read by the next command."""
 
 
 @dataclass(slots=True)
 class Found:
-    """Envelopes by the key of their builder and validator; `sources` has the readable text of each hash."""
+    """Envelopes by the key of their builder and validator; `sources` has the readable text of each hash.
+
+    `grown` maps a hash to the one under an earlier shipped template, which asked the same in fewer words.
+    """
 
     envelopes: dict[str, dict[str, Any]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     programs: list[str] = field(default_factory=list)
+    grown: dict[str, str] = field(default_factory=dict)
 
     def keep(self, text: str) -> str:
         """The hash of a text, which is kept."""
@@ -136,7 +143,11 @@ def _of_validator(common: _Common, name: str | None) -> str:
     if name is None:
         return NOTHING
     parts = _of_agent(common, name, agent.VALIDATOR) if name != "human" else {"adapter": "human"}
-    return common.found.keep(_readable({"binding": name, **parts}))
+    made = {"binding": name, **parts}
+    digest = common.found.keep(_readable(made))
+    if roles.filling(common.settings, agent.VALIDATOR, name).template is None and "prompt" in parts:
+        common.found.grown[digest] = of_text(_readable({**made, "prompt": _BARE_VALIDATOR}))
+    return digest
 
 
 def _policy(services: Services, found: Found) -> str:
@@ -154,11 +165,14 @@ def _readable(value: Any) -> str:
 def changed_since(services: Services, state: RunState, known: Contract) -> tuple[Change, ...]:
     """Parts that are not what they were when the run was locked in; empty where it never was.
 
-    The contract is not among them: who goes on with a run looks at its plans first.
+    A shipped template that grew keeps nobody from going on. The contract is not among them: who goes on with a run
+    looks at its plans first.
     """
     if not state.envelopes:
         return ()
-    return envelope.changes(state.envelopes, present(services, services.adapters, known).envelopes)
+    found = present(services, services.adapters, known)
+    differ = envelope.changes(state.envelopes, found.envelopes)
+    return tuple(c for c in differ if c.part != "validator" or found.grown.get(c.now) != c.was)
 
 
 def lock_in(bench: Bench) -> None:

@@ -7,17 +7,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app import roles
+from idumb.app import citing, roles
 from idumb.app.journal import Journal
 from idumb.app.roles import Ask
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import agent, judgement, outcome, paths, quoting, reply
+from idumb.domain import agent, judgement, outcome, quoting, reply
 from idumb.domain.agent import AgentResult
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.evidence import Evidence
-from idumb.domain.judgement import Citation, Judgement, Opinion
+from idumb.domain.judgement import Judgement, Opinion
 from idumb.domain.run import RunState
 
 ROLES = (agent.VERIFIER, agent.SKEPTIC)
@@ -64,20 +64,8 @@ def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) ->
 
 
 def _looked_up(services: Services, judged: Judgement, tree: str) -> Judgement:
-    places = tuple(dataclasses.replace(c, resolves=resolves(services, c, tree)) for c in judged.citations)
+    places = tuple(dataclasses.replace(c, resolves=citing.resolves(services.trees, c, tree)) for c in judged.citations)
     return dataclasses.replace(judged, citations=places)
-
-
-def resolves(services: Services, cited: Citation, tree: str) -> bool:
-    """Whether a tree has the file that is cited, with that many lines."""
-    path = cited.file.removeprefix("./")
-    if cited.line < 1 or paths.problem(path):
-        return False
-    entry = services.trees.entry(tree, path)
-    if entry is None or services.trees.is_folder(tree, path):
-        return False
-    data = services.trees.read(entry.oid)
-    return cited.line <= data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
 def _values(services: Services, contract: Contract, journal: Journal, found: Sequence[Evidence]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import CHANGED, CHECK, HUMAN, OPINION, UNPROVEN, Criterion, Plan, Task
 from idumb.domain.settings import Settings
+from idumb.domain.validation import Shown
 
 YES = "yes"
 NO = "no"
@@ -101,21 +102,36 @@ def of_ledger(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evide
     return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in wanted)
 
 
-def of_validator(name: str, result: agent.AgentResult, tree: str | None, *, waits: bool) -> Evidence:
-    """A validator's verdict as evidence. Anything but a clean PASS is no proof.
+def validator_subject(name: str) -> str:
+    return f"validator {name}"
+
+
+def of_validator(
+    name: str,
+    result: agent.AgentResult,
+    tree: str | None,
+    *,
+    waits: bool,
+    shown: tuple[Shown, ...] = (),
+    malformed: str = "",
+) -> Evidence:
+    """A validator's verdict as evidence. Only a PASS that shows something proves anything; a bare one is an opinion.
 
     `waits` is whether the work stays there until the verdict comes; else it had to come in the time that there was.
+    `malformed` says why the answer cannot be used.
     """
     words = {
-        outcome.COMPLETED: evidence.PASSED,
+        outcome.COMPLETED: evidence.PASSED if shown else evidence.OPINION,
         outcome.TIMED_OUT: evidence.TIMED_OUT,
         outcome.ERRORED: evidence.ERRORED,
         outcome.WAITING: evidence.WAITING if waits else evidence.TIMED_OUT,
     }.get(result.outcome, evidence.FAILED)
+    said = listing.listed(one.words for one in shown) or ("PASS without evidence" if words == evidence.OPINION else "")
+    text = f"its answer cannot be used: {malformed}" if malformed else "; ".join(filter(None, (said, result.message)))
     return Evidence(
-        f"validator {name}",
-        result.message or f"validator {name}",
-        words,
+        validator_subject(name),
+        text or validator_subject(name),
+        evidence.UNPROVEN if malformed else words,
         exit_code=result.exit_code,
         output=result.output,
         output_sha256=result.output_sha256,
@@ -123,6 +139,7 @@ def of_validator(name: str, result: agent.AgentResult, tree: str | None, *, wait
         tree=tree,
         seconds=result.seconds,
         cause=result.cause,
+        shown=shown,
     )
 
 
@@ -149,15 +166,22 @@ def questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tup
     )
 
 
-def validator_question(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> Decision:
-    """Asked where the validator is a person."""
+def validator_question(
+    task: Task,
+    attempt: int,
+    changes: Sequence[ledger.Change],
+    why: str = "The plan says that a person validates this task.",
+    said: str = "",
+) -> Decision:
+    """Asked where the validator is a person, or where one that is none proves nothing: `why`, and what it `said`."""
+    told = (said,) if said else ()
     return Decision(
         id=f"{task.id}.validator.{attempt}",
         kind="criterion",
         task=task.id,
         what=f"{task.id}: {task.title}",
-        why="The plan says that a person validates this task.",
-        evidence=(*(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
+        why=why,
+        evidence=(*told, *(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
         choices=(
             Choice(YES, "it is good", "the task counts as validated by you"),
             Choice(NO, "it is not", "the attempt fails"),
@@ -250,7 +274,7 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
     proofs = [e for e in proofs if e.level > levels.INFORMATIONAL]
     failed = [e for e in proofs if e.result in BROKEN]
     tolerated = [e for e in proofs if e.result == evidence.TOLERATED]
-    passed = [e for e in proofs if e.passed and not _only_before(e.subject)] + tolerated
+    passed = [e for e in proofs if e.passed and not _proves_nothing(e.subject)] + tolerated
     if failed:
         names = listing.listed(f"{e.subject} {e.result}" for e in failed)
         return (outcome.PARTIAL if passed else outcome.FAIL), names
@@ -261,9 +285,15 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
     return outcome.PASS, listing.listed((e.text for e in tolerated), between="; ")
 
 
-def _only_before(subject: str) -> bool:
-    """Evidence made before the work proves nothing about it."""
-    return subject.startswith("precondition") or subject.endswith(" before")
+def proves(found: Iterable[Evidence]) -> bool:
+    """Whether something of this proves the work, however little."""
+    real = (e for e in found if e.level > levels.INFORMATIONAL and not _proves_nothing(e.subject))
+    return any(e.passed or e.result == evidence.TOLERATED for e in real)
+
+
+def _proves_nothing(subject: str) -> bool:
+    """Evidence made before the work, and of how large it is, says nothing of whether it is done."""
+    return subject.startswith(("precondition", "limit ")) or subject.endswith(" before")
 
 
 def _ledger_words(line: ledger.Line) -> str:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import bystanding, loading, opinions, roles
+from idumb.app import bystanding, citing, loading, roles
 from idumb.app.loading import Loaded
 from idumb.app.plan_diff import since
 from idumb.app.roles import Ask
@@ -63,7 +63,9 @@ def _citations(services: Services, text: str) -> list[dict[str, Any]]:
     named = dict.fromkeys((m[1], int(m[2])) for m in _CITED.finditer(text))
     places = [Citation(path, line) for path, line in named][:50]
     tree = services.trees.scan() if places else ""
-    return [dataclasses.asdict(dataclasses.replace(c, resolves=opinions.resolves(services, c, tree))) for c in places]
+    return [
+        dataclasses.asdict(dataclasses.replace(c, resolves=citing.resolves(services.trees, c, tree))) for c in places
+    ]
 
 
 def _amendment(services: Services, state: RunState, loaded: Loaded, reply: str) -> dict[str, Any] | None:

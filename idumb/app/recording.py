@@ -325,6 +325,9 @@ def evidence_payload(found: Evidence) -> dict[str, Any]:
     payload = dataclasses.asdict(found)
     payload["argv"] = list(found.argv)
     payload["seconds"] = round(found.seconds, 3)
+    del payload["shown"]
+    if found.shown:
+        payload["shown"] = [one.as_dict() for one in found.shown]
     if found.level == levels.ADVISORY:
         del payload["level"]
     return payload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _JUDGED = {
     evidence.PASSED: outcome.COMPLETED,
+    evidence.OPINION: outcome.COMPLETED,
+    evidence.UNPROVEN: outcome.ERRORED,
     evidence.TIMED_OUT: outcome.TIMED_OUT,
     evidence.ERRORED: outcome.ERRORED,
 }
@@ -141,7 +144,11 @@ def _built(said: Mapping[str, Any]) -> AgentResult:
 
 
 def _judged(said: Mapping[str, Any]) -> AgentResult:
+    """What the validator answered, with what it showed in the form in which it is read again."""
+    shown = {"verdict": outcome.PASS, "evidence": said.get("shown", [])}
     return AgentResult(
+        reply=json.dumps(shown) if said["result"] == evidence.PASSED else "",
+        failure=agent.MALFORMED if said["result"] == evidence.UNPROVEN else None,
         outcome=_JUDGED.get(said["result"], outcome.FAILED),
         message=said.get("text", ""),
         usage=_NOTHING_USED,

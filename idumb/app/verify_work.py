@@ -130,7 +130,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     found += _stated(services, contract, tree)
     said = opinions.ask(services, journal, contract, found, tree) if asks else ()
     weak = (*uncovered, *opinions.unanswered(said))
-    status, reason, causes = _status(found, spoiled, mismatches, said, shown, weak)
+    status, reason, causes = _status(contract, found, spoiled, mismatches, said, shown, weak)
     if unfinished:
         status, reason, causes = _in_part(status, reason, unfinished)
     record: dict[str, Any] = {
@@ -340,6 +340,7 @@ def _folded(text: str) -> str:
 
 
 def _status(
+    contract: Contract,
     found: list[Evidence],
     spoiled: list[str],
     mismatches: list[str],
@@ -367,7 +368,15 @@ def _status(
         return PARTIAL, "; ".join([*weak, *on_a_word]), list(weak)
     if any(e.passed for e in found):
         return "passed", "; ".join(["every check passed", *on_a_word]), []
-    return "passed", "; ".join(["only by the tasks' own checks; the phase itself declares none", *on_a_word]), []
+    return "passed", "; ".join([f"only by {_by(contract, shown)}; the phase itself declares none", *on_a_word]), []
+
+
+def _by(contract: Contract, shown: Mapping[str, str]) -> str:
+    """What the tasks are proven by, where the phase itself declares no check."""
+    done = (task for task, status in shown.items() if status == outcome.COMPLETED)
+    if any(contracts.is_checked(contract.plan_of(task), contract.tasks[task]) for task in done):
+        return "the tasks' own checks"
+    return "what validators and people said of the tasks, which have no checks"
 
 
 def _wrong(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:

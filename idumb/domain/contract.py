@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.domain import agent, canonical, governing, graph, ledger, paths
 from idumb.domain.finding import ERROR, Finding, nearest
-from idumb.domain.plan import STRICT, UNPROVEN, VERIFY, Plan, Task
+from idumb.domain.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task
 from idumb.domain.settings import Settings
 
 MAX_TASKS = 10_000
@@ -228,6 +228,13 @@ def proofs(task: Task) -> dict[str, str]:
         c.id: VERIFY if covered and not marked else (UNPROVEN if c.proof == VERIFY and not covered else c.proof)
         for c in task.acceptance
     }
+
+
+def is_checked(plan: Plan, task: Task) -> bool:
+    """Whether something that idumb itself looks at or runs is to prove a task, and not only somebody's word."""
+    own = {CHECK, VERIFY, STEPS, CHANGED} & set(proofs(task).values())
+    wanted = task.invariants is None or task.invariants
+    return bool(own or task.verify or task.tests or task.postconditions or (plan.invariants and wanted))
 
 
 def consent_paths(contract: Contract) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from idumb.domain.validation import Shown
+
 PASSED = "passed"
 FAILED = "failed"
 ERRORED = "errored"
@@ -21,6 +23,7 @@ class Evidence:
     `argv` is what ran (empty for a person's answer), `tree` the frozen tree it ran on, `exit_code` None where
     no process ended by itself; `cause` then says why, as in `idumb.domain.agent.AgentResult`. `output` is head and
     tail, bounded and redacted; `output_sha256` is of the whole. A failure of `level` 0 is told and blocks nothing.
+    `shown` is what a validator shows for its PASS.
     """
 
     subject: str
@@ -36,6 +39,7 @@ class Evidence:
     seconds: float = 0.0
     cause: str | None = None
     level: int = 1
+    shown: tuple[Shown, ...] = ()
 
     @property
     def passed(self) -> bool:

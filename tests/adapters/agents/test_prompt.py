@@ -82,6 +82,16 @@ def test_the_builder_is_told_everything_that_it_will_be_judged_by() -> None:
     assert "the one before" not in text
 
 
+def test_a_validator_is_told_of_evidence_whatever_its_template_says() -> None:
+    """R-RUN-3: once, and in the same words."""
+    form = prompt.render(dataclasses.replace(REQUEST, role=VALIDATOR, template="Judge $id.")).rpartition("\n\n")[2]
+    assert form.startswith("`evidence` says what each criterion rests on")
+    for template in (None, 'Judge. Show your "evidence" as told.'):
+        text = prompt.render(dataclasses.replace(REQUEST, role=VALIDATOR, template=template))
+        assert text.count(form) == (template is None)
+    assert form not in prompt.render(REQUEST)
+
+
 def test_words_of_the_task_are_put_in_as_they_are() -> None:
     assert "Turn $title into a slug, for $5." in prompt.render(REQUEST)
 

@@ -10,8 +10,10 @@ from idumb.app import proofs
 from idumb.domain import agent, evidence, outcome
 from idumb.domain.decision import Answer
 from idumb.domain.evidence import Evidence
+from idumb.domain.judgement import Citation
 from idumb.domain.ledger import Ledger, Line
 from idumb.domain.plan import Criterion, Option, Task
+from idumb.domain.validation import Shown
 
 HOLDS = Ledger((Line("a", "declared", "created", "create"),))
 
@@ -81,7 +83,7 @@ def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> Non
 @pytest.mark.parametrize(
     ("ended", "result"),
     [
-        (outcome.COMPLETED, "passed"),
+        (outcome.COMPLETED, "opinion"),
         (outcome.FAILED, "failed"),
         (outcome.TIMED_OUT, "timed_out"),
         (outcome.ERRORED, "errored"),
@@ -89,8 +91,30 @@ def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> Non
         (outcome.WAITING, "timed_out"),
     ],
 )
-def test_only_a_completed_validator_is_a_pass(ended: str, result: str) -> None:
+def test_a_validator_that_shows_nothing_proves_nothing(ended: str, result: str) -> None:
+    """R-RUN-3."""
     assert proofs.of_validator("v", agent.AgentResult(ended), "tree", waits=False).result == result
+
+
+@pytest.mark.parametrize("ended", outcome.OUTCOMES)
+def test_only_a_completed_validator_that_shows_something_is_a_pass(ended: str) -> None:
+    """R-RUN-3."""
+    shown = (Shown("AC-1", Citation("a", 1)),)
+    made = proofs.of_validator("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
+    assert (made.result == evidence.PASSED) == (ended == outcome.COMPLETED)
+
+
+def test_an_answer_that_cannot_be_used_neither_proves_nor_fails() -> None:
+    """R-RUN-3."""
+    made = proofs.of_validator("v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict")
+    assert (made.result, made.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
+
+
+@pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before"])
+def test_neither_size_nor_what_held_before_proves_a_task(subject: str) -> None:
+    """R-RUN-3."""
+    assert not proofs.proves([made(evidence.PASSED, subject)])
+    assert proofs.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
 
 
 def test_that_something_was_done_is_proven_by_declared_changes_alone() -> None:

@@ -1,0 +1,251 @@
+"""A validator's PASS proves what it shows, and nothing more; what hangs on it alone is asked of a person (R-RUN-3)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from idumb.system.surroundings import LocalSurroundings
+from tests.cli.test_approve import FIELDS, STRICT, approve, run
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task, write
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/evidence.json").read_text(encoding="utf-8"))
+JUDGE = """\
+import json, os, pathlib, sys
+home = pathlib.Path(os.environ["HOME"])
+told = home / f"judged-{len(list(home.glob('judged-*'))) + 1}"
+told.write_text(sys.stdin.read())
+said = json.loads((home / "verdicts.json").read_text())
+print(said.pop(0) if said else "")
+(home / "verdicts.json").write_text(json.dumps(said))
+"""
+OPINIONS = "  - [ ] it is friendly — opinion\n  - [ ] it is short — opinion\n"
+LEVEL = "gates: {validator: {level: 0}}\n"
+
+
+def shows(*evidence: dict[str, Any], verdict: str = "PASS") -> str:
+    return json.dumps({"verdict": verdict, "evidence": list(evidence), "findings": []})
+
+
+def at(criterion: str, file: str = "a.txt", line: int = 1) -> dict[str, Any]:
+    return {"criterion": criterion, "file": file, "line": line}
+
+
+class Scene:
+    """A task whose builder writes two lines, and whose validator says what is given, call by call."""
+
+    def __init__(self, sandbox: GitSandbox, home: Path, *said: str, criteria: str = OPINIONS, settings: str = "",
+                 head: str = "", fields: str = "") -> None:  # fmt: skip
+        self.project, self.home = projects.create(sandbox), home
+        (home / "judge.py").write_text(JUDGE, encoding="utf-8")
+        (home / "verdicts.json").write_text(json.dumps(said), encoding="utf-8")
+        argv = json.dumps(["python3", str(home / "judge.py")])
+        self.project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: {argv}}}\n{settings}")
+        work = [write("a.txt", "one\ntwo\n")]
+        made = task("T1-01", files="create `a.txt`", criteria=criteria, steps=work, fields=fields)
+        self.project.plan([made], head=head)
+
+    def calls(self) -> int:
+        return len(list(self.home.glob("judged-*")))
+
+    def evidence(self) -> dict[str, Any]:
+        """What the validator's last verdict is recorded as."""
+        found = [e["payload"] for e in self.project.events("--kind", "evidence.recorded")]
+        last = [e for e in found if e["subject"] == "validator judge"][-1]
+        jsonschema.validate(last, SCHEMA)
+        return dict(last)
+
+
+def waits(project: Project, answer: Answer) -> dict[str, Any]:
+    """The one question that a task waits for; no attempt is used up by it."""
+    assert answer.code == 5, answer
+    assert (answer.data["tasks"][0]["status"], answer.data["tasks"][0]["attempts"]) == ("waiting", 0)
+    (asked,) = project.json("decisions").data["decisions"]
+    assert asked["why"] in answer.data["tasks"][0]["reason"]
+    return dict(asked)
+
+
+def test_a_silent_validator_completes_nothing_that_nothing_else_proves(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3: it prints nothing and exits 0; a person's yes completes the task, their no fails the attempt."""
+    scene = Scene(sandbox, home)
+    asked = waits(scene.project, scene.project.execute())
+    assert asked["why"] == "The validator judge says PASS and shows no evidence, and nothing else proves this task."
+    assert (asked["kind"], asked["evidence"][:2]) == ("criterion", ["PASS without evidence", "it is friendly"])
+    assert [choice["id"] for choice in asked["choices"]] == ["yes", "no"]
+    assert scene.evidence()["result"] == "opinion"
+    assert waits(scene.project, scene.project.resume())["id"] == asked["id"]
+    assert scene.project.json("decide", asked["id"], "yes").code == 0
+    done = scene.project.resume()
+    assert (done.code, scene.project.statuses()) == (0, {"T1-01": "completed"}), done
+    assert "only by the tasks' own checks" not in done.out
+    assert "validators and people" in done.data["verification"]["reason"]
+
+
+def test_a_no_to_what_a_silent_validator_passed_is_a_failed_attempt(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3, R-RUN-5."""
+    scene = Scene(sandbox, home, settings="run: {max_attempts: 1}\n")
+    asked = waits(scene.project, scene.project.execute())
+    assert scene.project.json("decide", asked["id"], "no", "--guidance", "too curt").code == 0
+    failed = scene.project.resume("--max-attempts", "1")
+    assert (failed.code, failed.data["tasks"][0]["status"]) == (1, "failed"), failed
+    assert "too curt" in failed.data["tasks"][0]["reason"]
+
+
+def test_a_bare_pass_leaves_the_decision_to_the_other_proofs(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3."""
+    scene = Scene(sandbox, home, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
+    answer = scene.project.execute()
+    assert (answer.code, scene.evidence()["result"]) == (0, "opinion"), answer
+    assert "every check passed" not in answer.out
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        [at("AC-1"), at("ac-2: it is short", "./a.txt", 2)],
+        [at("it is friendly"), {"criterion": "AC-2", "command": "wc -c a.txt; touch ran.txt", "output": "8 a.txt"}],
+    ],
+)
+def test_a_pass_that_shows_what_every_criterion_rests_on_completes_the_task(
+    sandbox: GitSandbox, home: Path, evidence: list[dict[str, Any]]
+) -> None:
+    """R-RUN-3: the command that it shows is never run."""
+    scene = Scene(sandbox, home, shows(*evidence))
+    answer = scene.project.execute()
+    assert (answer.code, scene.project.statuses()) == (0, {"T1-01": "completed"}), answer
+    recorded = scene.evidence()
+    assert (recorded["result"], len(recorded["shown"])) == ("passed", 2)
+    assert not scene.project.exists("ran.txt")
+
+
+def test_what_is_shown_for_one_criterion_proves_no_other(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3."""
+    scene = Scene(sandbox, home, shows(at("AC-1")))
+    asked = waits(scene.project, scene.project.execute())
+    assert asked["why"] == "The validator judge shows nothing for AC-2, and nothing else proves it."
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (shows(at("AC-1", "nothere.py", 99)), "it cites nothere.py:99, which the judged files do not have"),
+        (shows(at("AC-1", "a.txt", 3)), "it cites a.txt:3, which the judged files do not have"),
+        (shows(at("AC-1", "../judge.py")), "it cites ../judge.py:1, which the judged files do not have"),
+        (shows({"criterion": "AC-1", "file": "a.txt"}), "its evidence 1 is neither criterion, file and line nor"),
+        (json.dumps({"verdict": "PASS", "evidence": "all of it"}), "its evidence is no list"),
+    ],
+)
+def test_a_pass_that_cites_what_is_not_there_is_asked_for_once_more_and_then_of_a_person(
+    sandbox: GitSandbox, home: Path, said: str, why: str
+) -> None:
+    """R-RUN-3: whatever else proves the task; the second call is told what was wrong with the first."""
+    scene = Scene(sandbox, home, said, said, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
+    asked = waits(scene.project, scene.project.execute())
+    assert asked["why"] == "The validator judge gave an answer that cannot be used."
+    assert why in asked["evidence"][0]
+    assert (scene.calls(), scene.evidence()["result"]) == (2, "unproven")
+    assert why in (home / "judged-2").read_text(encoding="utf-8")
+    assert why not in (home / "judged-1").read_text(encoding="utf-8")
+    (retried,) = [e["payload"] for e in scene.project.events("--kind", "call.retried")]
+    assert (retried["role"], retried["failure"]) == ("validator", "malformed")
+    assert scene.project.json("decide", asked["id"], "yes").code == 0
+    assert scene.project.resume().code == 0
+
+
+def test_the_second_answer_of_a_validator_counts(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3."""
+    scene = Scene(sandbox, home, shows(at("AC-1", "nothere.py", 99)), shows(at("AC-1"), at("AC-2")))
+    answer = scene.project.execute()
+    assert (answer.code, scene.calls(), scene.evidence()["result"]) == (0, 2, "passed"), answer
+
+
+def test_strict_mode_asks_a_validator_once(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3, R-ADAPT-3."""
+    said = shows(at("AC-1", "nothere.py", 99))
+    checked = "  - [ ] it is there — check: `test -s a.txt`\n"
+    scene = Scene(sandbox, home, said, said, criteria=checked, head=STRICT, fields=FIELDS)
+    approve(scene.project)
+    waits(scene.project, run(scene.project))
+    assert scene.calls() == 1
+
+
+def test_a_validator_that_says_no_is_not_asked_for_evidence(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3: what stands in a FAIL proves nothing either way."""
+    scene = Scene(sandbox, home, shows(at("AC-1", "nothere.py", 99), verdict="FAIL"))
+    failed = scene.project.execute("--max-attempts", "1")
+    assert (failed.code, scene.calls()) == (1, 1)
+    assert "validator judge failed" in failed.data["tasks"][0]["reason"]
+
+
+def test_a_validator_of_level_0_asks_nobody(sandbox: GitSandbox, home: Path) -> None:
+    """R-GATE-6."""
+    checked = "  - [ ] it is there — check: `test -s a.txt`\n"
+    bad = shows(at("AC-1", "nothere.py", 99))
+    scene = Scene(sandbox, home, bad, bad, criteria=checked, settings=LEVEL)
+    assert scene.project.execute().code == 0
+
+
+def test_the_files_are_those_of_the_clone_that_is_judged(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3, R-GIT-5; and what waits there for a person is delivered by their yes."""
+    scene = Scene(sandbox, home, shows(at("AC-1")), settings="run: {workspace: clone}\n")
+    asked = waits(scene.project, scene.project.execute())
+    assert "AC-2" in asked["why"]
+    assert scene.project.json("decide", asked["id"], "yes").code == 0
+    assert scene.project.resume().code == 0
+    assert scene.project.read("a.txt") == "one\ntwo\n"
+
+
+def test_limits_that_were_kept_prove_no_task(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-3, R-GATE-6: that a change is small says nothing of whether it is right."""
+    scene = Scene(sandbox, home, fields="- **Limits:** files 1\n")
+    waits(scene.project, scene.project.execute())
+
+
+def test_a_validator_with_a_template_of_the_user_s_is_told_of_evidence_too(sandbox: GitSandbox, home: Path) -> None:
+    """R-RUN-4."""
+    scene = Scene(sandbox, home, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
+    (scene.project.folder / ".idumb/prompts").mkdir()
+    (scene.project.folder / ".idumb/prompts/validator.md").write_text("Judge $id.\n", encoding="utf-8")
+    assert scene.project.execute().code == 0
+    told = (home / "judged-1").read_text(encoding="utf-8")
+    assert told.startswith("Judge T1-01.\n")
+    assert '"evidence": [{"criterion": "AC-1", "file": "path", "line": 1}]' in told
+
+
+BEFORE = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"
+
+
+def without_evidence(text: str) -> str:
+    """The shipped template as it was before it asked for evidence."""
+    text = text.replace("with evidence for every criterion that is met, and a file", "with a file")
+    text = text.replace('"evidence": [{"criterion": "AC-1", "file": "path", "line": 1}], ', "")
+    return text[: text.index("\n`evidence` says")]
+
+
+def test_a_strict_run_that_paused_under_the_template_without_evidence_goes_on(
+    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-7: what it runs under now is recorded, and refuses nobody."""
+    checked = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
+    scene = Scene(sandbox, home, criteria=checked, head=STRICT, fields=FIELDS)
+    approve(scene.project)
+    shipped = LocalSurroundings.template
+    with monkeypatch.context() as before:
+        before.setattr(LocalSurroundings, "template", lambda self, name: without_evidence(shipped(self, name))
+                       if name == "validator" else shipped(self, name))  # fmt: skip
+        paused = run(scene.project)
+        assert paused.code == 5, paused
+        (locked,) = [e["payload"] for e in scene.project.events("--kind", "run.locked")]
+        assert BEFORE in json.dumps(locked["sources"])
+    assert scene.project.json("decide", "T1-01.AC-2.1", "yes").code == 0
+    answer = scene.project.resume()
+    assert answer.code == 0, answer
+    now = scene.project.events("--kind", "run.locked")[-1]["payload"]["sources"]
+    assert BEFORE not in json.dumps(now)

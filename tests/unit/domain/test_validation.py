@@ -1,0 +1,77 @@
+"""What a validator shows for its PASS: how it is read, and which criteria it is for (R-RUN-3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.domain import validation
+from idumb.domain.judgement import Citation
+from idumb.domain.plan import Criterion, Task
+from idumb.domain.validation import Shown
+
+TASK = Task(
+    "T1-01",
+    "t",
+    acceptance=(Criterion("AC-1", "It is friendly", "opinion"), Criterion("AC-10", "It is short", "opinion")),
+)
+
+
+def test_places_and_commands_are_read_and_written_alike() -> None:
+    rows = [
+        {"criterion": "AC-1", "file": "a.py", "line": 3},
+        {"criterion": "AC-2", "command": "make", "output": "ok"},
+    ]
+    found = validation.read({"evidence": rows})
+    assert found == (Shown("AC-1", Citation("a.py", 3)), Shown("AC-2", command="make", output="ok"))
+    assert [one.as_dict() for one in found] == rows
+
+
+@pytest.mark.parametrize("answer", [{}, {"evidence": None}, {"evidence": []}])
+def test_no_evidence_is_none(answer: dict[str, Any]) -> None:
+    assert validation.read(answer) == ()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "a.py:3",
+        {},
+        {"file": "a.py", "line": 3},
+        {"criterion": " ", "file": "a.py", "line": 3},
+        {"criterion": "AC-1"},
+        {"criterion": "AC-1", "file": "a.py"},
+        {"criterion": "AC-1", "file": "a.py", "line": "3"},
+        {"criterion": "AC-1", "file": "a.py", "line": True},
+        {"criterion": "AC-1", "command": "make"},
+        {"criterion": "AC-1", "command": " ", "output": "ok"},
+        {"criterion": "AC-1", "file": "a.py", "command": "make", "output": "ok"},
+    ],
+)
+def test_evidence_of_another_form_is_told_by_its_number(row: object) -> None:
+    good = {"criterion": "AC-1", "file": "a.py", "line": 3}
+    assert "evidence 2" in str(validation.read({"evidence": [good, row]}))
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda j: st.lists(j) | st.dictionaries(
+    st.sampled_from(["criterion", "file", "line", "command", "output"]), j)))  # fmt: skip
+def test_whatever_is_given_is_read_or_told(value: Any) -> None:
+    assert isinstance(validation.read({"evidence": value}), str | tuple)
+
+
+@pytest.mark.parametrize(
+    ("said", "criteria"),
+    [
+        ("AC-1", {"AC-1"}),
+        ("ac-1: it is", {"AC-1"}),
+        ("it is  friendly", {"AC-1"}),
+        ("AC-10", {"AC-10"}),
+        ("AC-100", set()),
+        ("everything", set()),
+    ],
+)
+def test_what_is_shown_is_for_the_criterion_that_it_names(said: str, criteria: set[str]) -> None:
+    assert validation.shown_for(TASK, (Shown(said, Citation("a", 1)),)) == criteria
