@@ -54,6 +54,11 @@ class _Look:
                 )
 
     def plans(self) -> Iterator[Symptom]:
+        try:
+            _ = self.services.settings
+        except IdumbError:
+            yield health.warn(health.NOT_EXAMINED, means="config.reads says why, and what to do")
+            return
         for number, folder in self.services.plans.phases():
             if self.services.plans.plans(folder):
                 yield from self._plan(number, folder)

@@ -16,7 +16,7 @@ from idumb.domain.quick import Wanted
 
 UNPROVEN = "No --check was given: it is proven that something changed, and only in the declared files"
 _OTHERWISE = "Say it otherwise: idumb quick --help"
-_MENDS = {"task.no-builder": "Add --builder NAME, or write `builder: NAME` in .idumb/config.yaml"}
+_MENDS = {"task.no-builder": "Add --builder human to do it yourself, or name an agent: idumb help agents"}
 """Where the mend of a finding speaks of the plan's text, which nobody wrote: what mends it on the command line."""
 
 

@@ -10,8 +10,8 @@ from idumb.app import loading, opened, relock, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.loading import Loaded
 from idumb.app.services import Services
+from idumb.domain import agent, finding, listing, outcome, quick, roles, step_plan
 from idumb.domain import contract as contracts
-from idumb.domain import finding, listing, outcome, quick, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.run import ACTIVE, COMPLETED, PAUSED, RunState, TaskState
@@ -87,7 +87,8 @@ def _phase(
         "decisions": [],
     }
     if folder is None or not services.plans.plans(folder):
-        return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder)}
+        planner = roles.filling(services.settings, agent.PLANNER).binding is not None
+        return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder), "planner": planner}
     try:
         loaded = loading.present(services, number)
     except IdumbError as error:
@@ -255,8 +256,8 @@ def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
     if state == "not planned" and row["run"]:
         return f"idumb check-plan {number}", "its plan is gone, though it was run"
     if state == "not planned":
-        words = f"phase {number} has no plan; idumb plan-phase {number}, or write .planning/phases/{number}/01-PLAN.md"
-        return None, words
+        command = f"idumb plan-phase {number}" + ("" if row["planner"] else " --template")
+        return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
     if state == "invalid":
         return f"idumb check-plan {number}", row.get("problem", "its plan has errors")
     if row.get("problems"):

@@ -9,7 +9,7 @@ from typing import Any
 OK = "ok"
 WARN = "warn"
 PROBLEM = "problem"
-NOT_EXAMINED = "not examined: the event log cannot be read"
+NOT_EXAMINED = "not examined"
 _ORDER = (OK, WARN, PROBLEM)
 
 
@@ -87,8 +87,10 @@ def worst(states: Iterable[str]) -> str:
 
 
 def count(seen: Sequence[Seen]) -> dict[str, int]:
-    """Checks by state."""
-    return {state: sum(1 for one in seen if one.state == state) for state in _ORDER}
+    """Checks by state; those that another cause kept from being made are no warnings."""
+    skipped = [one for one in seen if any(symptom.found == NOT_EXAMINED for symptom in one.symptoms)]
+    made = [one for one in seen if one not in skipped]
+    return {state: sum(1 for one in made if one.state == state) for state in _ORDER} | {"not_examined": len(skipped)}
 
 
 def _plain(symptom: Symptom) -> dict[str, Any]:

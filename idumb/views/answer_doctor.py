@@ -14,40 +14,52 @@ def doctor(data: phrases.Data) -> str:
     width = max((len(check["code"]) for check in checks), default=0)
     skipped = [check for check in checks if any(one["found"] == health.NOT_EXAMINED for one in check["symptoms"])]
     lines = [line for check in checks if check not in skipped for line in _check(check, width)]
-    lines += _not_examined(skipped, width)
+    lines += _not_examined(skipped)
     lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["mended"])] if data["mended"] else []
     counts = data["counts"]
     summed = f"{amount.counted(counts['problem'], 'problem')}, {amount.counted(counts['warn'], 'warning')}"
-    lines += ["", f"{amount.counted(len(checks), 'check')}: {summed}."]
+    left_out = f", {len(skipped)} not examined" if skipped else ""
+    lines += ["", f"{amount.counted(len(checks), 'check')}: {summed}{left_out}."]
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
-def _not_examined(skipped: Sequence[phrases.Data], width: int) -> list[str]:
-    """Checks that wait for the event log, together: they have one cause, which its own check tells."""
-    if not skipped:
-        return []
-    return [
-        f"{health.WARN:<8} {'log':<{width}}  {health.NOT_EXAMINED}",
-        f"{' ' * (11 + width)}{', '.join(check['code'] for check in skipped)}",
-    ]
+def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
+    """Checks that another cause keeps from being made, one line for each cause; its own check names it."""
+    causes: dict[str, list[str]] = {}
+    for check in skipped:
+        causes.setdefault(check["symptoms"][0]["means"], []).append(check["code"])
+    return [f"skipped  {', '.join(codes)}: {markup.one_line(means)}" for means, codes in causes.items()]
 
 
 def _check(check: phrases.Data, width: int) -> list[str]:
+    """One line for each thing found; what it means and the next step once for those that share them."""
     seen = check["symptoms"]
     told = [one for one in seen if one["state"] != "ok"]
     if not told:
         found = next((one["found"] for one in seen if one["found"]), check["about"])
         return [f"ok       {check['code']:<{width}}  {markup.one_line(found)}"]
-    return [line for one in told for line in _symptom(check["code"], one, width)]
+    causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
+    for one in told:
+        causes.setdefault((one["state"], one["means"], _mend(one)), []).append(one)
+    return [line for same in causes.values() for line in _cause(check["code"], same, width)]
 
 
-def _symptom(code: str, seen: phrases.Data, width: int) -> list[str]:
+def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
     indent = " " * (11 + width)
-    where = f"{markup.one_line(seen['path'])}: " if seen["path"] else ""
-    lines = [f"{seen['state']:<8} {code:<{width}}  {where}{markup.one_line(seen['found'])}"]
-    lines += [f"{indent}{markup.one_line(seen['means'])}"] if seen["means"] else []
-    mend = "idumb doctor --fix" if seen["mends"] else seen["mend"]
+    found = [_found(one) for one in same]
+    lines = [f"{same[0]['state']:<8} {code:<{width}}  {found[0]}", *(f"{indent}{words}" for words in found[1:])]
+    lines += [f"{indent}{markup.one_line(same[0]['means'])}"] if same[0]["means"] else []
+    mend = _mend(same[0])
     return lines + ([f"{indent}next: {markup.one_line(mend)}"] if mend else [])
+
+
+def _found(symptom: phrases.Data) -> str:
+    path, words = markup.one_line(symptom["path"]), markup.one_line(symptom["found"])
+    return f"{path}: {words}" if path and not words.startswith(path) else words
+
+
+def _mend(symptom: phrases.Data) -> str:
+    return "idumb doctor --fix" if symptom["mends"] else str(symptom["mend"])
 
 
 def deinit(data: phrases.Data) -> str:

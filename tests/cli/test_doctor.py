@@ -695,11 +695,33 @@ def test_a_log_that_is_gone_is_one_problem_and_what_needs_it_is_said_once(projec
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
     told = project.quick("doctor").out
-    assert told.count("not examined: the event log cannot be read") == 1
+    assert told.count("store.opens says why") == 1
     cause = found(project, "store.opens", "problem")[0]["found"]
     assert told.count(cause) == 1
     assert "log.refs, log.unknown-refs" in told
-    assert {one["state"] for one in seen(doctor(project), "log.refs")} == {"warn"}
+    answer = doctor(project)
+    assert {one["state"] for one in seen(answer, "log.refs")} == {"warn"}
+    assert sum(answer.data["counts"].values()) == len(answer.data["checks"])
+    assert answer.data["counts"]["not_examined"] > 1
+
+
+def test_a_configuration_that_cannot_be_read_is_one_problem(project: Project) -> None:
+    """R-OPS-4: what needs it is not examined, and the plans are not called wrong."""
+    project.configure("builder: [\n")
+    answer, told = doctor(project), project.quick("doctor").out
+    assert [one["code"] for one in answer.data["checks"] if one["state"] == "problem"] == ["config.reads"]
+    assert "skipped  plans.read: config.reads says why" in told
+    assert told.count("is not readable YAML") == 1
+    assert "cannot be run" not in told
+
+
+def test_what_shares_a_cause_names_the_next_step_once(project: Project) -> None:
+    for name in ("state.json", "execution/1/progress.json"):
+        (project.folder / ".idumb/brain" / name).unlink()
+    told = project.quick("doctor").out
+    assert "state.json: it is missing" in told
+    assert "progress.json: it is missing" in told
+    assert told.count("next: idumb doctor --fix") == 1
 
 
 def test_problems_are_exit_code_1_and_name_the_next_command(project: Project) -> None:

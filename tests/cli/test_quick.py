@@ -140,8 +140,8 @@ def test_what_can_be_no_plan_is_refused_and_nothing_is_written(project: Project)
 @pytest.mark.parametrize(
     ("configuration", "arguments", "mend"),
     [
-        ("", (), "Add --builder NAME, or write `builder: NAME` in .idumb/config.yaml"),
-        ("", ("--builder", "steps"), "Add --builder NAME, or write `builder: NAME` in .idumb/config.yaml"),
+        ("", (), "Add --builder human to do it yourself, or name an agent: idumb help agents"),
+        ("", ("--builder", "steps"), "Add --builder human to do it yourself, or name an agent: idumb help agents"),
         (BUILDER % "true", ("--builder", "agnt"), "Did you mean agent?"),
     ],
 )
