@@ -1,14 +1,14 @@
 """What happened to the user's refs, branch and index, and to idumb's own refs, while an attempt was made.
 
 Nothing of it can be told from what the user does at the same time. So nothing is lost, everything is named, and only
-what costs nobody anything is put back: idumb's own refs, and the index where paths of no concern to the task changed.
+idumb's own refs are put back.
 """
 
 from __future__ import annotations
 
 import shlex
 
-from idumb.app import asking, going_on, moved_refs, place, recovery
+from idumb.app import asking, going_on, moved_refs, place, recovery, staging
 from idumb.app.bench import Attempt, Bench
 from idumb.app.moved_refs import Moved, short
 from idumb.app.ports import Standing
@@ -34,15 +34,22 @@ def require(bench: Bench, attempt: Attempt) -> None:
     lost = [one for one in found if not moved_refs.keep(services.history, held, one)]
     place.require_same_guarded(state, task, before.guarded, after.guarded)
     place.require_branch(services, state)
+    loud = [one for one in found if moved_refs.is_loud(services.history, one)]
+    if own or loud:
+        _tell_staging(bench, attempt)
     if own:
         raise _halted(bench, attempt, _own_refusal(bench, task, own, gone_for_good))
-    loud = [one for one in found if moved_refs.is_loud(services.history, one)]
     _tell(bench, task, [one for one in found if one not in loud], before, after)
     if loud:
         raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
     _require_head(bench, attempt, before, after)
-    if _watches(bench, attempt):
-        _index_again(bench, attempt)
+    if attempt.candidate is not None:  # what checks stage is seen too
+        _tell_staging(bench, attempt)
+
+
+def _tell_staging(bench: Bench, attempt: Attempt) -> None:
+    if attempt.snapshot is not None and _watches(bench, attempt):
+        staging.tell(bench, attempt.task, attempt.number, attempt.snapshot.commit, attempt.accepted_paths)
 
 
 def _watches(bench: Bench, attempt: Attempt) -> bool:
@@ -149,37 +156,4 @@ def _committed(
             "undeclared": strays,
             "back": [part for part in (back, index.removeprefix("; ")) if part],
         },
-    )
-
-
-def _index_again(bench: Bench, attempt: Attempt) -> None:
-    """The index file as it was, where entries of paths changed that the task does not declare; what it was is kept."""
-    if attempt.snapshot is None:
-        return
-    services, task = bench.services, attempt.task
-    present = services.history.index()
-    covers = paths.cover((*ledger.written_paths(task.files), *attempt.accepted_paths))
-    changed = [p for p in services.history.index_changes(attempt.snapshot.commit, present) if not covers(p)]
-    if not changed:
-        return
-    if present is not None:
-        ref = attempt_ref(services, bench.run, task.id, attempt.number, "index")
-        kept = services.trees.keep_blobs(ref, {"index": services.trees.store(present)}, f"the index after {task.id}")
-        other = f"; git cat-file blob {kept}:index has what it was"
-    else:
-        other = ""
-    named = listing.listed(changed)
-    if services.history.put_index_back(attempt.snapshot.commit, present):
-        services.reporter.note(f"While {task.id} ran, the index changed: {named}. It is as it was before{other}")
-        return
-    raise _halted(
-        bench,
-        attempt,
-        Refusal(
-            "git.index-changed",
-            f"While {task.id} ran, the index changed, and another git writes it now: {named}",
-            hint=f"{services.history.index_command(attempt.snapshot.commit)}  (brings it back, in the top folder)."
-            f" Then {going_on.command(bench.journal.state)}",
-            details={"task": task.id, "paths": changed},
-        ),
     )

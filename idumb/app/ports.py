@@ -283,8 +283,17 @@ class History(Protocol):
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         """Paths of which the index has something else than at a snapshot; what git learned of times is no change."""
 
-    def put_index_back(self, snapshot: str, present: bytes | None) -> bool:
-        """Give the index file the bytes of a snapshot, under git's lock; False where it is not `present` any more."""
+    def index_again(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+        """What `git update-index -z --index-info` takes to give the index what a snapshot has of these paths.
+
+        And the commands for the top folder that set the flags which that cannot set.
+        """
+
+    def index_rows(self, entries: Mapping[str, Entry | None]) -> bytes:
+        """The same for entries that are known; None takes the path out."""
+
+    def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
+        """Those of the paths of which the index has something else than HEAD; None where only HEAD has the path."""
 
     def index_command(self, snapshot: str) -> str:
         """What a person says in the top folder to have the index of a snapshot again."""

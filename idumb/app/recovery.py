@@ -19,6 +19,7 @@ from idumb.app import (
     proofs,
     recording,
     schedule,
+    staging,
     unseen,
     within,
 )
@@ -155,6 +156,7 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
         _recover_commits(bench, task, known, known.intended)
     elif known.intended is not None:
         commit = _commit_of(bench, task.id, known)
+        staging.tell_again(bench, task, known.attempt, committed=commit is not None)
         if commit is not None:
             bench.services.history.settle(commit, tuple(known.intended["paths"]))
             _record(bench, task, known, commit)

@@ -24,6 +24,7 @@ from idumb.app import (
     recovery,
     schedule,
     session,
+    unseen,
 )
 from idumb.app import attempt as attempts
 from idumb.app.bench import Attempt, Bench
@@ -138,6 +139,8 @@ def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None
         # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it. Work that
         # was begun in the editor is as it was, and is submitted once more.
         if known.intended is None and known.opened is None:
+            if known.running and bench.workspace.kind == "here":
+                unseen.tell(bench, task, known)
             recovery.record_interruption(bench, task, session.why_stopped(bench.services, interrupted))
         raise
 

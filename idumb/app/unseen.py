@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from idumb.app import moved_refs
+from idumb.app import moved_refs, staging
 from idumb.app.bench import Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import ledger, listing, paths
+from idumb.domain import listing
 from idumb.domain.errors import Refusal
 from idumb.domain.plan import Task
 from idumb.domain.run import TaskState
@@ -18,7 +18,7 @@ def tell(bench: Bench, task: Task, known: TaskState) -> None:
     try:
         _tell_branch(bench, task, known, known.snapshot)
         _tell_refs(bench, task, known, known.snapshot)
-        _tell_index(bench, task, known.snapshot)
+        staging.tell(bench, task, known.attempt, known.snapshot)
     except (Refusal, KeyError, ValueError):
         return  # a snapshot that is gone is for `doctor`, and stops nobody from going on
 
@@ -52,14 +52,3 @@ def _tell_refs(bench: Bench, task: Task, known: TaskState, snapshot: str) -> Non
     words += f". What they named is gone: {listing.listed(gone)}" if gone else ""
     back = "; ".join(one.back for one in loud[: listing.MOST] if one.name not in gone)
     services.reporter.note(words + (f". As they were before: {back}" if back else ""))
-
-
-def _tell_index(bench: Bench, task: Task, snapshot: str) -> None:
-    history = bench.services.history
-    covers = paths.cover(ledger.written_paths(task.files))
-    changed = [path for path in history.index_changes(snapshot, history.index()) if not covers(path)]
-    if changed:
-        bench.services.reporter.note(
-            f"Since {task.id} began, the index changed: {listing.listed(changed)}."
-            f" As it was before, in the top folder: {history.index_command(snapshot)}"
-        )

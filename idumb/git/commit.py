@@ -19,7 +19,6 @@ from idumb.git import comparing, durable, index_file, opened, program, refs, tre
 from idumb.git.discover import Repository
 from idumb.system import file_systems
 
-_EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # what an intent to add has for bytes
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
@@ -44,7 +43,7 @@ def make(
     wanted = _committable(place.root, paths)
     if isinstance(wanted, str):
         return CommitAttempt(None, wanted)
-    indexed = _staged(place.root, repository, wanted)
+    indexed = entries(place.root, repository, wanted)
     chosen = [path for path in wanted if path in indexed or _exists(place.root, path) or _in_head(repository, path)]
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
@@ -112,12 +111,12 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
 
     Whether git could.
     """
-    present = _staged(place.root, repository, paths)
+    present = entries(place.root, repository, paths)
     stale = []
     for path in paths:
         old, new = (comparing.entry(repository, tree, path) for tree in (before, after))
         have = present.get(path)
-        announced = old is None and have is not None and have.oid == _EMPTY
+        announced = old is None and have is not None and have.oid == index_file.EMPTY
         if have != new and (have == old or announced):
             stale.append(path)
     return _settle(place, repository, stale) if stale else True
@@ -126,12 +125,8 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
 def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
     """Give the index what HEAD has of these paths, which git did not come to; whether that worked."""
     tree = comparing.tree_of(repository, str(repository.head.target))
-    rows = []
-    for path in paths:
-        entry = comparing.entry(repository, tree, path)
-        about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
-        rows.append(f"{about}\t".encode("ascii") + os.fsencode(path) + b"\0")
-    return program.write(place.root, ["update-index", "-z", "--index-info"], b"".join(rows)).status == 0
+    rows = index_file.info({path: comparing.entry(repository, tree, path) for path in paths})
+    return program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 
 
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
@@ -175,7 +170,22 @@ def _is_sparse(repository: pygit2.Repository) -> bool:
         return False
 
 
-def _staged(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry]:
+def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry | None]:
+    """Those of the paths of which the index has something else than HEAD; None where only HEAD has the path.
+
+    What is only announced (`git add --intent-to-add`) has no bytes to lose.
+    """
+    present = entries(place.root, repository, paths)
+    tree = comparing.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+    found: dict[str, Entry | None] = {}
+    for path in paths:
+        have = present.get(path)
+        if have != comparing.entry(repository, tree, path) and (have is None or have.oid != index_file.EMPTY):
+            found[path] = have
+    return found
+
+
+def entries(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry]:
     """What the index has of these paths. Libgit2 starts no process, but reads no split and no sparse index."""
     try:
         index = opened.index(repository)

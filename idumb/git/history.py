@@ -11,6 +11,7 @@ from pygit2.enums import SortMode
 
 from idumb.app.ports import CommitAttempt, Head, Standing
 from idumb.domain import errors
+from idumb.domain.ledger import Entry
 from idumb.git import (
     advance,
     branch,
@@ -86,9 +87,14 @@ class GitHistory:
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         return index_file.changes(self._place, index_file.kept(self.repository, snapshot), present)
 
-    def put_index_back(self, snapshot: str, present: bytes | None) -> bool:
-        self._place.guard()
-        return index_file.swap(self._place, present, index_file.kept(self.repository, snapshot))
+    def index_again(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+        return index_file.again(self._place, index_file.kept(self.repository, snapshot), paths)
+
+    def index_rows(self, entries: Mapping[str, Entry | None]) -> bytes:
+        return index_file.info(entries)
+
+    def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
+        return commit.staged(self._place, self.repository, paths)
 
     def index_command(self, snapshot: str) -> str:
         return index_file.command(self._place, self.repository, snapshot)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from idumb.domain.ledger import Entry
 from idumb.git import comparing, program, snapshot, tree_objects
 from idumb.git.discover import Repository
 
 if TYPE_CHECKING:
     import pygit2
+
+
+EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # what an intent to add has for bytes
+_FLAGS = re.compile(rb"\tflags: ([0-9a-f]+)\n")
+_INTENT = 1 << 29
 
 
 def path_of(place: Repository) -> str:
@@ -78,16 +86,72 @@ def changes(place: Repository, before: bytes | None, after: bytes | None) -> tup
     return tuple(sorted({os.fsdecode(row.partition(b"\t")[2]) for row in old ^ new}))
 
 
+def info(entries: Mapping[str, Entry | None]) -> bytes:
+    """What `git update-index -z --index-info` takes to give the index these entries, and to take out those of None."""
+    rows = []
+    for path, entry in sorted(entries.items()):
+        about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
+        rows.append(f"{about}\t".encode("ascii") + os.fsencode(path) + b"\0")
+    return b"".join(rows)
+
+
+def again(place: Repository, before: bytes | None, paths: Iterable[str]) -> tuple[bytes, tuple[str, ...]]:
+    """What `git update-index -z --index-info` takes to give the index what it had of these paths.
+
+    And the commands that set the flags which that cannot set, for the top folder.
+    """
+    wanted = set(paths)
+    old: dict[str, Entry | None] = dict.fromkeys(wanted)
+    flagged: dict[str, list[str]] = {}
+    for row in sorted(_entries(place, before)):
+        about, _, name = row.partition(b"\t")
+        path, (tag, mode, oid, stage) = os.fsdecode(name), about.split(b" ")
+        if path in wanted and stage == b"0":
+            old[path] = Entry(int(mode, 8), oid.decode("ascii"))
+            for flag in _flags(tag):
+                flagged.setdefault(f"update-index {flag}", []).append(path)
+    for path in _announced(place, before, [p for p, entry in old.items() if entry is not None and entry.oid == EMPTY]):
+        old[path] = None
+        flagged.setdefault("add --intent-to-add", []).append(path)
+    named = {how: " ".join(map(shlex.quote, names)) for how, names in sorted(flagged.items())}
+    return info(old), tuple(f"git {how} -- {names}" for how, names in named.items())
+
+
+def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> list[str]:
+    """Those of the paths without bytes that `git add --intent-to-add` named: only `--debug` tells them."""
+    if data is None or not empty:
+        return []
+    with _file_of(data) as name:
+        arguments = ["ls-files", "--debug", "-z", "--", *empty]
+        out = program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
+    flags = zip(sorted(empty, key=os.fsencode), _FLAGS.findall(out), strict=False)
+    return [path for path, found in flags if int(found, 16) & _INTENT]
+
+
+def _flags(tag: bytes) -> Iterator[str]:
+    """Of the letters of `git ls-files -v`."""
+    if tag.islower():
+        yield "--assume-unchanged"
+    if tag.upper() == b"S":
+        yield "--skip-worktree"
+
+
 def _entries(place: Repository, data: bytes | None) -> frozenset[bytes]:
     """Rows of `git ls-files`, which reads split and sparse indexes too, and tells assumed and skipped files."""
     if data is None:
         return frozenset()
+    with _file_of(data) as name:
+        arguments = ["ls-files", "--stage", "-v", "-z"]
+        out = program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
+    return frozenset(filter(None, out.split(b"\0")))
+
+
+@contextlib.contextmanager
+def _file_of(data: bytes) -> Iterator[str]:
     with tempfile.NamedTemporaryFile(prefix="idumb-index-") as stream:
         stream.write(data)
         stream.flush()
-        arguments = ["ls-files", "--stage", "-v", "-z"]
-        out = program.output(place.root, arguments, extra={"GIT_INDEX_FILE": stream.name})
-    return frozenset(filter(None, out.split(b"\0")))
+        yield stream.name
 
 
 def command(place: Repository, repository: pygit2.Repository, commit: str) -> str:

@@ -1,7 +1,7 @@
 """Snapshot commits: the work tree's bytes, the index file and the state of HEAD, under a ref, read back.
 
-A commit's tree holds `worktree/`, `index`, `refs` (the user's) and `meta.json`. Git's hooks, signing and identity play
-no part.
+A commit's tree holds `worktree/`, `index`, `staged/` (what the index alone names), `refs` (the user's) and `meta.json`.
+Git's hooks, signing and identity play no part.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pygit2
 
 from idumb.app.ports import Snapshot
 from idumb.domain import errors
-from idumb.git import comparing, ignores, inner, refs, tree_objects, user_refs
+from idumb.git import comparing, ignores, inner, refs, tree_objects, uncommitted, user_refs
 from idumb.git.discover import Repository
 from idumb.git.folder import Folder
 from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
 from idumb.git.writer import Writer
 
-WORKTREE, INDEX, REFS, META = "worktree", "index", "refs", "meta.json"
+WORKTREE, INDEX, STAGED, REFS, META = "worktree", "index", "staged", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
 # A large index is kept in pieces that are cut where its own bytes say, so that a small change writes little.
@@ -45,6 +45,7 @@ class Snapshots:
         self._verified: bytes | None = None
         self._stored: dict[bytes, bytes] = {}
         self._index: tuple[ignores.Signature, Item | None] | None = None
+        self._staged: Item | None = None
 
     def take(self, ref: str, tree: str, reason: str, top: Folder, within: inner.Look | None = None) -> Snapshot:
         """A snapshot of what was just scanned into `tree`, and of what was found `within` other repositories."""
@@ -52,6 +53,8 @@ class Snapshots:
         index = self._index_item()
         if index is not None:
             items[INDEX] = index
+            if self._staged is not None:
+                items[STAGED] = self._staged
         present = user_refs.as_bytes(self._user_refs())
         if present:
             items[REFS] = Item(FILE, self._writer.blob(present))
@@ -189,7 +192,20 @@ class Snapshots:
         present = ignores.signature([path])
         if self._index is None or self._index[0] != present:
             self._index = (present, self._store_index(path))
+            self._staged = self._store_staged() if self._index[1] is not None else None
         return self._index[1]
+
+    def _store_staged(self) -> Item | None:
+        """The blobs that the index alone names: the index file has their names, and no garbage collection asks it."""
+        try:
+            tree = comparing.tree_of(self._repository, self._head_commit())
+            if tree == tree_objects.EMPTY_TREE:
+                self._writer.tree(b"")
+            found = uncommitted.staged_blobs(self._place, self._repository, tree)
+        except (errors.Refusal, pygit2.GitError):
+            return None  # an index that cannot be read names nothing; its bytes are kept all the same
+        kept = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(found) if self._writer.existing(oid)}
+        return Item(FOLDER, self._writer.tree(tree_objects.from_items(kept))) if kept else None
 
     def _store_index(self, path: str) -> Item | None:
         try:

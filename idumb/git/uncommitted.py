@@ -7,6 +7,7 @@ import stat
 from collections.abc import Sequence
 
 import pygit2
+from pygit2.enums import DeltaStatus, FileMode
 
 from idumb.domain import paths as path_rules
 from idumb.git import blobs, comparing, opened, program
@@ -37,6 +38,19 @@ def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[
     listed = program.output(place.root, ["ls-files", "--others", "--exclude-standard", "-z", "--", *unknown])
     found = {os.fsdecode(name) for name in listed.split(b"\0")}
     return tuple(path for path in unknown if path in found)
+
+
+def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: str) -> frozenset[str]:
+    """What the index has otherwise than HEAD: no commit names it, so a garbage collection may take it once unstaged."""
+    index = _index(repository)
+    if index is None:
+        base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", head_tree]
+        rows = program.output(place.root, ["diff-index", *base]).split(b"\0")[::2]
+        found = [row.split(b" ")[1:4:2] for row in rows if row]
+        return frozenset(oid.decode("ascii") for mode, oid in found if mode not in (b"000000", b"160000"))
+    deltas = index.diff_to_tree(repository[head_tree].peel(pygit2.Tree)).deltas
+    kept = (delta.new_file for delta in deltas if delta.status != DeltaStatus.DELETED)
+    return frozenset(str(one.id) for one in kept if one.mode != FileMode.COMMIT)
 
 
 def _index(repository: pygit2.Repository) -> pygit2.Index | None:

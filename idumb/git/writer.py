@@ -53,6 +53,13 @@ class Writer:
             return oid.raw
         return self._note(self._store().create_blob(data))
 
+    def existing(self, oid: str) -> bool:
+        """Force an object that is there already with all that is written; False where it is not."""
+        if pygit2.Oid(hex=oid) not in self._odb:
+            return False
+        self._pending.add(oid)
+        return True
+
     def stream(self, source: IOBase) -> bytes:
         return self._note(self._store().create_blob_fromiobase(source))
 

@@ -122,17 +122,100 @@ def test_what_a_builder_commits_is_told_and_the_printed_commands_take_it_off_the
     assert project.repo.git("diff", "--cached", "--name-only").splitlines() == ["staged.txt"]
 
 
-def test_the_index_is_as_it_was_where_a_builder_staged_or_unstaged_what_is_none_of_its_task(project: Project) -> None:
-    """R-GIT-6: the run goes on, it is told, and the index that the builder left is kept."""
-    answer = run(project, "git reset -q; git rm -q --cached README.md; git update-index --assume-unchanged src.txt")
+STAGING = """cd {folder}
+git update-index --cacheinfo 100644,$(printf 'one half\n' | git hash-object -w --stdin),src.txt
+git add --intent-to-add notes.txt
+git rm -q --cached README.md
+git update-index --chmod=+x staged.txt
+exit 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "flags"),
+    [("task", ()), ("none", ()), ("task", ("--workspace", "clone")), ("builder", ()), ("task", ("--mode", "strict"))],
+)
+def test_what_a_user_stages_while_a_task_runs_stays_and_is_in_no_commit(
+    project: Project, policy: str, flags: tuple[str, ...]
+) -> None:
+    """R-GIT-6, F5: half an edit, an intent to add, a staged deletion, a mode; wherever tasks run and are committed."""
+    project.configure(f"git: {{commit: {policy}}}\n")
+    (project.folder.parent / "actor").write_text(STAGING.format(folder=shlex.quote(str(project.folder))))
+    step = shell(f"sh {shlex.quote(str(project.folder.parent / 'actor'))}")
+    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", steps=[write("b.txt", "b\n"), step])])
+    if "strict" in flags:
+        assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+    answer = project.execute(*flags, "--max-attempts", "1")
     assert answer.code == 0, answer
+    assert project.repo.git("ls-files", "--stage", "README.md") == ""
+    assert project.repo.git("show", ":src.txt") == "one half"
+    assert project.repo.git("ls-files", "--stage", "staged.txt").startswith("100755 ")
+    assert "1 .A N... 000000 000000 100644" in project.repo.git("status", "--porcelain=v2", "notes.txt")
+    assert {"README.md", "src.txt", "notes.txt", "staged.txt"}.isdisjoint(committed(project))
+    assert (project.read("src.txt"), project.read("README.md")) == ("two\n", "one\n")
+
+
+def committed(project: Project) -> set[str]:
+    """What commits of idumb's changed."""
+    return set(project.repo.git("log", "--grep=^Idumb-", "--name-only", "--format=").split())
+
+
+def told_of_index(answer: Answer) -> str:
     (told,) = [words for words in answer.object["warnings"] if "the index changed" in words]
-    assert "README.md, src.txt, staged.txt" in told
-    assert project.repo.git("diff", "--cached", "--name-only").splitlines() == ["staged.txt"]
-    assert project.repo.git("ls-files", "-v", "src.txt") == "H src.txt"
-    kept = re.search(r"git cat-file blob \w+:index", told)
-    assert kept is not None
-    assert project.repo.try_git(*kept[0].split()[1:]).stdout.startswith(b"DIRC")
+    return str(told)
+
+
+def test_what_a_builder_stages_or_unstages_stays_and_the_printed_command_brings_back_what_was(project: Project) -> None:
+    """R-GIT-6, F5: nobody can prove whose it is; the task's commit stays, and no garbage collection takes a blob."""
+    repo = project.repo
+    repo.write("src.txt", "one half\n")
+    repo.git("add", "src.txt")
+    repo.write("src.txt", "two\n")
+    repo.git("add", "--intent-to-add", "notes.txt")
+    repo.git("update-index", "--assume-unchanged", "README.md")
+    before = index_of(project)
+    deeds = ("git add -A", "git reset -q staged.txt", "git update-index --force-remove README.md")
+    answer = run(project, *deeds, "git update-index --assume-unchanged a.txt", "git gc --quiet --prune=now")
+    assert answer.code == 0, answer
+    told = told_of_index(answer)
+    assert {"README.md", "a.txt", "notes.txt", "src.txt"} <= set(re.findall(r"[\w.]+", told))
+    assert "It stays so, for it may have been you" in told
+    assert repo.git("ls-files", "README.md") == ""
+    assert repo.git("show", ":src.txt") == "two"
+    assert {"README.md", "src.txt", "notes.txt", "staged.txt"}.isdisjoint(committed(project))
+    repo.git("gc", "--quiet", "--prune=now")
+    say(project, told.partition("As it was before: ")[2])
+    after = index_of(project)
+    assert {path: entry for path, entry in after.items() if path not in ("a.txt", "b.txt")} == before
+    assert repo.git("show", ":src.txt") == "one half"
+    assert repo.git("diff", "--cached", "--name-only").splitlines() == ["src.txt", "staged.txt"]
+
+
+def index_of(project: Project) -> dict[str, str]:
+    """Path to its entry with flags, and what `git status` says of it, which tells an intent to add; without idumb's."""
+    rows = project.repo.git("ls-files", "-v", "--stage").splitlines()
+    status = project.repo.git("status", "--porcelain=v2", "--untracked-files=no").splitlines()
+    told = {row.split(" ", 8)[-1]: row.split(" ")[1] for row in status}
+    found = {row.partition("\t")[2]: row.partition("\t")[0] for row in rows}
+    return {path: f"{entry} {told.get(path)}" for path, entry in found.items() if not path.startswith(".")}
+
+
+def test_what_is_staged_of_the_tasks_own_files_otherwise_than_it_is_committed_can_be_staged_again(
+    project: Project,
+) -> None:
+    """R-GIT-6, F5: the commit has what the task left, and so has the index, so that the next task finds it clean."""
+    after = task("T1-03", files="modify `b.txt`", after="T1-02", steps=[write("b.txt", "c\n")])
+    steps = [write("b.txt", "half\n"), shell("git add b.txt"), write("b.txt", "b\n")]
+    made = task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)
+    project.plan([making("T1-01", "a.txt"), made, after])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 0, answer
+    (told,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
+    assert told.startswith("b.txt was staged otherwise than T1-02 left it")
+    assert project.repo.git("show", "HEAD:b.txt") == project.repo.git("show", ":b.txt") == "c"
+    project.repo.git("gc", "--quiet", "--prune=now")
+    say(project, told.partition("To stage again what was staged: ")[2])
+    assert project.repo.git("show", ":b.txt") == "half"
 
 
 def test_what_git_learned_about_times_and_what_the_task_declares_is_no_change_of_the_index(project: Project) -> None:

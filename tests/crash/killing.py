@@ -23,7 +23,6 @@ DURABLE = (
     ("idumb.store.event_log", "SqliteEventLog.append"),
     ("idumb.git.history", "GitHistory.commit"),
     ("idumb.git.history", "GitHistory.advance"),
-    ("idumb.git.history", "GitHistory.put_index_back"),
     ("idumb.git.trees", "GitTrees.snapshot"),
     ("idumb.git.trees", "GitTrees.keep"),
     ("idumb.git.trees", "GitTrees.keep_blobs"),

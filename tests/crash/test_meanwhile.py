@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,8 +27,8 @@ def project(sandbox: GitSandbox) -> Project:
     return made
 
 
-def killed(project: Project, deed: str, start: str, tmp_path: Path) -> str:
-    """Run with a deed of the builder's and kill idumb at the first point that starts so; the warnings of `resume`."""
+def killed(project: Project, deed: str, start: str, tmp_path: Path, nth: int = 0) -> str:
+    """Run with a deed of the builder's and kill idumb at the nth point that starts so; the warnings of `resume`."""
     actor = project.folder.parent / "actor"
     actor.write_text(deed)
     consent = project.approval()
@@ -34,7 +36,7 @@ def killed(project: Project, deed: str, start: str, tmp_path: Path) -> str:
     (copy.folder.parent / "actor").write_text(deed)
     count = tmp_path / "points"
     harness.run(copy, "execute-phase", "1", "--approve", consent, count=count)
-    at = next(n for n, name in enumerate(count.read_text().splitlines()) if name.startswith(start))
+    at = [n for n, name in enumerate(count.read_text().splitlines()) if re.match(start, name)][nth]
     answer = harness.run(project, "execute-phase", "1", "--approve", consent, at=at)
     assert answer.code == KILLED, answer
     actor.write_text("")
@@ -48,18 +50,40 @@ def staged(project: Project) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("edge", ["before GitHistory.put_index_back", "after GitHistory.put_index_back"])
-def test_an_index_that_a_builder_changed_is_put_back_or_told_when_idumb_is_killed(
+@pytest.mark.parametrize(
+    ("edge", "nth"),
+    [
+        ("before GitTrees.keep_blobs .*T1-02/1/index", 0),
+        ("after GitTrees.keep_blobs .*T1-02/1/index", 0),
+        ("before GitHistory.commit", 1),
+        ("after GitHistory.commit", 1),
+    ],
+)
+def test_what_was_staged_meanwhile_stays_and_is_told_when_idumb_is_killed(
+    project: Project, tmp_path: Path, edge: str, nth: int
+) -> None:
+    """R-GIT-2, R-GIT-6: wherever the kill falls; the printed command brings back what was staged before."""
+    told = killed(project, "git reset -q; git add src.txt", edge, tmp_path, nth)
+    assert "b.txt" in project.repo.git("log", "--name-only", "--format=", "--grep=Idumb-Task: T1-02").splitlines()
+    assert staged(project) == ["src.txt"]
+    command = next(line for line in told.splitlines() if "the index changed" in line).partition("before: ")[2]
+    subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
+    assert staged(project) == ["staged.txt"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edge", ["before GitHistory.commit", "after GitHistory.commit"])
+def test_half_of_the_tasks_own_file_that_was_staged_is_kept_and_told_when_idumb_is_killed_at_its_commit(
     project: Project, tmp_path: Path, edge: str
 ) -> None:
-    """R-GIT-2, R-GIT-6: it is whole, either as it was before or named with the command that has it so."""
-    told = killed(project, "git reset -q; git add src.txt", edge, tmp_path)
-    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1") == "b.txt"
-    if edge.startswith("after"):
-        assert staged(project) == ["staged.txt"]
-        return
-    assert "the index changed: src.txt, staged.txt" in told
-    assert "cat-file blob" in told
+    """R-GIT-2, R-GIT-6."""
+    half = "git update-index --add --cacheinfo 100644,$(echo half | git hash-object -w --stdin),b.txt"
+    told = killed(project, half, edge, tmp_path, nth=1)
+    assert project.repo.git("show", "HEAD~1:b.txt") == "b"
+    project.repo.git("gc", "--quiet", "--prune=now")
+    command = next(line for line in told.splitlines() if "staged otherwise" in line).partition(": ")[2]
+    subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
+    assert project.repo.git("show", ":b.txt") == "half"
 
 
 @pytest.mark.slow

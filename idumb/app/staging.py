@@ -1,0 +1,79 @@
+"""What was staged in the user's index while an attempt was made: it stays, is named, and never enters idumb's commits.
+
+People stage while an agent works, and an agent that works in the same tree may stage too. One index has no authors, so
+nothing is taken back: whoever did not stage it has the command that brings back what the index had.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from idumb.app.bench import Attempt, Bench
+from idumb.app.services import attempt_ref
+from idumb.domain import ledger, listing, paths
+from idumb.domain.ledger import Entry
+from idumb.domain.plan import Task
+
+_CHANGED, _REPLACED = "index", "staged"
+_ROWS = "rows"
+# Idumb commits them itself later; what the index had of them before would then undo that.
+_REPORTS = (".idumb/brain/**", ".planning/**/*-SUMMARY.md", ".planning/**/*-VERIFICATION.md")
+
+
+def tell(bench: Bench, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
+    """Name the paths of no concern to the task of which the index has something else than at the snapshot."""
+    history = bench.services.history
+    covers = paths.cover((*ledger.written_paths(task.files), *accepted, *_REPORTS))
+    changed = [path for path in history.index_changes(snapshot, history.index()) if not covers(path)]
+    if not changed:
+        return
+    rows, flags = history.index_again(snapshot, changed)
+    ref = attempt_ref(bench.services, bench.run, task.id, number, _CHANGED)
+    bench.services.trees.keep_blobs(ref, {_ROWS: bench.services.trees.store(rows)}, f"the index before {task.id}")
+    bench.services.reporter.note(
+        f"While {task.id} ran, the index changed: {listing.listed(changed)}. It stays so, for it may have been you, and"
+        f" idumb commits none of it. As it was before: {' && '.join((_command(ref), *flags))}"
+    )
+
+
+def hold(bench: Bench, attempt: Attempt) -> Mapping[str, Entry | None]:
+    """What is staged of the task's own paths and stands nowhere else is kept before idumb's commit takes its place."""
+    staged = bench.services.history.staged(attempt.ledger.changed)
+    candidate = attempt.candidate or attempt.base
+    trees = bench.services.trees
+    if all(entry == trees.entry(candidate, path) for path, entry in staged.items()):
+        return {}
+    rows = bench.services.history.index_rows(staged)
+    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
+    blobs = {entry.oid: entry.oid for entry in staged.values() if entry is not None and entry.mode != ledger.SUBMODULE}
+    trees.keep_blobs(ref, {_ROWS: trees.store(rows), **blobs}, f"what was staged when {attempt.task.id} was committed")
+    return staged
+
+
+def tell_replaced(bench: Bench, attempt: Attempt, staged: Mapping[str, Entry | None]) -> None:
+    """Name the task's own paths that were staged otherwise than idumb committed them."""
+    head = bench.services.history.head_tree()
+    changed = [p for p, entry in staged.items() if head is None or bench.services.trees.entry(head, p) != entry]
+    if changed:
+        ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
+        bench.services.reporter.note(
+            f"{listing.listed(changed)} was staged otherwise than {attempt.task.id} left it. The commit has what"
+            f" {attempt.task.id} left, and so has the index now. To stage again what was staged: {_command(ref)}"
+        )
+
+
+def tell_again(bench: Bench, task: Task, number: int, *, committed: bool) -> None:
+    """The same after a kill: the words of before may have reached nobody, and what they were about is kept."""
+    held = (
+        (_CHANGED, f"While {task.id} ran, the index changed. As it was before"),
+        *(((_REPLACED, f"Files of {task.id} were staged otherwise than committed. To stage that again"),) * committed),
+    )
+    for what, words in held:
+        ref = attempt_ref(bench.services, bench.run, task.id, number, what)
+        if bench.services.trees.kept_blobs(ref):
+            bench.services.reporter.note(f"{words}: {_command(ref)}")
+
+
+def _command(ref: str) -> str:
+    return f"git cat-file blob {shlex.quote(ref)}:{_ROWS} | git update-index -z --index-info"
