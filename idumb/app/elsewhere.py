@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import session, takeover
+from idumb.app import publish, session, takeover
 from idumb.app.services import Services
+from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
+
+PASSED = "passed"
 
 # A few milliseconds for each thousand; who wants more has the reports, or `idumb doctor`.
 _COMMITS = 5000
@@ -57,6 +60,22 @@ class Told:
             return {}
         counts = {word: len(told[word]) for word in ("completed", "failed", "blocked")}
         return _row("an old iDumb", None, told.get("started_at"), counts)
+
+
+def verified(services: Services, contract: Contract) -> dict[str, Any] | None:
+    """What HEAD's report says where it says that this very contract was verified; None where it does not.
+
+    Only what is committed is looked at: a report that was written and not committed is nobody's word.
+    """
+    path = publish.report_path(contract.folder, "VERIFICATION")
+    tree = services.history.head_tree()
+    found = services.trees.entry(tree, path) if tree is not None else None
+    if found is None:
+        return None
+    told = services.plans.report(services.trees.read(found.oid), "VERIFICATION") or {}
+    if told.get("status") != PASSED or told.get("contract_hash") != contract.hash:
+        return None
+    return {"path": path, "created": str(told.get("created", ""))}
 
 
 def by_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from idumb.app import (
     closing,
     committing,
     consent,
+    elsewhere,
     enveloping,
     failure,
     going_on,
@@ -148,9 +149,11 @@ def unfinished(services: Services, contract: Contract, *, force: bool) -> RunSta
 
 def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
     state = session.latest_run(services, contract.phase)
+    state = relock.foreseen(state, contract.hash) if state is not None else None
+    if not force and (state is None or state.contract_hash != contract.hash):
+        _refuse_verified_elsewhere(services, contract)
     if state is None:
         return
-    state = relock.foreseen(state, contract.hash)
     if force:
         _require_room(services, contract, state)
         return
@@ -169,6 +172,27 @@ def refuse_verified(services: Services, contract: Contract, *, force: bool) -> N
             },
         )
     _refuse_changed_work(services, contract, state)
+
+
+def _refuse_verified_elsewhere(services: Services, contract: Contract) -> None:
+    """In a clone no run is known, but HEAD's report says that somebody verified this very contract."""
+    told = elsewhere.verified(services, contract)
+    if told is None:
+        return
+    made = _there_already(services, contract, tuple(contract.tasks))
+    forced = f" idumb execute-phase {contract.phase} --force runs it again on top of what is there."
+    raise Refusal(
+        "phase.verified",
+        f"Phase {contract.phase} is verified already: {told['path']} of HEAD says so of this very contract. No run of"
+        " it is known in this repository, so it was verified elsewhere.",
+        hint=f"git log -- {told['path']} shows who committed the report.{forced if made is None else ''}",
+        details={
+            "what": f"Run phase {contract.phase} again",
+            "why": f"{told['path']} of HEAD says that this very contract was verified",
+            "evidence": [f"contract {contract.hash}", f"verified {told['created']}"],
+            "choices": going_on.rows(going_on.of_verified_elsewhere(contract.phase, told["path"], on_top=made is None)),
+        },
+    )
 
 
 def _on_top(services: Services, contract: Contract, tasks: Sequence[str]) -> str:

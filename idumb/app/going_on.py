@@ -147,23 +147,38 @@ def settled(strays: Sequence[str]) -> str:
 
 def of_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:
     """A phase that is verified is to be run once more; `on_top` where that can succeed without taking it back first."""
-    again = (
-        Choice(
-            "force",
-            "run it again on top of what is there",
-            "a new run of every task; the work of the last one stays below it",
-            f"idumb execute-phase {phase} --force",
-        ),
-    )
     return (
-        Choice("leave", "leave it as it is", "nothing happens", "idumb next"),
+        _LEAVE,
         Choice(
             "roll-back",
             "take its work back first",
             "files are as before the run, in a new commit; idumb undo brings the work again",
             f"idumb rollback {phase} --to start",
         ),
-        *(again if on_top else ()),
+        *((_force(phase),) if on_top else ()),
+    )
+
+
+def of_verified_elsewhere(phase: str, report: str, *, on_top: bool) -> tuple[Choice, ...]:
+    """The same where only a committed report says so: there is no run here that could be taken back."""
+    look = Choice(
+        "look",
+        "see who verified it",
+        "nothing is written or run; to take the work back, revert its commits with git",
+        f"git log -- {shlex.quote(report)}",
+    )
+    return (_LEAVE, look, *((_force(phase),) if on_top else ()))
+
+
+_LEAVE = Choice("leave", "leave it as it is", "nothing happens", "idumb next")
+
+
+def _force(phase: str) -> Choice:
+    return Choice(
+        "force",
+        "run it again on top of what is there",
+        "a new run of every task; the work of the last one stays below it",
+        f"idumb execute-phase {phase} --force",
     )
 
 

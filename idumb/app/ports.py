@@ -751,6 +751,9 @@ class PlanFiles(Protocol):
         They may tell of runs that this machine did not witness. What cannot be read is left out.
         """
 
+    def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
+        """The frontmatter of one such report; None for anything else, however broken."""
+
     def old_state(self, path: str, data: bytes) -> OldFile | None:
         """What a file of an old iDumb says; None for idumb's own files."""
 
@@ -986,6 +989,9 @@ class Documents(Protocol):
     ) -> str: ...
 
     def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str: ...
+
+    def unverified(self, contract: Contract, state: RunState, *, now: str) -> str:
+        """The report of a phase that was judged, and of which tasks were taken back since."""
 
     def handoff(self, document: Document) -> str: ...
 

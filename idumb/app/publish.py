@@ -202,16 +202,36 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
     return {path: count for path, count in counts.items() if path in touched}
 
 
-def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit the Markdown reports, amended and quick plans where policy and settings say so, and record it; warnings.
+def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+    """The report of `verify-work` after tasks were taken back or brought back: it says what the log says now."""
+    path = report_path(contract.folder, "VERIFICATION")
+    if "VERIFICATION" not in services.plans.recorded(contract.folder):
+        return ()  # there is none, or somebody else wrote it
+    record = state.verification
+    if record is None:
+        write_report(services, path, services.documents.unverified(contract, state, now=services.clock.now()))
+    elif contract.hash == state.contract_hash:
+        judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True)
+        at = next((event.at for event in judged if event.payload == record), services.clock.now())
+        write_report(services, path, services.documents.verification(contract, record, now=at))
+    return (path,)
+
+
+def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
+    """Those of the Markdown reports, amended and quick plans that policy and settings say to commit, and that changed.
 
     Ignored files stay out of it; a document that is gone is committed as gone.
     """
-    state = journal.state
     if not services.settings.git.commit_reports or state.policy not in COMMITTED:
         return ()
     ours = (path for path, _ in state.plans if path.startswith(f"{quick.FOLDER}/"))
-    changed = services.history.uncommitted([*reports, *ours, *relock.committable(services, state)])
+    return tuple(services.history.uncommitted([*reports, *ours, *relock.committable(services, state)]))
+
+
+def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
+    """Commit what is to be committed of the reports, and record it; warnings."""
+    state = journal.state
+    changed = to_commit(services, state, reports)
     subject = f"Phase {state.phase}: reports of run {state.number}"
     made = place.commit(services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n")
     if made.commit is not None:

@@ -163,13 +163,14 @@ def foreseen(state: RunState, contract_hash: str) -> RunState:
         return state
     found = dataclasses.replace(state, tasks=dict(state.tasks))
     at = (state.id, state.last_seq, state.changed_at)
-    found.apply(_unwritten("contract.amended", None, said, *at))
+    found.apply(unwritten("contract.amended", None, said, *at))
     for task in said["reset"]:
-        found.apply(_unwritten("task.reset", task, {"reason": "amended"}, *at))
+        found.apply(unwritten("task.reset", task, {"reason": "amended"}, *at))
     return found
 
 
-def _unwritten(kind: str, task: str | None, payload: Mapping[str, Any], run: str, seq: int, at: str) -> Event:
+def unwritten(kind: str, task: str | None, payload: Mapping[str, Any], run: str, seq: int, at: str) -> Event:
+    """An event that is about to be recorded, to see the state after it."""
     return Event(seq, "", run, task, None, kind, payload, version=1, fence=0, at=at, previous="", hash="")
 
 

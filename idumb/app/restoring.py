@@ -5,12 +5,13 @@ Killed between the announcement and the record, the next command that goes on wi
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import approvals, loading, place, publish, recording
+from idumb.app import approvals, loading, place, publish, recording, relock
 from idumb.app.journal import Journal
 from idumb.app.ports import Conflict, Snapshot
 from idumb.app.services import Services, kept_at, run_ref
@@ -171,7 +172,9 @@ def _written(entry: Entry, path: str, *, present: Entry | None) -> str:
     return f"{away}{folder}git show {entry.oid} > {place}" + (f" && chmod {bits} {place}" if bits else "")
 
 
-def put_back(services: Services, journal: Journal, target: Target, before: Snapshot, intent: Intent) -> Done:
+def put_back(
+    services: Services, journal: Journal, contract: Contract, target: Target, before: Snapshot, intent: Intent
+) -> Done:
     """Announce, restore what is still as `before` has it, commit what differs from HEAD, record."""
     ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/after")
     services.trees.keep(ref, target.target, f"after {target.words}", before.commit)
@@ -202,7 +205,7 @@ def put_back(services: Services, journal: Journal, target: Target, before: Snaps
         raise _conflict(services, target, before, conflicts)
     # Somebody changed a path when others were put back already: half of it would be neither the one nor the other.
     paths, left = _rest(services, journal.state) if conflicts else (target.paths, ())
-    return _record(services, journal, paths, left)
+    return _record(services, journal, contract, paths, left)
 
 
 def _untouched(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> bool:
@@ -218,7 +221,7 @@ def settle(services: Services, journal: Journal, contract: Contract) -> Done | N
     if intended is None:
         return None
     services.reporter.note(f"{intended['words']} was ended in the middle; it is finished now")
-    done = _record(services, journal, *_rest(services, journal.state))
+    done = _record(services, journal, contract, *_rest(services, journal.state))
     for words in left_alone(done):
         services.reporter.note(words)
     publish_all(services, journal, contract, intended["tasks"])
@@ -244,43 +247,68 @@ def _put_folders(services: Services, intended: Mapping[str, Any]) -> None:
         services.trees.make_folders(made)
 
 
-def _record(services: Services, journal: Journal, paths: Sequence[str], left: tuple[str, ...]) -> Done:
-    intended = journal.state.restoring
+def _record(
+    services: Services, journal: Journal, contract: Contract, paths: Sequence[str], left: tuple[str, ...]
+) -> Done:
+    state, intended = journal.state, journal.state.restoring
     if intended is None:
         raise AssertionError("a restore is announced before it is recorded")
     _put_folders(services, intended)
-    commit = _commit(services, journal.state, intended, paths) if journal.state.policy in COMMITTED else None
-    journal.write(
-        journal.event(
-            f"{intended['command']}.completed",
-            **intended["said"],
-            operation=intended["operation"],
-            tasks=list(intended["tasks"]),
-            paths=list(paths),
-            left=list(left),
-            commit=commit,
-            before=intended["before"],
-            before_tree=intended["before_tree"],
-            after_tree=intended["after_tree"],
-            removed_folders=list(intended.get("removed_folders", ())),
-            made_folders=list(intended.get("made_folders", ())),
-        )
-    )
+    said = {
+        **intended["said"],
+        "operation": intended["operation"],
+        "tasks": list(intended["tasks"]),
+        "paths": list(paths),
+        "left": list(left),
+        "before": intended["before"],
+        "before_tree": intended["before_tree"],
+        "after_tree": intended["after_tree"],
+        "removed_folders": list(intended.get("removed_folders", ())),
+        "made_folders": list(intended.get("made_folders", ())),
+    }
+    kind = f"{intended['command']}.completed"
+    reports = _reports(services, _after(state, kind, said), contract, intended["tasks"])
+    commit, told = _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
+    events = [journal.event(kind, **said, commit=commit)]
+    events += [journal.event("reports.committed", commit=commit, paths=list(told))] if told else []
+    journal.write(*events)
     return Done(commit, intended["ref"], left)
 
 
-def _commit(services: Services, state: RunState, intended: Mapping[str, Any], paths: Sequence[str]) -> str | None:
+def _after(state: RunState, kind: str, said: Mapping[str, Any]) -> RunState:
+    """The state as it is once this is recorded, so that the reports of it go into the same commit."""
+    found = dataclasses.replace(
+        state,
+        tasks=dict(state.tasks),
+        answers=dict(state.answers),
+        operations=dict(state.operations),
+        attempted=dict(state.attempted),
+    )
+    found.apply(relock.unwritten(kind, None, said, state.id, state.last_seq, state.changed_at))
+    return found
+
+
+def _commit(
+    services: Services, state: RunState, intended: Mapping[str, Any], paths: Sequence[str], reports: Sequence[str]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The commit of the files and the reports, and which reports are in it; of the files alone where git refuses it."""
+    told = publish.to_commit(services, state, reports)
     made = _made(services, intended)
     if made is not None:
-        services.history.settle(made, paths)
-        return made
+        services.history.settle(made, (*paths, *reports))
+        return made, ()
     new = _new(services, paths, intended["after_tree"])
     found = dict.fromkeys((*services.history.uncommitted(paths), *new))
     # A folder of the user's where a file goes: to commit that name would commit everything in the folder.
     changed = tuple(path for path in found if not services.trees.is_folder(intended["before_tree"], path))
     message = f"{intended['subject']}\n\nIdumb-Run: {state.id}\n{intended['trailer']}\n"
     message += f"Idumb-Operation: {intended['operation']}\n"
-    return place.commit_or_fail(services, changed, message, "The files are put back, but git refused the commit")
+    if told:
+        whole = place.commit(services, (*changed, *told), f"{message}Idumb-Reports: {state.phase}\n")
+        if whole.commit is not None:
+            return whole.commit, told
+    refused = "The files are put back, but git refused the commit"
+    return place.commit_or_fail(services, changed, message, refused), ()
 
 
 def _made(services: Services, intended: Mapping[str, Any]) -> str | None:
@@ -300,8 +328,12 @@ def _new(services: Services, paths: Sequence[str], tree: str) -> Iterator[str]:
 
 
 def publish_all(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
-    """Progress is trimmed to match; checkpoint files of rolled-back tasks go, or come back; all in one commit."""
-    state = journal.state
+    """The reports once more, and the commit of what the restore could not commit with its files; warnings."""
+    return publish.record_reports(services, journal, _reports(services, journal.state, contract, tasks))
+
+
+def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Progress is trimmed to match; checkpoints of rolled-back tasks go, or come back; verified is what still is."""
     touched = []
     for task in tasks:
         known = state.tasks.get(task)
@@ -312,7 +344,8 @@ def publish_all(services: Services, journal: Journal, contract: Contract, tasks:
             publish.checkpoint_again(services, state, contract.tasks[task])
     if set(contract.order) == set(state.tasks):
         touched += publish.ending(services, contract, state)
-    return publish.record_reports(services, journal, tuple(dict.fromkeys(touched)))
+    touched += publish.verification(services, contract, state)
+    return tuple(dict.fromkeys(touched))
 
 
 def invariants(services: Services, state: RunState, contract: Contract) -> tuple[Evidence, ...]:

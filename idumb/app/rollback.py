@@ -70,7 +70,7 @@ def carry_out(
     restoring.confirm(services, target, yes=yes, command=command, facts=effects.facts)
     before = restoring.keep_present(services, journal, target)
     target = compensation.run(services, journal, effects, target, before)
-    done = restoring.put_back(services, journal, target, before, _with_effects(intent, effects))
+    done = restoring.put_back(services, journal, contract, target, before, _with_effects(intent, effects))
     warnings = restoring.publish_all(services, journal, contract, target.tasks)
     judged = restoring.invariants(services, state, contract)
     more = {"to": to, "past": list(effects.past), "compensated": list(effects.compensated)}

@@ -97,7 +97,7 @@ def _undo_restore(services: Services, journal: Journal, contract: Contract, even
     before = restoring.keep_present(services, journal, target)
     undone = p.get("operation", event.operation)
     intent = Intent(restoring.UNDO, f"Undo: {what}", f"Idumb-Undo: {undone}", {"undone": undone, "what": what})
-    done = restoring.put_back(services, journal, target, before, intent)
+    done = restoring.put_back(services, journal, contract, target, before, intent)
     warnings = restoring.publish_all(services, journal, contract, target.tasks)
     judged = restoring.invariants(services, state, contract)
     more = {"undone": undone, "what": what, "next": ["idumb next", "idumb undo"]}

@@ -129,6 +129,11 @@ class PlanningFolder:
                 found[word] = metadata
         return found
 
+    def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
+        from idumb.markdown import reports
+
+        return reports.metadata(data, word)
+
     def old_state(self, path: str, data: bytes) -> OldFile | None:
         from idumb.markdown.importers import old_idumb
 

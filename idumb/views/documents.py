@@ -88,6 +88,11 @@ class MarkdownDocuments:
 
         return verification.render(contract, record, now=now)
 
+    def unverified(self, contract: Contract, state: RunState, *, now: str) -> str:
+        from idumb.views import verification
+
+        return verification.render_unverified(contract, state.reason, now=now)
+
     def handoff(self, document: Document) -> str:
         from idumb.views import handoff
 

@@ -19,6 +19,7 @@ Record = Mapping[str, Any]
 """The payload of `verification.recorded`: status, reason, tree, evidence, requirements, goals, mismatches, spoiled,
 unproven, opinions, skipped, accepted."""
 
+UNVERIFIED = "unverified"
 _INVARIANT = re.compile(r"(plan \S+ )?invariant ")
 _TEST = re.compile(r"T\S+ test \d+")
 _STANDING = {
@@ -44,6 +45,14 @@ def render(contract: Contract, record: Record, *, now: str) -> str:
         ("Gaps", _gaps(contract, record)),
     ):
         lines += ["", f"## {title}", "", *section]
+    return "\n".join(lines) + "\n"
+
+
+def render_unverified(contract: Contract, why: str, *, now: str) -> str:
+    """The document of a phase of which nothing is proven any more: what was judged is in the history of the file."""
+    lines = [*markup.frontmatter(_frontmatter(contract, {"status": UNVERIFIED}, now)), ""]
+    lines += [f"# Phase {markup.prose(contract.phase)} Verification", ""]
+    lines += [f"- **Verdict:** {UNVERIFIED} ({markup.prose(why or 'tasks were taken back since it was judged')})"]
     return "\n".join(lines) + "\n"
 
 

@@ -13,7 +13,7 @@ from idumb.git.presence import Step
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, making, shell, task, write
 from tests.support.warm import Warm
 
 
@@ -55,6 +55,83 @@ def test_the_commit_of_the_reports_after_a_rollback_is_recorded(sandbox: GitSand
     assert recorded[-1]["payload"]["commit"] == project.repo.head()
     assert ".idumb/brain/execution/1/checkpoint-T1-02.md" in recorded[-1]["payload"]["paths"]
     assert project.repo.status() == []
+
+
+def test_rollback_and_undo_make_one_commit_each_in_which_the_report_says_what_is_verified(sandbox: GitSandbox) -> None:
+    """R-GIT-3: files, progress and reports in one commit; the report of a phase that was taken back is not "passed"."""
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    report = ".planning/phases/1/1-VERIFICATION.md"
+    verified, before = project.read(report), project.repo.head()
+    for command, status in ((ROLLBACK, "unverified"), (UNDO, "passed"), (UNDO, "unverified"), (UNDO, "passed")):
+        answer = project.quick(*command, "--yes", "--json")
+        assert answer.code == 0, answer
+        assert project.repo.git("rev-parse", "HEAD~1") == before
+        assert answer.data["commit"] == project.repo.head()
+        before = project.repo.head()
+        assert f"\nstatus: {status}\n" in project.repo.git("show", f"HEAD:{report}")
+        assert project.repo.status() == []
+        shown = project.json("status").data["phases"][0]
+        assert shown["verification"] == (None if status == "unverified" else "passed")
+    assert re.sub("created: .*", "", project.read(report)) == re.sub("created: .*", "", verified)
+    assert "unverified (tasks were taken back since it was judged)" in project.repo.git("show", f"HEAD~1:{report}")
+
+
+def test_a_rollback_to_a_task_corrects_the_report_too_and_the_phase_is_verified_again(sandbox: GitSandbox) -> None:
+    """R-GIT-3: under commit policy `none` the file alone is corrected, and nothing is committed."""
+    project = _project(sandbox, settings="git: {commit: none}\n")
+    assert _execute(project).code == 0
+    head = project.repo.head()
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert "\nstatus: unverified\n" in project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert project.quick("resume", "1", "--json").code == 0
+    assert "\nstatus: passed\n" in project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert project.repo.head() == head
+
+
+ROLLBACK = ("rollback", "1", "--to", "start")
+UNDO = ("undo",)
+
+
+def _cloned(project: Project, to: Path) -> Project:
+    to.parent.mkdir(exist_ok=True)
+    project.repo.git("clone", "--quiet", str(project.folder), str(to))
+    made = GitSandbox(to)
+    made.git("config", "user.name", "Pat")
+    made.git("config", "user.email", "pat@example.invalid")
+    return Project(made, to)
+
+
+def test_a_clone_does_not_run_again_what_the_report_of_head_calls_verified(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """R-RUN-1: this very contract was verified elsewhere; nothing is touched, and every choice can succeed."""
+    change = task("T1-01", files="modify `README.md`", steps=[write("README.md", "changed\n")])
+    project = _project(sandbox, change)
+    assert _execute(project).code == 0
+    clone = _cloned(project, tmp_path / "clone")
+    before = clone.repo.ledger()
+    for flags in ((), ("--dry-run",)):
+        answer = _execute(clone, *flags)
+        assert (answer.code, answer.error["code"]) == (4, "phase.verified"), answer
+        assert ".planning/phases/1/1-VERIFICATION.md of HEAD says so" in answer.error["message"]
+        assert [row["id"] for row in answer.error["details"]["choices"]] == ["leave", "look", "force"]
+        assert clone.repo.ledger() == before
+    clone.configure("run:\n  max_attempts: 2\n")
+    assert _execute(clone).error is None or _execute(clone).error["code"] != "phase.verified"  # another contract
+
+
+def test_a_clone_runs_what_was_rolled_back_and_what_force_asks_for(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """R-RUN-1, R-GIT-3: a report that was corrected is in nobody's way; one that is not committed is nobody's word."""
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    clone = _cloned(project, tmp_path / "clone")
+    (refused := _execute(clone)).error["details"]["choices"]
+    assert [row["id"] for row in refused.error["details"]["choices"]] == ["leave", "look"]  # its files are there
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert _execute(_cloned(project, tmp_path / "again")).code == 0
+    clone.repo.git("rm", "--quiet", "a.txt", "b.txt")
+    clone.repo.git("commit", "--quiet", "-m", "gone")
+    assert _execute(clone).error["code"] == "phase.verified"
+    assert _execute(clone, "--force").code == 0
 
 
 def test_reports_that_git_refuses_after_a_rollback_are_a_warning(sandbox: GitSandbox) -> None:

@@ -66,7 +66,7 @@ def _aim_at_the_index() -> None:
 
     put_back = restoring.put_back
 
-    def aimed(services: Any, journal: Any, target: Any, before: Any, intent: Any) -> Any:
+    def aimed(services: Any, journal: Any, contract: Any, target: Any, before: Any, intent: Any) -> Any:
         import dataclasses
 
         from idumb.git import opened
@@ -74,6 +74,6 @@ def _aim_at_the_index() -> None:
         trees = services.trees
         assert isinstance(trees, GitTrees)
         live = str(opened.index(trees.repository).write_tree())
-        return put_back(services, journal, dataclasses.replace(target, target=live), before, intent)
+        return put_back(services, journal, contract, dataclasses.replace(target, target=live), before, intent)
 
     restoring.put_back = aimed
