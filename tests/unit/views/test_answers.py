@@ -80,7 +80,7 @@ def test_a_partial_run_offers_to_continue_debug_verify_and_halt() -> None:
         "T1-02 Title of T1-02: AC-1 failed",
         "Continue   idumb resume 1 --retry-failed",
         "Debug      idumb debug 1 --task T1-02",
-        "then idumb verify-work 1",
+        "idumb verify-work 1",
         "Halt       nothing to do",
         "Roll back  idumb rollback 1 --to start",
     ):
