@@ -22,6 +22,9 @@ STATUSES = (PENDING, READY, RUNNING, WAITING, COMPLETED, ACCEPTED, FAILED, BLOCK
 DONE = frozenset({COMPLETED, ACCEPTED})
 """Statuses that let dependents run; a skipped task blocks them."""
 
+NOT_RUN = (PENDING, READY, RUNNING)
+"""Statuses of a task that has no result yet and waits for no answer."""
+
 PASS = "PASS"
 PARTIAL = "PARTIAL"
 FAIL = "FAIL"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.domain import listing
+from idumb.domain import listing, outcome
 from idumb.views import advice, amount, markup, phrases
 
 
@@ -73,10 +73,14 @@ def _partial(data: phrases.Data) -> list[str]:
 
 
 def _counts(data: phrases.Data) -> list[str]:
+    """The three of iDumb always; whatever else there is, so that they add up to all tasks."""
+    known = data.get("counts", {})
+    others = (("Skipped", (outcome.SKIPPED,)), ("Waiting", (outcome.WAITING,)), ("Not run yet", outcome.NOT_RUN))
     return [
-        f"- Completed: {_number(data, 'completed', 'accepted')}",
-        f"- Failed: {_number(data, 'failed')}",
-        f"- Blocked: {_number(data, 'blocked')}",
+        f"- Completed: {_number(data, *outcome.DONE)}",
+        f"- Failed: {_number(data, outcome.FAILED)}",
+        f"- Blocked: {_number(data, outcome.BLOCKED)}",
+        *(f"- {name}: {_number(data, *which)}" for name, which in others if any(known.get(s) for s in which)),
     ]
 
 

@@ -90,6 +90,8 @@ def _frontmatter(facts: _Facts) -> dict[str, markup.Scalar | Sequence[markup.Sca
         "tasks_accepted": len(facts.ids(outcome.ACCEPTED)),
         "tasks_total": len(facts.where),
         "contract_hash": facts.contract.hash,
+        "tasks_waiting": len(facts.ids(outcome.WAITING)),
+        "tasks_pending": len(facts.ids(*outcome.NOT_RUN)),
     }
 
 
@@ -151,7 +153,8 @@ _COUNTS = (
     ("Failed", (outcome.FAILED,)),
     ("Skipped", (outcome.SKIPPED,)),
     ("Blocked", (outcome.BLOCKED,)),
-    ("Not run yet", (outcome.PENDING, outcome.READY, outcome.RUNNING, outcome.WAITING)),
+    ("Waiting", (outcome.WAITING,)),
+    ("Not run yet", outcome.NOT_RUN),
 )
 
 

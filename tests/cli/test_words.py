@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 
 import pytest
@@ -242,3 +243,21 @@ def test_a_phase_put_between_two_others_is_listed_there_and_runs(project: Projec
     assert listed == ["1", "1.1", "2"]
     states = {row["phase"]: row["state"] for row in project.json("roadmap").data["phases"]}
     assert (states["1"], states["1.1"], states["2"]) == ("ready", "verified", "ready")
+
+
+def test_the_counts_of_a_run_add_up_with_a_task_that_waits_and_one_that_was_not_run(project: Project) -> None:
+    """R-RUN-6, R-OPS-2: at the terminal and in the summary; a waiting task is not completed, failed or blocked."""
+    late = making("T1-03", "c.txt", after="T1-02")
+    project.plan([making("T1-01", "a.txt"), CHOICE, late, making("T1-04", "d.txt")])
+    out = project.idumb("execute-phase", "1", "--approve", project.approval()).out
+    counted = dict(re.findall(r"^- ([A-Z][a-z ]+): ([0-9]+) task", out, re.MULTILINE))
+    assert counted == {"Completed": "2", "Failed": "0", "Blocked": "0", "Waiting": "1", "Not run yet": "1"}
+    summary = project.read(".planning/phases/1/1-SUMMARY.md")
+    front = {name: int(n) for name, n in re.findall(r"^tasks_([a-z]+): ([0-9]+)$", summary, re.MULTILINE)}
+    assert front.pop("accepted") == 0
+    assert front.pop("total") == sum(front.values()) == 4
+    assert (front["waiting"], front["pending"]) == (1, 1)
+    told = {name: int(n) for name, n in re.findall(r"^- \*\*([A-Z][a-z ]+):\*\* ([0-9]+)$", summary, re.MULTILINE)}
+    assert (sum(told.values()), told["Waiting"], told["Not run yet"]) == (4, 1, 1)
+    counts = project.json("status").data["phases"][0]["tasks"]
+    assert counts.pop("total") == sum(counts.values())
