@@ -10,6 +10,7 @@ from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain.errors import Refusal
 from idumb.domain.run import ACTIVE, RunState
+from idumb.domain.run import INTERRUPTED as RUN_INTERRUPTED
 
 ELSEWHERE = "elsewhere"
 
@@ -38,7 +39,7 @@ def cancel(services: Services, *, force: bool, by: str) -> Result:
         return _result(holder, FENCED, _taken_over(services, by))
     if services.owner.ask(holder, by):
         run = _interrupted(services, holder)
-        return _result(holder, INTERRUPTED if run else FINISHED, run)
+        return _result(holder, INTERRUPTED if run else FINISHED, run, _checkpoint(services, holder) if run else None)
     if not force:
         raise Refusal(
             "cancel.no-answer",
@@ -83,7 +84,18 @@ def _interrupted(services: Services, holder: Mapping[str, Any]) -> RunState | No
     return None
 
 
-def _result(holder: Mapping[str, Any] | None, ended: str, run: RunState | None) -> Result:
+def _checkpoint(services: Services, holder: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What this holder kept of the attempt that it was at; None between two attempts, and while git commits."""
+    for event in services.log.events(kind="checkpoint.recorded", newest_first=True, limit=_LOOKED_AT):
+        if event.fence == holder.get("fence") and event.payload["status"] == RUN_INTERRUPTED:
+            names = ("ref", "snapshot", "files")
+            return {"task": event.task, "attempt": event.attempt} | {name: event.payload[name] for name in names}
+    return None
+
+
+def _result(
+    holder: Mapping[str, Any] | None, ended: str, run: RunState | None, kept: Mapping[str, Any] | None = None
+) -> Result:
     owner = None if holder is None else {name: holder.get(name) for name in _SHOWN}
     return Result(
         {
@@ -93,6 +105,7 @@ def _result(holder: Mapping[str, Any] | None, ended: str, run: RunState | None) 
             "owner": owner,
             "run": run.id if run else None,
             "phase": run.phase if run else None,
+            "checkpoint": kept,
             "next": [f"idumb resume {run.phase}" if run else "idumb next"],
         }
     )

@@ -12,6 +12,7 @@ from idumb.app.services import Services
 from idumb.domain import agent, evidence, failures, outcome, paths
 from idumb.domain.agent import AgentResult
 from idumb.domain.event import Event
+from idumb.domain.run import INTERRUPTED
 
 if TYPE_CHECKING:
     from idumb.domain.recorded import Recorded
@@ -110,7 +111,7 @@ def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
             known.changed = tuple(
                 line["path"] for line in p.get("ledger", ()) if line["actual"] and "symbol" not in line
             )
-        elif event.kind == "checkpoint.recorded":
+        elif event.kind == "checkpoint.recorded" and p["status"] != INTERRUPTED:
             known.tree, known.changed = p["tree"], tuple(p["files"])
     return iter(found.values())
 

@@ -17,6 +17,7 @@ from idumb.app import (
     place,
     ports,
     proofs,
+    publish,
     recording,
     schedule,
     staging,
@@ -30,7 +31,7 @@ from idumb.domain import ledger, listing, outcome, paths
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plan import Task
-from idumb.domain.run import ANSWERED, ELSEWHERE, Checkpoint, TaskState
+from idumb.domain.run import ANSWERED, ELSEWHERE, INTERRUPTED, Checkpoint, TaskState
 
 
 def recover(bench: Bench) -> tuple[str, ...]:
@@ -53,7 +54,7 @@ def _keep_refs(bench: Bench) -> None:
     services, state = bench.services, bench.journal.state
     done = {task: known.checkpoint for task, known in state.tasks.items() if not known.carried_from}
     wanted = {
-        attempt_ref(services, bench.run, task, kept.attempt, "checkpoint"): kept.snapshot
+        attempt_ref(services, bench.run, task, kept.attempt, _REFS.get(kept.status, "checkpoint")): kept.snapshot
         for task, kept in done.items()
         if kept is not None
     }
@@ -211,6 +212,7 @@ def _fail(bench: Bench, task: Task) -> None:
     bench.journal.write(*failing.of_recorded(bench, task, bench.journal.state.tasks[task.id]))
 
 
+_REFS = {INTERRUPTED: "interrupted"}  # what the ref of a checkpoint is called, where it has a name of its own
 KILLED = "idumb was ended in the middle of it"
 MOVED = "HEAD moved on before its commits were taken, so it is made again there"
 UNDELIVERED = "what it made in the clone no longer fits the files here, so it is made again"
@@ -256,14 +258,17 @@ def _undelivered(bench: Bench, task: Task, conflicts: tuple[ports.Conflict, ...]
     )
 
 
-def record_interruption(bench: Bench, task: Task, why: str = KILLED) -> None:
-    """Keep the present, say what the attempt touched of its declared paths; it does not count."""
+def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
+    """Keep the present as a checkpoint, say what the attempt touched of its declared paths; it does not count.
+
+    `seconds` is how long it took, 0 where nobody who is left knows.
+    """
     known = bench.journal.state.tasks[task.id]
     if known.base is None or not (known.running or known.intended):
         return
     bench.checks.end_processes()
     services = bench.services
-    ref = attempt_ref(services, bench.run, task.id, known.attempt, "interrupted")
+    ref = attempt_ref(services, bench.run, task.id, known.attempt, _REFS[INTERRUPTED])
     declared = ledger.written_paths(task.files)
     here = leftovers.made_in(bench, known) == "here"
     if not here:
@@ -299,8 +304,25 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED) -> None:
             reason=why,
             **({"guarded": list(tampered)} if tampered else {}),
             **effect.of_attempt(task),
-        )
+        ),
+        bench.journal.event(
+            "checkpoint.recorded",
+            task.id,
+            known.attempt,
+            status=INTERRUPTED,
+            git_hash=services.history.head().commit,
+            commit=None,
+            snapshot=kept.commit,
+            ref=ref,
+            tree=kept.tree,
+            files=touched,
+            seconds=round(seconds, 3),
+            error=why,
+            verdict=None,
+            left=None,
+        ),
     )
+    publish.checkpoint_again(services, bench.journal.state, task)
     _note_others(bench, task, others)
 
 

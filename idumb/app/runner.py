@@ -141,7 +141,8 @@ def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None
         if known.intended is None and known.opened is None:
             if known.running and bench.workspace.kind == "here":
                 unseen.tell(bench, task, known)
-            recovery.record_interruption(bench, task, session.why_stopped(bench.services, interrupted))
+            took = bench.services.clock.monotonic() - attempt.started
+            recovery.record_interruption(bench, task, session.why_stopped(bench.services, interrupted), took)
         raise
 
 

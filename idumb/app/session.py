@@ -200,7 +200,12 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
     row: dict[str, Any] = {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
     if known is None:
         return row
-    row |= {"attempts": known.attempts, "reason": known.reason, "seconds": round(known.seconds, 3)}
+    row |= {
+        "attempts": known.attempts,
+        "attempt": known.attempt,
+        "reason": known.reason,
+        "seconds": round(known.seconds, 3),
+    }
     if known.checkpoint is not None:
         row |= {
             "commit": known.checkpoint.commit,

@@ -14,7 +14,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import EXIT_FAILED, InputError, Refusal, UsageError
-from idumb.domain.event import KINDS
+from idumb.domain.event import KINDS, Event
 from idumb.domain.finding import nearest
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState, TaskState, replay
@@ -92,11 +92,21 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
             row |= {k: event.payload.get(k) for k in ("failure", "mend", "validator", "committed", "caches")}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
+            row |= {"checkpoint": event.payload.get("ref"), "kept": _kept(services, state, event)}
         elif event.kind == "checkpoint.recorded":
             row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("ref")}
     for row in rows.values():
         row["bring_back"] = _bring_back(row) if state.workspace == "here" else []
     return [rows[n] for n in sorted(rows)]
+
+
+def _kept(services: Services, state: RunState, event: Event) -> list[str]:
+    """A command for each file that an interrupted attempt left; of a clone the user's files alone were kept."""
+    ref, left = event.payload.get("ref"), event.payload.get("left")
+    if ref is None or left is None or state.workspace != "here":
+        return []
+    there = [p for p in event.payload.get("touched", ()) if services.trees.entry(left, p) is not None]
+    return [f"git show {shlex.quote(kept_at(ref, path))}" for path in there]
 
 
 def _bring_back(row: dict[str, Any]) -> list[str]:

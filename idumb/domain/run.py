@@ -459,7 +459,10 @@ def _checkpoint_intended(state: RunState, event: Event) -> None:
 
 
 def _checkpoint_recorded(state: RunState, event: Event) -> None:
-    p = event.payload
+    """What an attempt left that ended is kept until another one ends: an interrupted one says less."""
+    p, before = event.payload, state.tasks[_task(event)].checkpoint
+    if p["status"] == INTERRUPTED and before is not None and before.status != INTERRUPTED:
+        return
     checkpoint = Checkpoint(
         status=p["status"],
         git_hash=p["git_hash"],

@@ -106,7 +106,8 @@ def _failed(data: phrases.Data) -> list[str]:
     row = next((t for t in data.get("tasks", ()) if t["status"] in {"failed", "running"}), None)
     if row is None:
         return ["EXECUTION HALTED.", "", f"Error: {markup.one_line(data.get('reason') or 'no reason is recorded')}"]
-    attempts = amount.counted(row.get("attempts", 0), "attempt")
+    # An agent whose context was full uses up no attempt, and a task may fail by nothing else.
+    attempts = amount.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
     lines = [
         f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.",
@@ -248,7 +249,9 @@ def cancelled(data: phrases.Data) -> str:
     words, owner = _STOPPED[data["ended"]], data["owner"]
     if owner is not None:
         words += f": process {owner['pid']} on {markup.one_line(owner['host'])} ({markup.one_line(owner['command'])})."
-    return "\n".join([words, *phrases.commands(data)]) + "\n"
+    kept = data.get("checkpoint")
+    saved = [f"Checkpoint of {kept['task']}, attempt {kept['attempt']}: {kept['ref']}"] if kept else []
+    return "\n".join([words, *saved, *phrases.commands(data)]) + "\n"
 
 
 def verified(data: phrases.Data) -> str:

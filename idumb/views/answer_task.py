@@ -9,6 +9,7 @@ from idumb.domain import spending
 from idumb.views import advice, amount, markup, phrases, usage
 
 _OUTPUT_LINES = 10
+_KEPT_FILES = 5
 _NOT_BAD = {"passed", "opinion", "unproven"}
 
 
@@ -77,6 +78,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines = [f"Attempt {attempt['attempt']}{by}: {ended}{took}{commit}{because}"]
     if attempt.get("mend"):
         lines.append(f"  next: {markup.one_line(attempt['mend'])}")
+    lines += _kept(attempt)
     lines += _used(attempt)
     for found in attempt.get("evidence", ()):
         lines += _evidence(found)
@@ -88,6 +90,16 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
     return lines
+
+
+def _kept(attempt: phrases.Data) -> list[str]:
+    """Where the files of an interrupted attempt are: its ref, and the command that prints each of the first ones."""
+    commands = attempt.get("kept") or ()
+    if not commands:
+        return []
+    more = [f"    and {len(commands) - _KEPT_FILES} more"] if len(commands) > _KEPT_FILES else []
+    shown = [f"    {markup.one_line(command)}" for command in commands[:_KEPT_FILES]]
+    return [f"  Its files are kept in {attempt['checkpoint']}:", *shown, *more]
 
 
 def _commit(one: phrases.Data) -> str:

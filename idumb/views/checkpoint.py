@@ -9,7 +9,7 @@ from idumb.domain import evidence as proof
 from idumb.domain import ledger as ledgers
 from idumb.domain import outcome, spending, symbols
 from idumb.domain.plan import Task
-from idumb.domain.run import Checkpoint, RunState, TaskState
+from idumb.domain.run import INTERRUPTED, Checkpoint, RunState, TaskState
 from idumb.views import amount, evidence_table, markup, usage
 
 STATUSES = ("completed", "failed", "partial", "skipped")
@@ -82,7 +82,7 @@ def status_of(status: str) -> str:
         return "completed"
     if status in STATUSES:
         return status
-    return "partial" if status == outcome.WAITING else "failed"
+    return "partial" if status in {outcome.WAITING, INTERRUPTED} else "failed"
 
 
 def verdict_of(

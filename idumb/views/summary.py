@@ -218,7 +218,7 @@ def _failed(facts: _Facts) -> list[str]:
     ids = facts.ids(outcome.FAILED)
     if not ids:
         return ["None."]
-    rows = ((facts.linked(i), facts.title(i), _reason(facts.task(i)), str(facts.task(i).attempts)) for i in ids)
+    rows = ((facts.linked(i), facts.title(i), _reason(facts.task(i)), _attempts(facts.task(i))) for i in ids)
     lines = markup.table(("ID", "Title", "Failure Reason", "Attempts"), rows)
     for task_id in ids:
         lines += ["", *_diagnosis(facts, task_id)]
@@ -229,6 +229,11 @@ def _reason(task: TaskState) -> str:
     error = task.checkpoint.error if task.checkpoint is not None else None
     known = [text for text in (task.reason, error) if text]
     return "; ".join(markup.prose(text) for text in dict.fromkeys(known)) or "no reason is recorded"
+
+
+def _attempts(task: TaskState) -> str:
+    """Those that count; where none does, because each agent's context was full, those that were made."""
+    return str(task.attempts or task.attempt)
 
 
 def _diagnosis(facts: _Facts, task_id: str) -> list[str]:

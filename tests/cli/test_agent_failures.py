@@ -314,5 +314,9 @@ def test_contexts_are_exhausted_so_often_and_then_the_task_has_failed(project: P
     """R-RUN-10."""
     scene = Scene(project, home, *({"state": "context-exhausted", "write": f"{n}"} for n in range(9)),
                   settings="run: {max_attempts: 1}\n")  # fmt: skip
-    assert project.execute().code == 1
+    ended = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert ended.code == 1
     assert scene.calls() == 4
+    assert "0 attempts" not in ended.out
+    assert "failed after 4 attempts" in ended.out
+    assert "| 4 |" in project.read(".planning/phases/1/1-SUMMARY.md")

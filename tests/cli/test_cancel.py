@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -92,6 +93,34 @@ def test_cancel_stops_a_run_at_a_safe_point_and_resume_goes_on(
     assert cancel(project).data["owner"] is None
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+def test_cancel_records_a_checkpoint_and_show_names_the_ref_that_keeps_the_files(
+    project: Project, busy: tuple[subprocess.Popen[str], int]
+) -> None:
+    """R-RUN-9, R-GIT-2: the event, the document and the ref of the interrupted attempt; `show` prints its files."""
+    process, _ = busy
+    kept = cancel(project).data["checkpoint"]
+    assert process.wait(60) == 143
+    event = project.events("--kind", "checkpoint.recorded")[-1]
+    recorded = event["payload"]
+    assert (event["task"], event["attempt"], recorded["status"]) == ("T1-02", 1, "interrupted")
+    assert (recorded["git_hash"], recorded["files"]) == (project.repo.head(), ["b.txt"])
+    assert str(recorded["error"]).startswith("cancelled by ")
+    assert recorded["seconds"] > 0
+    assert kept == {"task": "T1-02", "attempt": 1, **{name: recorded[name] for name in ("ref", "snapshot", "files")}}
+    assert project.repo.git("rev-parse", recorded["ref"]) == recorded["snapshot"]
+    document = project.read(".idumb/brain/execution/1/checkpoint-T1-02.md")
+    assert "status: partial\n" in document
+    assert recorded["snapshot"] in document
+    shown = project.json("show", "T1-02").data["attempts"][-1]
+    assert shown["checkpoint"] == recorded["ref"]
+    printed = subprocess.run(shlex.split(shown["kept"][0]), cwd=project.folder, capture_output=True, check=True)
+    assert printed.stdout == b"half\n"
+    words = project.idumb("show", "T1-02").out
+    assert f"Its files are kept in {recorded['ref']}:\n    {shown['kept'][0]}\n" in words
+    assert project.resume().code == 0
+    assert project.json("doctor").code == 0
 
 
 def test_a_signal_from_elsewhere_is_not_called_a_cancellation(
