@@ -516,6 +516,7 @@ def host_place(start: str, host: Host, *, user: bool) -> Place:
             "install.no-user-folder",
             f"{host.title} has no folder of its own for a user's commands that could be known from outside.",
             hint=f"idumb install --host {host.name} --project",
+            details={"project": f"idumb install --host {host.name} --project"},
         )
     root, folder = host_files.user_root(host.variable, host.user)
     return Place(host, "user", folder, host_files.HostFiles(root))

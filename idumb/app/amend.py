@@ -105,7 +105,7 @@ def _wanted(services: Services, request: Request, state: RunState, now: Contract
             refused.code,
             f"{refused.words}.",
             hint=f"idumb plan-diff {state.phase}; idumb rollback {state.phase} --to TASK takes work back first",
-            details={"tasks": list(refused.tasks), "lines": list(plan_diff.lines(found.diff))},
+            details={"phase": state.phase, "tasks": list(refused.tasks), "lines": list(plan_diff.lines(found.diff))},
         )
     said = [f"decision: {' '.join(one.text.split())}" for one in request.amendments if one.kind == amendment.DECIDE]
     texts = () if said and found.diff.texts == (path,) and not found.diff.changes_tasks else plan_diff.lines(found.diff)
@@ -124,6 +124,7 @@ def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]
             "amend.several-plans",
             f"One amendment changes one plan; these are of {', '.join(dict.fromkeys(p.path for p in named))}.",
             hint="Say them one after the other, or change the files and idumb amend --from-file",
+            details={"phase": contract.phase},
         )
     return named[0].path
 
@@ -136,6 +137,7 @@ def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
                 "task.unknown",
                 f"Phase {contract.phase} has no task {change.task}.",
                 hint=f"idumb graph {request.phase}",
+                details={"phase": contract.phase},
             )
         return contract.plan_of(task)
     found = [p for p in contract.plans if request.plan in (None, p.plan)]
@@ -156,6 +158,7 @@ def _deviation(services: Services, state: RunState, task: str, path: str) -> Ame
         "amend.no-deviation",
         f"The last attempt at {task} changed no undeclared {path}.",
         hint=f"idumb show {task} lists what it changed",
+        details={"task": task},
     )
 
 
@@ -169,7 +172,7 @@ def _confirm(services: Services, request: Request, found: Since, wanted: Next) -
             "amend.other-contract",
             f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
             hint=f"{request.command} shows what changes",
-            details={"expected": new.hash, "lines": list(wanted.what)},
+            details={"command": request.command, "expected": new.hash, "lines": list(wanted.what)},
         )
     if request.yes or request.agreed is not None:
         return
@@ -196,6 +199,7 @@ def _require_approval(services: Services, request: Request, contract: Contract) 
             "amend.strict",
             f"Phase {request.phase} is strict: it runs only what was approved as a whole, as it stands in the file.",
             hint=f"Change the plan, then idumb approve {request.phase} and idumb amend {request.phase} --from-file",
+            details={"phase": request.phase},
         )
     approvals.require(services, contract)
 

@@ -102,7 +102,9 @@ def _approvals(
     lost = {t for kept in live for t in kept.approval.accepted} - {t for one in free for t in one.accepted}
     if lost or (not free and (strict or not consents)):
         why = "its approval is signed, and the signature is over the plan as it is"
-        raise Refusal("approval.missing", why if live else "no consent holds that could follow it")
+        raise Refusal(
+            "approval.missing", why if live else "no consent holds that could follow it", details={"phase": old.phase}
+        )
     return tuple(Kept(_carried(services, one, new, by)) for one in reversed(free))
 
 

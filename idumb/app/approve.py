@@ -87,7 +87,12 @@ def revoke(services: Services, phase: str, who: str) -> Result:
         store.approve(dataclasses.replace(kept, revoked=word))
     withdrawn = sum(store.withdraw(name) for name in names)
     if not found and not withdrawn:
-        raise Refusal("approval.none", f"Phase {phase} has no approval to take back.", hint=f"idumb check-plan {phase}")
+        raise Refusal(
+            "approval.none",
+            f"Phase {phase} has no approval to take back.",
+            hint=f"idumb check-plan {phase}",
+            details={"phase": phase},
+        )
     return Result(
         {
             "phase": found[0].approval.phase if found else names[0],
@@ -122,6 +127,7 @@ def _require_known(contract: Contract, request: Request) -> None:
             f"{', '.join(wrong)} of phase {contract.phase} is no irreversible task;"
             f" it has {', '.join(known) if known else 'none'}.",
             hint=f"idumb check-plan {contract.phase}",
+            details={"phase": contract.phase},
         )
     if request.hash is not None and request.hash != contract.hash:
         raise Refusal(
@@ -129,7 +135,7 @@ def _require_known(contract: Contract, request: Request) -> None:
             f"--hash names {request.hash[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
             " its plan, the policy or the configuration is another.",
             hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
-            details={"expected": request.hash, "contract_hash": contract.hash},
+            details={"phase": contract.phase, "expected": request.hash, "contract_hash": contract.hash},
         )
 
 

@@ -23,6 +23,23 @@ def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
     return tuple(found)
 
 
+def done_but_changed(contract: Contract, before: RunState) -> tuple[str, ...]:
+    """Tasks whose work a new run would make again on top of itself; none where nothing of it is in the files."""
+    kept = carried(contract, before)
+    again = [
+        task
+        for task in before.attempted
+        if task in contract.tasks and task not in kept and before.tasks[task].status in outcome.DONE
+    ]
+    return tuple(again) if any(before.tasks[t].touched for t in again) else ()
+
+
+def before(state: RunState, task: str) -> str:
+    """What a rollback that takes this task back goes to: the task attempted before it, or the start."""
+    earlier = [t for t, seq in state.attempted.items() if seq < state.attempted[task]]
+    return earlier[-1] if earlier else "start"
+
+
 def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
     found: list[NewEvent] = []
     for task in carried(contract, before):

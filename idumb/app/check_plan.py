@@ -20,6 +20,7 @@ from idumb.domain.finding import errors as only_errors
 from idumb.domain.intake import registry, self_check
 from idumb.domain.run import RunState
 
+_SHOWN = 50  # errors in the evidence; all are in `data.findings`
 _WRONG_ANYWHERE = frozenset({"agent.bad-option", "agent.unknown-adapter"})
 
 
@@ -79,7 +80,7 @@ def _require(expected: str | None, phase: str, data: dict[str, Any], contract: C
         "plan.other-hash",
         f"Phase {phase} has not the hash {expected[:16]}: its plans or the configuration are others.",
         hint=f"idumb check-plan {phase} shows the present hashes",
-        details={"expected": expected, "found": known},
+        details={"phase": phase, "expected": expected, "found": known},
     )
 
 
@@ -113,6 +114,7 @@ def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Re
         errors.EXIT_INVALID,
         (),
         ("plan.invalid", words, f"Correct {wrong[0].place} first, then idumb check-plan {phase}"),
+        {"phase": phase, "evidence": [f"{one.place}: {one.message}" for one in wrong[:_SHOWN]]},
     )
 
 
@@ -136,6 +138,7 @@ def show_graph(
             f"Phase {phase} has errors, so it has no graph.",
             findings=loaded.findings,
             hint=f"idumb check-plan {phase}",
+            details={"phase": phase},
         )
     state = session.latest_run(services, contract.phase)
     current = state if state is not None and set(state.tasks) >= set(contract.order) else None

@@ -77,7 +77,7 @@ def _require_word(services: Services, state: RunState, contract: Contract, first
             f"{first} is taken back by commands, and nobody consented to contract {state.contract_hash[:16]}"
             " under the configuration and the policy of now.",
             hint=f"Put them back, or add --past {first} to leave its effect",
-            details={"contract_hash": state.contract_hash},
+            details={"phase": state.phase, "contract_hash": state.contract_hash},
         )
 
 
@@ -86,7 +86,10 @@ def _named(state: RunState, past: Sequence[str]) -> frozenset[str]:
     unknown = [task for task in past if task.casefold() not in known]
     if unknown:
         raise InputError(
-            "task.unknown", f"Phase {state.phase} has no task {unknown[0]}.", hint=f"idumb graph {state.phase}"
+            "task.unknown",
+            f"Phase {state.phase} has no task {unknown[0]}.",
+            hint=f"idumb graph {state.phase}",
+            details={"phase": state.phase},
         )
     return frozenset(known[task.casefold()] for task in past)
 
@@ -101,7 +104,12 @@ def _refuse(state: RunState, unnamed: Mapping[str, str]) -> None:
         "rollback.irreversible",
         f"{task} cannot be taken back: {why}{more}",
         hint=f"idumb rollback {state.phase} --to {task} stops before it; {flags} puts only its files back",
-        details={"tasks": dict(unnamed)},
+        details={
+            "phase": state.phase,
+            "task": task,
+            "past": f"idumb rollback {state.phase} --to start {flags}",
+            "tasks": dict(unnamed),
+        },
     )
 
 
@@ -128,7 +136,7 @@ def run(services: Services, journal: Journal, found: Effects, target: Target, be
         failed = next((e for e in done if not e.passed), None)
         present, target = _take_in(services, journal, target, task, present, record=failed is None)
         if failed is not None:
-            raise _failure(found, task, failed)
+            raise _failure(journal.state.phase, found, task, failed)
     return target
 
 
@@ -163,7 +171,7 @@ def _take_in(
     return present, target
 
 
-def _failure(found: Effects, task: str, failed: Evidence) -> WorkFailed:
+def _failure(phase: str, found: Effects, task: str, failed: Evidence) -> WorkFailed:
     order = found.compensated
     done = order[: order.index(task)]
     said = f"; taken back before it: {', '.join(done)}" if done else ""
@@ -171,5 +179,10 @@ def _failure(found: Effects, task: str, failed: Evidence) -> WorkFailed:
         "rollback.command-failed",
         f"No file was put back, because a command that takes {task} back {failed.result}: {failed.command}{said}",
         hint=f"Mend what it says and roll back again, or add --past {task} to leave its effect",
-        details={"task": task, "done": list(done), "evidence": evidence_payload(failed)},
+        details={
+            "past": f"idumb rollback {phase} --to start --past {task}",
+            "task": task,
+            "done": list(done),
+            "evidence": evidence_payload(failed),
+        },
     )

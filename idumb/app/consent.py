@@ -88,7 +88,7 @@ def _ensure_guided(services: Services, contract: Contract, approve: str | None, 
             f"--approve names {approve[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
             " its plan or the configuration changed.",
             hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
-            details={"expected": whole if moved else contract.hash},
+            details={"phase": contract.phase, "expected": whole if moved else contract.hash},
         )
     if services.consent.given(contract.hash) and not moved:
         return

@@ -68,7 +68,7 @@ def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
         named = session.find_task(task)[1]
         if named not in state.tasks:
             words = f"Run {state.number} of phase {state.phase} has no task {named}."
-            raise InputError("task.unknown", words, hint=f"idumb graph {state.phase}")
+            raise InputError("task.unknown", words, hint=f"idumb graph {state.phase}", details={"phase": state.phase})
         return (named,)
     found = _stopped(state) or next((f for f in (_of(state, s) for s in _INTERESTING) if f), ())
     if not found and state.state == COMPLETED and (state.verification is None or state.verified):

@@ -160,4 +160,4 @@ def _result(services: Services, where: Place, answered: Sequence[str], warnings:
     count = len(waiting)
     words = f"{count} question{'s' * (count != 1)} of phase {phase} wait{'s' * (count == 1)} for an answer."
     failure = ("question.waiting", words, f"{ways[0]}; or write below the question in {path}")
-    return Result(data, EXIT_WAITING, tuple(warnings), failure)
+    return Result(data, EXIT_WAITING, tuple(warnings), failure, {"phase": phase})

@@ -88,6 +88,7 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
             "rollback.unfinished",
             f"{unfinished.restoring['words']} was ended in the middle.",
             hint=f"idumb resume {contract.phase} finishes it first",
+            details={"phase": contract.phase},
         )
     else:
         accepted = request.accept_changed

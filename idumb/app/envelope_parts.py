@@ -80,14 +80,21 @@ def _find(services: Services, wanted: Wanted) -> _Kept:
     state, task = _state(services, wanted)
     known = state.tasks.get(task)
     if known is None:
-        raise InputError("task.unknown", f"Run {state.id} has no task {task}.", hint=f"idumb graph {state.phase}")
+        raise InputError(
+            "task.unknown",
+            f"Run {state.id} has no task {task}.",
+            hint=f"idumb graph {state.phase}",
+            details={"phase": state.phase},
+        )
     if known.carried_from is not None and task not in state.attempted:
         return _find(services, Wanted(task, wanted.attempt, known.carried_from))
     begun = services.log.events(run=state.id, task=task, kind="attempt.started", newest_first=True)
     found = next((e for e in begun if wanted.attempt in {None, e.attempt}), None)
     if found is None:
         words = "was not attempted" if wanted.attempt is None else f"has no attempt {wanted.attempt}"
-        raise Refusal("task.no-attempt", f"{task} {words} in run {state.id}.", hint=f"idumb show {task}")
+        raise Refusal(
+            "task.no-attempt", f"{task} {words} in run {state.id}.", hint=f"idumb show {task}", details={"task": task}
+        )
     return _Kept(task, state.id, found, _sources(services, state.id, found.seq))
 
 

@@ -118,6 +118,7 @@ def prepare(services: Services, request: Request) -> Contract:
             "mode.strict-plan",
             "The plan says `mode: strict`; --mode guided cannot soften it.",
             hint="Change the plan's mode, or leave --mode away",
+            details={"phase": contract.phase},
         )
     state = session.latest_run(services, contract.phase)
     if (request.workspace or _workspace(services, request)) == committing.CLONE and not request.rehearsal:
@@ -216,6 +217,7 @@ def _require_room(services: Services, contract: Contract, state: RunState) -> No
             " on top of that it cannot succeed.",
             hint=f"idumb rollback {contract.phase} --to start takes it back first, then"
             f" idumb execute-phase {contract.phase} --force",
+            details={"phase": contract.phase},
         )
 
 
@@ -229,22 +231,16 @@ def _there_already(services: Services, contract: Contract, tasks: Sequence[str])
 
 def _refuse_changed_work(services: Services, contract: Contract, state: RunState) -> None:
     """Work that is done and would be made again on top of itself is taken back first, or forced."""
-    kept = carrying.carried(contract, state)
-    again = [
-        task
-        for task in state.attempted
-        if task in contract.tasks and task not in kept and state.tasks[task].status in outcome.DONE
-    ]
-    if not again or not any(state.tasks[t].touched for t in again):
+    again = carrying.done_but_changed(contract, state)
+    if not again:
         return
-    before = [t for t, seq in state.attempted.items() if seq < state.attempted[again[0]]]
     raise Refusal(
         "plan.done-changed",
         f"{listing.listed(again)} of phase {contract.phase} is done, but the plan changed what it says or needs;"
         " its work is still in the files.",
-        hint=f"idumb rollback {contract.phase} --to {before[-1] if before else 'start'} takes it back first."
+        hint=f"idumb rollback {contract.phase} --to {carrying.before(state, again[0])} takes it back first."
         + _on_top(services, contract, again),
-        details={"tasks": again},
+        details={"phase": contract.phase, "to": carrying.before(state, again[0]), "tasks": list(again)},
     )
 
 
@@ -335,12 +331,16 @@ def at_work(
         journal.write(journal.event("run.interrupted", reason=reason, by=by))
         publish.write_progress(services, contract, journal.state)
         interrupted.hint = going_on.command(journal.state)
+        interrupted.details = failure.of_interruption(services, journal.state, contract, reason)
         raise
     except (Refusal, WorkFailed) as refusal:
         services.owner.guard()
         journal.write(journal.event("run.halted", reason=refusal.message))
         publish.write_progress(services, contract, journal.state)
-        refusal.details = {**failure.of_refusal(services, journal.state, contract, refusal.message), **refusal.details}
+        said = {"phase": contract.phase, **failure.of_refusal(services, journal.state, contract, refusal.message)}
+        if isinstance(refusal, WorkFailed):
+            said = {**failure.of_run(services, journal.state, contract, refusal.message), **said}
+        refusal.details = {**said, **refusal.details}
         raise
     finally:
         publish.waiting_checkpoints(bench)
@@ -456,14 +456,19 @@ def _result(
         "next": session.next_commands(contract, shown, ending.kind, verification, asked=bool(asked)),
     }
     if word == "complete":
-        return _complete(data, verification, warnings, contract)
+        ended = _complete(data, verification, warnings, contract)
+        if verification is None or ended.failure is None:
+            return ended
+        return dataclasses.replace(ended, details=failure.of_verification(services, state, contract, verification))
     failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
     if ending.kind == runner.EDITOR:
         failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
-    data["failure"] = failure.structured(services, state, contract, failed)
+    found = failure.structured(services, state, contract, failed)
+    # Where git refused the commit, the task itself has no reason.
+    data["failure"] = found and {**found, "error": found["error"] or ending.words}
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
-        data["choices"] = going_on.rows(going_on.of_paused(contract.phase))
+        data["choices"] = going_on.rows(going_on.of_paused(state))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
@@ -474,7 +479,11 @@ def _result(
         code,
         warnings,
         (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", hint),
-        data["failure"] or {},
+        {
+            **(data["failure"] or failure.of_run(services, state, contract, words, waits=code == errors.EXIT_WAITING)),
+            **({"choices": data["choices"]} if "choices" in data else {}),
+            **({"decisions": [d["id"] for d in asked]} if asked else {}),
+        },
     )
 
 

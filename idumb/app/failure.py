@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import going_on
-from idumb.app.services import Services
+from idumb.app import changed_contract, going_on
+from idumb.app.services import Services, kept_at
 from idumb.domain import contract as contracts
-from idumb.domain import outcome, paths, step_plan
+from idumb.domain import evidence, ledger, outcome, paths, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.event import Event
-from idumb.domain.run import RunState
+from idumb.domain.plan import STRICT
+from idumb.domain.run import INTERRUPTED, RunState
 
 STEP = "step.finished"
+_HOLDS = frozenset({evidence.PASSED, evidence.OPINION})
 _OF_A_CALL = ("call", "index", "tool", "arguments", "ok", "response", "words", "plan_hash")
 MOST_CALLS = 200
 
@@ -43,24 +47,94 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
         "plan_hash": plan.sha256,
         **_could_not_work(services, state, task),
         "run": state.id,
+        "phase": state.phase,
         "audit_trail": [_entry(e) for e in trail],
+    }
+
+
+def of_run(
+    services: Services, state: RunState, contract: Contract, words: str, *, waits: bool = False
+) -> dict[str, Any]:
+    """The same of a run as a whole, where it is no task that failed: its plan, and the newest events of no task."""
+    newest = services.log.events(run=state.id, newest_first=True, limit=MOST_CALLS)
+    trail = sorted((e for e in newest if e.task is None), key=lambda e: e.seq)
+    return {
+        "status": outcome.WAITING if waits else outcome.FAILED,
+        "step_id": None,
+        "tool": None,
+        "error": words,
+        "plan_hash": contract.plans[0].sha256,
+        "run": state.id,
+        "phase": state.phase,
+        "audit_trail": [_entry(e) for e in trail],
+    }
+
+
+def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
+    """The same where a signal ended the run; the step is the one that was cut short, or none between two of them."""
+    cut = [t for t, known in state.tasks.items() if known.outcome == outcome.CANCELLED and t in state.attempted]
+    newest = max(cut, key=lambda t: state.attempted[t], default=None)
+    found = structured(services, state, contract, newest) or of_run(services, state, contract, words)
+    return {**found, "status": INTERRUPTED, "error": words, "phase": state.phase}
+
+
+def of_verification(
+    services: Services, state: RunState, contract: Contract, record: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The same of a phase that is not verified: the step is the first criterion that does not hold."""
+    broken = [e for e in record["evidence"] if e["result"] not in _HOLDS]
+    first = broken[0] if broken else None
+    found = of_run(services, state, contract, record["reason"])
+    lines = [f"{e['subject']}: {e['text']} ({e['result']})" for e in broken]
+    return {
+        **found,
+        "status": outcome.WAITING if record["status"] == outcome.WAITING else outcome.FAILED,
+        "step_id": None if first is None else first["subject"],
+        "tool": None if first is None else (first.get("command") or "verify-work"),
+        "evidence": [*lines, *record["mismatches"], *(f"a check changed {path}" for path in record["spoiled"])],
     }
 
 
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
     """Files outside of what the task declares are a question; the same fields as every question has."""
-    strays = state.tasks[task].deviations
-    if not strays:
+    known = state.tasks[task]
+    if not known.deviations:
         return {}
-    others = services.history.repositories(strays)
-    inner = any(paths.repository_of(path, others) for path in strays)
-    mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
     return {
         "what": f"{task} changed files it does not declare",
         "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
-        "evidence": list(strays),
-        "choices": going_on.rows(going_on.of_deviation(contract.phase, task, strays, in_editor=mine, inner=inner)),
+        "evidence": list(known.deviations),
+        "choices": going_on.rows(going_on.of_deviation(_strays(services, contract, state, task))),
     }
+
+
+def _strays(services: Services, contract: Contract, state: RunState, task: str) -> going_on.Strays:
+    """What can be done about them: none takes a file that no task may write, and what is strict is not widened."""
+    plan, known = contract.plan_of(task), state.tasks[task]
+    others = services.history.repositories(known.deviations)
+    inner = any(paths.repository_of(path, others) for path in known.deviations)
+    guarded = _protected(services, state, task)
+    never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
+    widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
+    before = [p for p in never if known.base is not None and services.trees.entry(known.base, p) is not None]
+    return going_on.Strays(
+        contract.phase,
+        task,
+        known.deviations,
+        amend=widens and not inner,
+        accept=not guarded and not inner,
+        in_editor=contracts.in_editor(plan, contract.tasks[task], services.settings),
+        look=not set(never) & {p for p, _ in state.plans}
+        or changed_contract.present(services, state.phase) is not None,
+        back=[f"git show {shlex.quote(kept_at(known.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
+    )
+
+
+def _protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
+    """Those of the last attempt's undeclared files that are protected."""
+    last = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
+    lines = next((event.payload["ledger"] for event in last), ())
+    return tuple(line["path"] for line in lines if line["status"] == ledger.PROTECTED and "symbol" not in line)
 
 
 def of_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
             "plan.step-plan",
             f"{contract.phase} is a step plan, and a step plan has no second plan.",
             hint=f"Change it, then idumb execute {step_plan.path_of(contract.phase)}",
+            details={"path": step_plan.path_of(contract.phase)},
         )
     where = bundle.place(services, contract.phase)
     identity, path = drafting.next_path(services, where)

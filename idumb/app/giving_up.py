@@ -17,7 +17,12 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     state = session.require_run(services, phase)
     known = opened.require(state, task_id)
     if known.opened is None:
-        raise Refusal("attempt.not-open", f"{task_id} was submitted already.", hint=f"idumb submit {task_id}")
+        raise Refusal(
+            "attempt.not-open",
+            f"{task_id} was submitted already.",
+            hint=f"idumb submit {task_id}",
+            details={"task": task_id},
+        )
     contract = loading.contract_of(services, state)
     place.require_guarded(services, state, accept_git)
     place.require_branch(services, state)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain import step_plan
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
 from idumb.domain.paths import IGNORE_FILE
@@ -24,12 +24,14 @@ def go_on(phase: str) -> Choice:
     )
 
 
-def replan(phase: str) -> Choice:
+def replan(phase: str, *, strict: bool = False) -> Choice:
+    """What is strict takes a change over only once it is approved."""
+    approve = f"idumb approve {phase}; " * strict
     return Choice(
         "replan",
         "change the plan first",
         "edit its tasks, look at the difference, and let the run take it over; done, unchanged tasks are kept",
-        f"idumb plan-diff {phase}; idumb amend {phase} --from-file",
+        f"idumb plan-diff {phase}; {approve}idumb amend {phase} --from-file",
     )
 
 
@@ -42,94 +44,59 @@ def start_fresh(phase: str) -> Choice:
     )
 
 
-def of_paused(phase: str) -> tuple[Choice, ...]:
-    return (replan(phase), go_on(phase), start_fresh(phase))
-
-
-def of_changed_contract(state: RunState, changed: Sequence[str], ref: str) -> tuple[Choice, ...]:
-    """Plans (paths in `changed`; none: the configuration) are not as the run locked them, whose bytes `ref` keeps."""
+def of_paused(state: RunState) -> tuple[Choice, ...]:
     phase = state.phase
-    locked = {path for path, _ in state.plans}
-    back = "; ".join(f"git show {_kept(ref, path)} > {shlex.quote(path)}" for path in changed if path in locked)
-    put_back = Choice("put-back", "put it back", "the run goes on as it was agreed; the change is gone", back or None)
-    fresh = Choice(
-        "start-fresh",
-        "start a run of what is there now",
-        "done, unchanged tasks are kept; it needs your consent anew",
-        step_plan.run_command(phase),
-    )
-    if state.opened is not None:  # neither an amendment nor a new run begins while somebody works on a task
-        task = state.opened.id
-        given = "its work is kept in a snapshot and put back; the change can then be taken over"
-        give_up = Choice("give-up", "end the open attempt first", given, f"idumb give-up {task} --why REASON")
-        then = Choice("put-back", "put it back", "the attempt can be submitted as it was agreed", back or None)
-        return (give_up, then)
-    if not changed:
-        return (put_back, fresh)
-    look = Choice("look", "see what changed", "nothing is written or run", f"idumb plan-diff {phase}")
-    approve = Choice(
-        "approve",
-        "approve the plan as it is now",
-        "nothing is run; a strict run takes a change over only once it is approved",
-        f"idumb approve {phase}",
-    )
-    return (
-        look,
-        *((approve,) if state.mode == STRICT else ()),
-        Choice(
-            "amend",
-            "take the change as an amendment",
-            "the difference is shown, all is checked again, and the run goes on under the next version",
-            f"idumb amend {phase} --from-file",
-        ),
-        put_back,
-        fresh,
-    )
+    return (replan(phase, strict=state.mode == STRICT), go_on(phase), start_fresh(phase))
 
 
-def hint_of_changed_plan(state: RunState) -> str:
-    """The commands that show a changed plan and take it over, in the order in which they succeed."""
-    phase = state.phase
-    if state.opened is not None:
-        task = state.opened.id
-        return f"idumb give-up {task} --why REASON ends the attempt; or put the change back and idumb submit {task}"
-    first = f"idumb approve {phase}, then " if state.mode == STRICT else ""
-    return f"idumb plan-diff {phase} shows what; {first}idumb amend {phase} --from-file takes it over"
+@dataclass(frozen=True, slots=True)
+class Strays:
+    """Files that a task changed without declaring them, and what can be done about them in this state.
 
-
-def of_deviation(
-    phase: str, task: str, paths: Sequence[str], *, in_editor: bool = False, inner: bool = False
-) -> tuple[Choice, ...]:
-    """A task changed files that it does not declare, and the run halted with everything kept.
-
-    `in_editor`: its builder drives idumb itself, so it is begun and submitted once more. `inner`: some are in another
-    repository, so they can belong to no task.
+    `amend` is whether its plan can be widened by them, `accept` whether a flag takes them into the task. `in_editor`
+    is set where its builder drives idumb itself, `look` is not where the plan cannot be read now. `back` are commands
+    that put back files that no task may write.
     """
-    again = f"idumb start {task} --retry"
+
+    phase: str
+    task: str
+    paths: Sequence[str]
+    amend: bool = True
+    accept: bool = True
+    in_editor: bool = False
+    look: bool = True
+    back: Sequence[str] = ()
+
+
+def of_deviation(found: Strays) -> tuple[Choice, ...]:
+    """A task changed files that it does not declare, and the run halted with everything kept."""
+    phase, task = found.phase, found.task
+    again = f"idumb start {task} --retry" if found.in_editor else f"idumb resume {phase} --retry-failed"
     taken = f"{again}; idumb submit {task} --on-deviation accept"
-    flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in paths)
-    choices = (
-        Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}"),
-        Choice(
-            "amend",
-            "they belong to the task",
-            "its files in the plan are widened, the contract is locked anew, and the task is tried again",
-            f"idumb amend {phase} {flags}",
-        ),
-        Choice(
-            "accept",
-            "they belong to the task, this once",
-            "the task is tried again and they are committed with it; the plan does not tell of them",
-            taken if in_editor else f"idumb resume {phase} --on-deviation accept",
-        ),
-        Choice(
-            "retry",
-            "they are mine, or wrong",
-            settled(paths),
-            again if in_editor else f"idumb resume {phase} --retry-failed",
-        ),
+    flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in found.paths)
+    look = Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}")
+    amend = Choice(
+        "amend",
+        "they belong to the task",
+        "its files in the plan are widened, the contract is locked anew, and the task is tried again",
+        f"idumb amend {phase} {flags}",
     )
-    return tuple(one for one in choices if not inner or one.id not in {"amend", "accept"})
+    accept = Choice(
+        "accept",
+        "they belong to the task, this once",
+        "the task is tried again and they are committed with it; the plan does not tell of them",
+        taken if found.in_editor else f"idumb resume {phase} --on-deviation accept",
+    )
+    retry = Choice("retry", "they are mine, or wrong", settled(found.paths), again)
+    if found.back:
+        retry = Choice(
+            "put-back",
+            "no task may write them: put back what was there before it",
+            "the task is tried again under what it declares; what is in them now stays in its checkpoint",
+            "; ".join([*found.back, again]),
+        )
+    known = ((look, found.look), (amend, found.amend), (accept, found.accept), (retry, True))
+    return tuple(choice for choice, can in known if can)
 
 
 def settled(strays: Sequence[str]) -> str:
@@ -182,10 +149,6 @@ def _force(phase: str) -> Choice:
     )
 
 
-def _kept(ref: str, path: str) -> str:
-    return shlex.quote(f"{ref}:{path.rsplit('/', 1)[-1]}")
-
-
 def said_by(by: str, why: str) -> str:
     """The reason of a pause that is kept: who, and why where they said so."""
     return f"paused by {by}: {why}" if why else f"paused by {by}"
@@ -210,5 +173,5 @@ def require_not_paused(state: RunState | None) -> None:
         "run.paused",
         f"Run {state.number} of phase {state.phase} is {state.reason or PAUSED}.",
         hint=f"idumb resume {state.phase} goes on; idumb pause {state.phase} shows the other ways",
-        details={"choices": rows(of_paused(state.phase))},
+        details={"choices": rows(of_paused(state))},
     )

@@ -55,7 +55,7 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
             f"{task.id} declares {path}, in which {other} ({status}) left work that is not done.",
             hint=f"Commit it or take it back with git, then idumb resume {bench.contract.phase};"
             f" --retry-failed tries {other} again",
-            details={"task": task.id, "paths": list(unfinished)},
+            details={"phase": bench.contract.phase, "task": task.id, "paths": list(unfinished)},
         )
 
 
@@ -173,7 +173,7 @@ def take_back(bench: Bench, task: Task) -> None:
             "task.changed-since",
             f"{task.id} must start again from its base, but these files changed since its last attempt: {named}",
             hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
-            details={"paths": [c.path for c in conflicts], "task": task.id},
+            details={"phase": bench.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
         )
     if own and known.outcome == outcome.CANCELLED:
         _tell_where(bench, task, known.attempt, own)

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from idumb.app import ports
+from idumb.app import going_on, ports
 from idumb.app.services import Services, plans_ref
 from idumb.domain import contract as contracts
 from idumb.domain import step_plan
 from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, LATER, WARNING, Finding, errors
 from idumb.domain.intake import registry, scope
@@ -64,14 +65,26 @@ def _no_plan(folder: str) -> InputError:
             "phase.no-plan",
             f"There is no step plan {steps} below the repository's root.",
             hint="Name it by its path from there; idumb help step-plans shows one",
+            details={"choices": going_on.rows((_NAMED,))},
         )
     top, _, name = folder.rpartition("/")
-    written = f", or idumb plan-phase {shlex.quote(name)}" if top == ".planning/phases" else ""
+    written = f"idumb plan-phase {shlex.quote(name)}" if top == ".planning/phases" else ""
+    template = Choice("template", "write a plan to fill in", "a new file, with every field", f"{written} --template")
+    by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "it is checked before anything of it runs")
     return InputError(
         "phase.no-plan",
         f"No plan in {folder}: no file ends in PLAN.md.",
-        hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows one){written}",
+        hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows one){f', or {written}' * bool(written)}",
+        details={"choices": going_on.rows((template, by_hand) if written else (by_hand,))},
     )
+
+
+def _brought_back(commands: str) -> Choice:
+    means = "its run can go on; nothing else changes"
+    return Choice("bring-back", "bring back the plan that was run", means, commands)
+
+
+_NAMED = Choice("name", "name it by its path from the repository's root", "its steps are read; nothing is run")
 
 
 def of(services: Services, phase: str) -> Loaded:
@@ -82,7 +95,8 @@ def of(services: Services, phase: str) -> Loaded:
         kept = _kept(services, phase) if problem.code == "phase.no-plan" else ""
         if not kept:
             raise
-        raise InputError(problem.code, problem.message, hint=kept) from problem
+        details = {"choices": [*going_on.rows((_brought_back(kept),)), *problem.details["choices"]]}
+        raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 
 
@@ -154,7 +168,10 @@ def contract_of(services: Services, state: RunState) -> Contract:
     contract = locked(services, state, folder).contract
     if contract is None:
         raise InputError(
-            "plan.invalid", f"The locked plan of {state.phase} cannot be read any more.", hint="idumb doctor"
+            "plan.invalid",
+            f"The locked plan of {state.phase} cannot be read any more.",
+            hint="idumb doctor",
+            details={"phase": state.phase},
         )
     return contract
 
@@ -325,5 +342,6 @@ def runnable(services: Services, loaded: Loaded) -> Contract:
             f"Phase {loaded.phase} cannot be executed: {count} error{'s' * (count != 1)}.",
             findings=findings,
             hint=f"idumb check-plan {loaded.phase}",
+            details={"phase": loaded.phase},
         )
     return loaded.contract

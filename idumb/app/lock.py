@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.app import approvals, going_on, irreversible
 from idumb.app.bench import Bench
-from idumb.app.services import Services, plans_ref
+from idumb.app.services import Services
 from idumb.domain import approval as approval_words
 from idumb.domain import contract as contracts
 from idumb.domain import listing, step_plan
@@ -31,7 +31,11 @@ def sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], 
             "lock.plan-changed",
             f"A plan of phase {contract.phase} changed while this command started; nothing was begun.",
             hint=f"idumb check-plan {contract.phase}",
-            details={"changed": [path for path, _ in found]},
+            details={
+                "phase": contract.phase,
+                "run": step_plan.run_command(contract.phase),
+                "changed": [path for path, _ in found],
+            },
         )
     return found
 
@@ -106,17 +110,16 @@ def _settings_digest(bench: Bench, settings: Settings) -> str:
 
 
 def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
+    from idumb.app import changed_contract  # as in `session`: a run whose lock holds has no use for it
+
     phase = bench.contract.phase
     state = bench.journal.state
-    ref = plans_ref(bench.services, state.id, state.version)
-    choices = going_on.of_changed_contract(state, changed if what == "plan" else (), ref)
+    choices = changed_contract.choices(bench.services, state, changed if what == "plan" else ())
     words = f"{listing.listed(changed)} changed while phase {phase} runs"
     return Refusal(
         f"lock.{what}-changed",
         f"{words}; it runs only as it was locked, so it stopped before the next task.",
-        hint=f"Put it back and idumb resume {phase}, or {going_on.hint_of_changed_plan(state)}"
-        if what == "plan"
-        else f"Put it back and idumb resume {phase}, or {step_plan.run_command(phase)} starts a run of what is there",
+        hint=changed_contract.hint(state, choices),
         details={
             "what": f"Go on with phase {phase}",
             "why": words,

@@ -74,7 +74,9 @@ def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -
     words += f"Their commits are gone too: {listing.listed(lost)}" if lost else "They are as they were again."
     way = going_on.command(bench.journal.state)
     hint = f"idumb doctor, then {way}" if lost else f"Look at what the builder did, then {way}"
-    return Refusal("git.own-refs-changed", words, hint=hint, details={"task": task, "refs": changed, "lost": lost})
+    return Refusal(
+        "git.own-refs-changed", words, hint=hint, details={"go_on": way, "task": task, "refs": changed, "lost": lost}
+    )
 
 
 def _tell(bench: Bench, task: str, quiet: list[Moved], before: Standing, after: Standing) -> None:
@@ -95,6 +97,8 @@ def _refs_refusal(bench: Bench, task: str, loud: list[Moved], lost: list[Moved])
         words,
         hint=f"{back}  (brings them back). Then {going_on.command(bench.journal.state)}",
         details={
+            "go_on": going_on.command(bench.journal.state),
+            "back": back,
             "task": task,
             "refs": {one.name: one.old for one in loud},
             "moved": [{"ref": one.name, "old": one.old, "new": one.new, "back": one.back} for one in loud],
@@ -115,7 +119,7 @@ def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Stand
             f"While {task} ran, HEAD went from {was} to {now or 'no commit'}, which does not contain it.",
             hint=f"git reflog shows what happened; git branch NAME {was} keeps it."
             f" Then {going_on.command(bench.journal.state)}",
-            details={"task": task, "was": was, "is": now},
+            details={"go_on": going_on.command(bench.journal.state), "task": task, "was": was, "is": now},
         )
     if now is None or not _watches(bench, attempt):
         return
@@ -149,11 +153,13 @@ def _committed(
         f" Else first, in the top folder (no file changes): {back}{index}."
         " With `git.commit: builder` agents commit in a clone, and what they commit is judged.",
         details={
+            "go_on": going_on.command(state),
             "task": task.id,
             "was": was,
             "is": now,
             "paths": changed,
             "undeclared": strays,
             "back": [part for part in (back, index.removeprefix("; ")) if part],
+            "undo": f"{back}{index}",
         },
     )

@@ -97,13 +97,24 @@ def require(state: RunState, task_id: str) -> TaskState:
     """The task, where work on it can be submitted: an open attempt, or a submit that was killed while it committed."""
     known = state.tasks.get(task_id)
     if known is None:
-        raise InputError("task.unknown", f"Run {state.id} has no task {task_id}.", hint=f"idumb graph {state.phase}")
+        raise InputError(
+            "task.unknown",
+            f"Run {state.id} has no task {task_id}.",
+            hint=f"idumb graph {state.phase}",
+            details={"phase": state.phase},
+        )
     if known.opened is not None or known.intended is not None:
         return known
     if known.status in outcome.DONE:
-        raise Refusal("task.already-done", f"{task_id} is {known.status} already.", hint=f"idumb next {state.phase}")
+        raise Refusal(
+            "task.already-done",
+            f"{task_id} is {known.status} already.",
+            hint=f"idumb next {state.phase}",
+            details={"task": task_id},
+        )
     raise Refusal(
         "attempt.not-open",
         f"No attempt at {task_id} is open, so there is nothing that could be submitted or given up.",
         hint=f"idumb start {task_id}",
+        details={"task": task_id},
     )

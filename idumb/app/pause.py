@@ -32,6 +32,7 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
             "pause.done",
             f"Run {state.number} of phase {state.phase} is complete; nothing of it can be paused.",
             hint=f"idumb verify-work {state.phase}",
+            details={"phase": state.phase},
         )
     holder = services.owner.holder()
     if holder is not None:
@@ -77,7 +78,7 @@ def _recorded(services: Services, state: RunState, by: str, why: str) -> Result:
 
 
 def _result(state: RunState, ended: str, holder: Mapping[str, Any] | None, *, reason: str = "") -> Result:
-    choices = going_on.of_paused(state.phase)
+    choices = going_on.of_paused(state)
     running = ended == ASKED
     return Result(
         {

@@ -67,10 +67,12 @@ def require_branch(services: Services, state: RunState) -> None:
     """A run goes on, back and forth only on the branch that it was started on."""
     head = services.history.head()
     if head.branch != state.branch:
+        back = _way_back(services, state)
         raise Refusal(
             "git.other-branch",
             f"The run was started on {state.branch or 'a detached HEAD'}; HEAD is on {head.branch or 'no branch'} now.",
-            hint=_way_back(services, state),
+            hint=back,
+            details={"back": None if " where " in back else back},
         )
 
 
@@ -95,6 +97,7 @@ def require_settled(state: RunState) -> None:
             f"{state.restoring['words']} was ended in the middle.",
             hint=f"idumb rollback {state.phase} --to start --yes, idumb undo --yes or idumb resume {state.phase}"
             " finish it first",
+            details={"phase": state.phase},
         )
 
 
@@ -143,7 +146,11 @@ def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: 
         f"Files of git's own changed {when}: {listing.listed(named)}",
         hint=f"Look at them and put them back, then {going_on.command(state)}; where they may stay:"
         f" {going_on.command(state)} {flags}",
-        details={"paths": list(named)},
+        details={
+            "go_on": going_on.command(state),
+            "accept": f"{going_on.command(state)} {flags}",
+            "paths": list(named),
+        },
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idumb.app import bundle, drafting, place, planning_rounds, researching, roles, session
+from idumb.app import bundle, drafting, going_on, place, planning_rounds, researching, roles, session
 from idumb.app.bundle import Bundle, Place
 from idumb.app.drafting import Draft
 from idumb.app.planning_rounds import Goal, Round
@@ -195,6 +195,14 @@ def _why_not(where: Place, state: Round, take: str | None) -> tuple[tuple[str, s
     return ("plan.not-legal", words, hint), EXIT_FAILED
 
 
+# The draft was not written, so there is nothing in the phase that could be checked.
+_CORRECT = {
+    "choices": going_on.rows(
+        (Choice("correct", "correct what is named and give it again", "it is written once it is legal"),)
+    )
+}
+
+
 def _offered(services: Services, where: Place, identity: str, path: str, text: str) -> Result:
     """A plan that was written elsewhere: taken as it is, or refused with every finding.
 
@@ -209,7 +217,7 @@ def _offered(services: Services, where: Place, identity: str, path: str, text: s
             return _written(services, where, draft, 0, ())
     words = f"The plan is not legal; {path} was not written."
     failure = ("plan.invalid", words, "Correct the findings above, then give it again")
-    return Result(_data(where, draft, rounds=0, written=False), EXIT_INVALID, (), failure)
+    return Result(_data(where, draft, rounds=0, written=False), EXIT_INVALID, (), failure, _CORRECT)
 
 
 def _from_template(services: Services, where: Place, identity: str, path: str, template: str) -> Result:
@@ -222,7 +230,7 @@ def _from_template(services: Services, where: Place, identity: str, path: str, t
     draft = drafting.judge(services, where, identity, path, services.documents.first_plan(template, words))
     if not draft.legal:
         found = _data(where, draft, rounds=0, written=False)
-        return Result(found, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None))
+        return Result(found, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None), _CORRECT)
     with session.owned(services, "plan-phase"):
         return _written(services, where, draft, 0, ())
 

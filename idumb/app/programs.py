@@ -89,7 +89,11 @@ def require(services: Services, contract: Contract, agents: ports.Agents, again:
         f"Since this command looked at the agents of phase {contract.phase}, one became another program:"
         f" {'; '.join(move.words for move in found[0])}. Nothing was started.",
         hint=f"{again} asks anew",
-        details={"contract_hash": contract.hash, "changed": [dataclasses.asdict(move) for move in found[0]]},
+        details={
+            "again": again,
+            "contract_hash": contract.hash,
+            "changed": [dataclasses.asdict(move) for move in found[0]],
+        },
     )
 
 

@@ -32,6 +32,7 @@ def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> 
             "quick.no-files",
             "Without a terminal nobody can look at what was changed, so the files must be named.",
             hint=f"{again} --files PATH",
+            details={"again": f"{again} --files PATH"},
         )
     place.require_repository(services)
     phase, folder, text = _plan(services, wanted)

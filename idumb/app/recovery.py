@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,7 +84,12 @@ def _refuse_emptied(bench: Bench) -> None:
             f"{path} is empty, though its checkpoint has bytes; a power cut or a crash can do that.",
             hint=f"git show {kept_at(kept.snapshot[:12], path)} shows them: put them back, or commit it as it is;"
             f" then idumb resume {bench.contract.phase}",
-            details={"path": path, "snapshot": kept.snapshot},
+            details={
+                "phase": bench.contract.phase,
+                "back": f"git show {shlex.quote(kept_at(kept.snapshot, path))} > {shlex.quote(path)}",
+                "path": path,
+                "snapshot": kept.snapshot,
+            },
         )
 
 
@@ -133,6 +139,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
             "task.changed-since",
             f"{task.id} was judged, but its files changed since: {listing.listed(known.touched)}",
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
+            details={"phase": bench.contract.phase, "task": task.id},
         )
     attempt = recording.record_checkpoint(bench, attempt)
     if attempt.commit_refused is not None:
@@ -254,7 +261,7 @@ def _undelivered(bench: Bench, task: Task, conflicts: tuple[ports.Conflict, ...]
         f"{task.id} is done in its clone, but cannot be delivered: {named}",
         hint=f"Move your changes away, or commit them and {task.id} is made again on top;"
         f" then idumb resume {bench.contract.phase}",
-        details={"paths": [c.path for c in conflicts], "task": task.id},
+        details={"phase": bench.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
     )
 
 
@@ -312,9 +319,9 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
             status=INTERRUPTED,
             git_hash=services.history.head().commit,
             commit=None,
-            snapshot=kept.commit,
+            snapshot=snapshot.commit,
             ref=ref,
-            tree=kept.tree,
+            tree=snapshot.tree,
             files=touched,
             seconds=round(seconds, 3),
             error=why,

@@ -107,7 +107,7 @@ def require_file(services: Services, path: str, phase: str) -> None:
         f"{link} is a symbolic link to {leads}, and idumb replaces no link by a file; nothing was written.",
         hint=f"Change {links[path] or '.'} yourself and idumb amend {phase} --from-file,"
         f" or put what it leads to in place of {link}",
-        details={"link": link, "leads_to": leads},
+        details={"phase": phase, "link": link, "leads_to": leads},
     )
 
 
@@ -116,6 +116,7 @@ def _changed_meanwhile(path: str, phase: str) -> Refusal:
         "amend.changed-meanwhile",
         f"{path} was changed by somebody else at this moment; it is left as it is.",
         hint=f"idumb plan-diff {phase}",
+        details={"phase": phase},
     )
 
 

@@ -48,6 +48,7 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
             "research.own",
             f"{path} was not written by idumb, so it is not replaced.",
             hint=f"idumb plan-phase {where.phase} uses it as it is; to have it researched, give your file another name",
+            details={"phase": where.phase},
         )
     still = {"written": False, "standing": known.standing, "kept": None, "binding": None}
     if request.prompt:

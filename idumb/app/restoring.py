@@ -69,7 +69,11 @@ def contract_of(services: Services, phase: str) -> Contract:
     loaded = loading.of(services, phase)
     if loaded.contract is None:
         raise InputError(
-            "plan.invalid", f"Phase {phase} cannot be read.", findings=loaded.findings, hint=f"idumb check-plan {phase}"
+            "plan.invalid",
+            f"Phase {phase} cannot be read.",
+            findings=loaded.findings,
+            hint=f"idumb check-plan {phase}",
+            details={"phase": phase},
         )
     return loaded.contract
 

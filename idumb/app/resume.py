@@ -12,6 +12,7 @@ from idumb.app import (
     deviating,
     enveloping,
     execute_phase,
+    going_on,
     handing,
     loading,
     overtaking,
@@ -27,6 +28,7 @@ from idumb.app.result import Result
 from idumb.app.services import Services, attempt_ref
 from idumb.domain import ledger, outcome, paths
 from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
@@ -102,7 +104,12 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
     known = state.tasks[task_id]
     taken_back = known.status == outcome.SKIPPED and kind == "task.accepted"
     if (known.status in outcome.DONE or known.status == outcome.SKIPPED) and not taken_back:
-        raise Refusal("task.already-done", f"{task_id} is {known.status} already.", hint=f"idumb show {task_id}")
+        raise Refusal(
+            "task.already-done",
+            f"{task_id} is {known.status} already.",
+            hint=f"idumb show {task_id}",
+            details={"task": task_id},
+        )
     if kind == "task.accepted":
         place.require_guarded(services, state)
         place.require_repository(services)
@@ -147,7 +154,20 @@ def _deliver(services: Services, known: TaskState, kept: Checkpoint) -> None:
             "task.changed-since",
             f"{known.id} was made in a clone, and these files changed here since: {named}",
             hint="Move your changes away, then say it again",
-            details={"paths": [c.path for c in conflicts], "task": known.id},
+            details={
+                "paths": [c.path for c in conflicts],
+                "task": known.id,
+                "choices": going_on.rows(
+                    (
+                        Choice(
+                            "move",
+                            "move your changes away, then accept it again",
+                            "the files of the clone are delivered",
+                            f"idumb accept {known.id} --why REASON",
+                        ),
+                    )
+                ),
+            },
         )
 
 
@@ -170,7 +190,12 @@ def find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     loaded = loading.of(services, phase)
     contract = loading.runnable(services, loaded)
     if task_id not in contract.tasks:
-        raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")
+        raise InputError(
+            "task.unknown",
+            f"Phase {phase} has no task {task_id}.",
+            hint=f"idumb graph {phase}",
+            details={"phase": phase},
+        )
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
     return contract, state, task_id

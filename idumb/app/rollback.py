@@ -127,6 +127,7 @@ def checked(state: RunState, to: str) -> str:
             "rollback.no-checkpoint",
             f"There is no checkpoint of {to} in run {state.number} of phase {state.phase}.",
             hint=f"--to start, or one of: {', '.join(known) or 'none yet'}",
+            details={"phase": state.phase},
         )
     return match
 

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app import committing, going_on, killed, left_clones, opened, overtaking, ports, publish, relock, schedule
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
-from idumb.app.services import Services, plans_ref
+from idumb.app.services import Services
 from idumb.domain import gap, outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
@@ -106,7 +106,10 @@ def require_run(services: Services, phase: str) -> RunState:
     if state is None:
         services.plans.phase_folder(phase)  # where there is no such phase, that is what is told
         raise Refusal(
-            "run.none", f"Phase {phase} has not been run in this work tree.", hint=f"idumb execute-phase {phase}"
+            "run.none",
+            f"Phase {phase} has not been run in this work tree.",
+            hint=f"idumb execute-phase {phase}",
+            details={"run": step_plan.run_command(phase)},
         )
     return state
 
@@ -120,13 +123,13 @@ def same_contract(services: Services, contract: Contract, state: RunState) -> No
     changed += [path for path in was if path not in {p.path for p in contract.plans}]
     what = ", ".join(changed) if changed else "the configuration"
     why = f"{what} changed since run {state.number} of phase {state.phase} was locked"
-    choices = going_on.of_changed_contract(state, changed, plans_ref(services, state.id, state.version))
+    from idumb.app import changed_contract  # it needs the plans read once more, and only this refusal needs it
+
+    choices = changed_contract.choices(services, state, changed)
     raise Refusal(
         "run.contract-changed",
         f"{why}; it goes on only as it was agreed.",
-        hint=going_on.hint_of_changed_plan(state)
-        if changed or state.opened is not None
-        else f"Put it back, or start a run of what is there now: {step_plan.run_command(state.phase)}",
+        hint=changed_contract.hint(state, choices),
         details={
             "what": f"Go on with run {state.number} of phase {state.phase}",
             "why": why,

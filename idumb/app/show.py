@@ -11,7 +11,7 @@ from idumb.app import loading, schedule, session, within
 from idumb.app.result import Result
 from idumb.app.services import Services, kept_at
 from idumb.domain import contract as contracts
-from idumb.domain import step_plan
+from idumb.domain import paths, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import EXIT_FAILED, InputError, Refusal, UsageError
 from idumb.domain.event import KINDS, Event
@@ -101,11 +101,16 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
 
 
 def _kept(services: Services, state: RunState, event: Event) -> list[str]:
-    """A command for each file that an interrupted attempt left; of a clone the user's files alone were kept."""
+    """A command for each file that an interrupted attempt left, in the user's tree or in a clone."""
     ref, left = event.payload.get("ref"), event.payload.get("left")
-    if ref is None or left is None or state.workspace != "here":
+    base = state.tasks[event.task or ""].base
+    if ref is None or left is None or base is None:
         return []
-    there = [p for p in event.payload.get("touched", ()) if services.trees.entry(left, p) is not None]
+    touched = event.payload.get("touched", ())
+    if state.workspace != "here":  # nothing of it reached the user's tree
+        made = (change.path for change in services.trees.changes(base, left))
+        touched = [path for path in made if not paths.matches_any(path, paths.OWN_FILES)]
+    there = [path for path in touched if services.trees.entry(left, path) is not None]
     return [f"git show {shlex.quote(kept_at(ref, path))}" for path in there]
 
 
@@ -137,7 +142,12 @@ def diff(services: Services, task: str) -> Result:
     known = state.tasks.get(task_id) if state else None
     known, origin = _origin(services, known, state)
     if known is None or known.base is None or known.left is None:
-        raise Refusal("task.no-attempt", f"{task_id} has not been attempted.", hint=f"idumb show {task_id}")
+        raise Refusal(
+            "task.no-attempt",
+            f"{task_id} has not been attempted.",
+            hint=f"idumb show {task_id}",
+            details={"task": task_id},
+        )
     tree = known.checkpoint.tree if known.checkpoint else known.left
     paths = known.touched
     text = services.trees.diff(known.base, tree, paths) if paths else ""
@@ -160,10 +170,19 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str
     loaded = loading.of(services, phase)
     if loaded.contract is None:
         raise InputError(
-            "plan.invalid", f"Phase {phase} cannot be read.", findings=loaded.findings, hint=f"idumb check-plan {phase}"
+            "plan.invalid",
+            f"Phase {phase} cannot be read.",
+            findings=loaded.findings,
+            hint=f"idumb check-plan {phase}",
+            details={"phase": phase},
         )
     if task_id not in loaded.contract.tasks:
-        raise InputError("task.unknown", f"Phase {phase} has no task {task_id}.", hint=f"idumb graph {phase}")
+        raise InputError(
+            "task.unknown",
+            f"Phase {phase} has no task {task_id}.",
+            hint=f"idumb graph {phase}",
+            details={"phase": phase},
+        )
     state = session.latest_run(services, loaded.contract.phase)
     if state is not None and set(state.tasks) != set(loaded.contract.order):
         state = state if task_id in state.tasks and set(loaded.contract.order) <= set(state.tasks) else None

@@ -29,7 +29,7 @@ from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.runner import Ending
 from idumb.app.services import Services, attempt_ref
-from idumb.domain import agent, listing, outcome
+from idumb.domain import agent, listing, outcome, step_plan
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
@@ -67,7 +67,10 @@ def start(services: Services, asked: Start) -> Result:
 def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
     if task_id not in contract.tasks:
         raise InputError(
-            "task.unknown", f"Phase {contract.phase} has no task {task_id}.", hint=f"idumb graph {contract.phase}"
+            "task.unknown",
+            f"Phase {contract.phase} has no task {task_id}.",
+            hint=f"idumb graph {contract.phase}",
+            details={"phase": contract.phase},
         )
     task = contract.tasks[task_id]
     if not contracts.in_editor(contract.plan_of(task_id), task, services.settings):
@@ -77,6 +80,7 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
             f"{task_id} is built by {name}, as its plan and the configuration say; nobody else may start it.",
             hint=f"idumb execute-phase {contract.phase} has it built; `builder: {agent.EDITOR}` in the task, the plan"
             " or .idumb/config.yaml leaves it to who drives idumb",
+            details={"run": step_plan.run_command(contract.phase)},
         )
     return task
 
@@ -112,28 +116,43 @@ def _require_turn(bench: Bench, task: Task) -> None:
     shown = schedule.statuses(contract, state)
     status = shown[task.id]
     if status in outcome.DONE or status == outcome.SKIPPED:
-        raise Refusal("task.already-done", f"{task.id} is {status} already.", hint=f"idumb next {contract.phase}")
+        raise Refusal(
+            "task.already-done",
+            f"{task.id} is {status} already.",
+            hint=f"idumb next {contract.phase}",
+            details={"task": task.id},
+        )
     if status == outcome.FAILED:
         raise Refusal(
             "task.failed",
             f"{task.id} failed: {state.tasks[task.id].reason}",
             hint=f"idumb start {task.id} --retry tries it again; idumb show {task.id} tells what was wrong",
+            details={"task": task.id},
         )
     if status == outcome.WAITING:
         asked = session.pending(state)
         words = "waits for a person." if asked else f"waits: {state.tasks[task.id].reason}"
         raise Refusal(
-            "task.waiting", f"{task.id} {words}", hint="idumb decisions" if asked else f"idumb resume {contract.phase}"
+            "task.waiting",
+            f"{task.id} {words}",
+            hint="idumb decisions" if asked else f"idumb resume {contract.phase}",
+            details={"phase": contract.phase},
         )
     if status in (outcome.PENDING, outcome.BLOCKED):
         waits = listing.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
-        raise Refusal("task.not-ready", f"{task.id} waits for {waits}.", hint=f"idumb next {contract.phase}")
+        raise Refusal(
+            "task.not-ready",
+            f"{task.id} waits for {waits}.",
+            hint=f"idumb next {contract.phase}",
+            details={"task": task.id},
+        )
     other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
     if other is not None:
         raise Refusal(
             "task.other-unfinished",
             f"{other} is not done, and its work lies in the files; nothing is built on top of it.",
             hint=f"idumb start {other} goes on with it; idumb skip {other} --why REASON leaves it out",
+            details={"other": other},
         )
 
 

@@ -116,7 +116,7 @@ def _require_same_tasks(state: RunState, operation: str, what: str) -> None:
             "undo.amended",
             f"{what} cannot be undone: an amendment changed {listing.listed(changed)} since.",
             hint=f"idumb resume {state.phase} does it anew; idumb plan-diff {state.phase}",
-            details={"tasks": changed},
+            details={"phase": state.phase, "tasks": changed},
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from idumb.app import (
     approvals,
     closing,
+    failure,
     loading,
     opinions,
     place,
@@ -67,6 +68,7 @@ def verify(services: Services, request: Request) -> Result:
             f"Gaps are planned once every task of phase {contract.phase} is done or skipped; these are not:"
             f" {listing.listed(unfinished)}",
             hint=f"idumb verify-work {contract.phase} judges what is there, idumb resume {contract.phase} goes on",
+            details={"phase": contract.phase},
         )
     asked = opinions.bound(services) if request.asks else ()
     if asked:
@@ -94,6 +96,7 @@ def verify(services: Services, request: Request) -> Result:
             f"Phase {contract.phase}: {record['reason']}",
             data["next"][0] if unfinished else _onward(contract, record),
         ),
+        failure.of_verification(services, state, contract, record),
     )
 
 

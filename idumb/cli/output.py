@@ -38,7 +38,8 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) 
         error: dict[str, Any] | None = None
         if result.failure is not None:
             code, message, hint = result.failure
-            error = {"code": code, "message": message, "hint": hint, "details": dict(result.details)}
+            details = _failed(result.exit_code, message, result.details)
+            error = {"code": code, "message": message, "hint": hint, "details": details}
         print_object(command, result.data, error=error, warnings=warnings)
         return result.exit_code
     if not quiet:
@@ -67,6 +68,7 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
     findings = [_plain(f) for f in getattr(problem, "findings", ())]
     details = {**problem.details, **({"findings": findings} if findings else {})}
     if as_json:
+        details = _failed(problem.exit_code, problem.message, details)
         error = {"code": problem.code, "message": problem.message, "hint": problem.hint, "details": details}
         print_object(command, {}, error=error, warnings=_with_notes())
         return problem.exit_code
@@ -77,6 +79,20 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
         if details.get(kind):
             _tell(f"  {kind}: {escaped(', '.join(list(details[kind])[:20]))}\n")
     return problem.exit_code
+
+
+_FAILURES = frozenset(
+    {errors.EXIT_FAILED, errors.EXIT_INTERNAL, errors.EXIT_HUNG_UP, errors.EXIT_INTERRUPTED, errors.EXIT_TERMINATED}
+)
+
+
+def _failed(exit_code: int, message: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    """The details with what every failure tells; a refusal did nothing that could have failed."""
+    if exit_code not in _FAILURES:
+        return dict(details)
+    from idumb.domain.refusals import table
+
+    return table.failed(message, details, interrupted=exit_code > errors.EXIT_INTERNAL)
 
 
 def print_object(

@@ -75,5 +75,10 @@ class GitClones:
         clone_places.require_plain(os.path.dirname(left.path))
         clone.remove(left.path)
         if os.path.lexists(left.path):
-            raise Refusal("git.clone-stays", f"{left.path} could not be removed.", hint=f"rm -rf {left.path}")
+            raise Refusal(
+                "git.clone-stays",
+                f"{left.path} could not be removed.",
+                hint=f"rm -rf {left.path}",
+                details={"path": left.path},
+            )
         clone_places.tidy(self.place())

@@ -40,7 +40,8 @@ def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
 def _amend(data: bytes, path: str, change: Amendment) -> bytes:
     read = plan_parser.parse(data, path).as_agreed
     if read.plan is None:
-        raise InputError("plan.invalid", f"{path} cannot be read.", findings=read.findings)
+        words, folder = f"{path} cannot be read.", path.split("/")[-2]
+        raise InputError("plan.invalid", words, findings=read.findings, details={"phase": folder})
     text, plan = read.text, read.plan
     for candidate in _candidates(text, plan, change):
         made = writeback.encode(candidate)
@@ -76,7 +77,12 @@ def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:
     else:
         task = next((t for t in plan.tasks if t.id == change.task), None)
         if task is None:
-            raise InputError("task.unknown", f"{plan.path} has no task {change.task}.", hint="idumb graph")
+            raise InputError(
+                "task.unknown",
+                f"{plan.path} has no task {change.task}.",
+                hint="idumb graph",
+                details={"phase": plan.phase},
+            )
         if change.claim is not None:
             yield from _widened(text, task, change.claim)
         else:
@@ -203,7 +209,10 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
     span = task.spans.get("depends_on")
     if dependency not in task.depends_on or span is None:
         raise InputError(
-            "amend.no-dependency", f"{task.id} does not depend on {dependency}.", hint=f"idumb show {task.id}"
+            "amend.no-dependency",
+            f"{task.id} does not depend on {dependency}.",
+            hint=f"idumb show {task.id}",
+            details={"task": task.id},
         )
     left = [d for d in task.depends_on if d != dependency]
     value = text[span.start : span.end]

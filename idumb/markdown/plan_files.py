@@ -113,6 +113,7 @@ class PlanningFolder:
                 "amend.step-plan",
                 f"{path} is a step plan, and idumb never writes one.",
                 hint=f"Change it yourself, approve it again (idumb approve {path}), then idumb execute {path}",
+                details={"path": path},
             )
         from idumb.markdown import amending
 

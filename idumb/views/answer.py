@@ -80,8 +80,15 @@ def whole(
         "ok": error is None,
         "data": dict(data or {}),
         "warnings": list(warnings),
-        "error": None if error is None else {"hint": None, "details": {}, **error},
+        "error": None if error is None else _stated({"hint": None, "details": {}, **error}),
     }
+
+
+def _stated(error: dict[str, Any]) -> dict[str, Any]:
+    """The error with all that a refusal states, from its code where it does not say so itself."""
+    from idumb.domain.refusals import table
+
+    return {**error, "details": table.complete(error["code"], error["message"], error["hint"], error["details"])}
 
 
 def failure(
@@ -92,8 +99,9 @@ def failure(
 
     found = [line for one in findings for line in phrases.finding(one)]
     said = [f"idumb: {markup.one_line(message)} [{code}]"]
-    ways = phrases.choices((details or {}).get("choices", ()))
-    evidence = [f"  - {markup.one_line(str(one))}" for one in (details or {}).get("evidence", ())] if ways else []
+    given = details or {}
+    ways = phrases.choices(given.get("choices", ()))
+    evidence = [f"  - {markup.one_line(str(one))}" for one in given.get("evidence", ())] if ways else []
     hidden = len(evidence) - phrases.MOST_EVIDENCE
     shown = [*evidence[: phrases.MOST_EVIDENCE], *([f"  - and {hidden} more"] if hidden > 0 else [])]
     return "\n".join([*found, *said, *shown, *([f"  next: {markup.one_line(hint)}"] if hint else []), *ways]) + "\n"

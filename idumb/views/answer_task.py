@@ -95,7 +95,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
 def _kept(attempt: phrases.Data) -> list[str]:
     """Where the files of an interrupted attempt are: its ref, and the command that prints each of the first ones."""
     commands = attempt.get("kept") or ()
-    if not commands:
+    if attempt.get("outcome") != "interrupted" or not attempt.get("checkpoint"):
         return []
     more = [f"    and {len(commands) - _KEPT_FILES} more"] if len(commands) > _KEPT_FILES else []
     shown = [f"    {markup.one_line(command)}" for command in commands[:_KEPT_FILES]]

@@ -298,8 +298,8 @@ def test_a_plan_that_is_a_link_stays_a_link_and_nothing_is_written(project: Proj
     before = real.read_bytes()
     answer = amend(project, "--widen", "T1-03", "create c.md", "--yes")
     details = refused(answer, "amend.link")
-    assert details == {"link": PLAN, "leads_to": ".planning/the-plan.md"}
-    assert all(name in answer.error["message"] for name in details.values())
+    assert (details["link"], details["leads_to"]) == (PLAN, ".planning/the-plan.md")
+    assert all(details[name] in answer.error["message"] for name in ("link", "leads_to"))
     assert "--from-file" in answer.error["hint"]
     assert (project.folder / PLAN).is_symlink()
     assert real.read_bytes() == before

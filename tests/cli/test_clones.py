@@ -172,6 +172,10 @@ def test_resume_keeps_what_a_killed_builder_left_in_its_clone_and_names_it(left:
 def test_an_interrupted_command_keeps_it_too(project: Project, tmp_path: Path) -> None:
     interrupted(project, tmp_path, signal.SIGINT)
     kept(project)
+    task_id = project.events("1", "--kind", "attempt.interrupted")[0]["task"]
+    shown = project.json("show", task_id).data["attempts"][0]
+    assert shown["checkpoint"] == kept(project)
+    assert f"git show {kept(project)}:worktree/a.txt" in shown["kept"]
     assert not project.repo.clones.exists()
     assert project.resume("--no-verify").code == 0
     kept(project)

@@ -251,7 +251,7 @@ def test_a_damaged_remembered_answer_does_not_count(project: Project, home: Path
 
 
 def test_refusals_and_deviations_carry_choices_with_consequences(project: Project) -> None:
-    """R-ASK-1."""
+    """R-ASK-1: an amendment is not offered where the changed task is done."""
     project.plan([making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])])
     missing = project.quick("execute-phase", "1", "--json")
     deviated = run(project)
@@ -269,7 +269,8 @@ def test_refusals_and_deviations_carry_choices_with_consequences(project: Projec
         assert all(c["id"] and c["text"] and c["consequence"] and "command" in c for c in details["choices"])
     shown = project.quick("resume", "1")
     assert "choices:" in shown.err
-    assert "idumb amend 1 --from-file" in shown.err
+    assert "idumb rollback 1 --to start; idumb execute-phase 1" in shown.err
+    assert "idumb amend" not in shown.err
 
 
 STRAYED = "T1-01.deviation.1"

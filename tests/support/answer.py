@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+FAILURES = frozenset({1, 70, 129, 130, 143})
 KEYS = ("schema", "command", "ok", "data", "warnings", "error")
 
 
@@ -40,4 +41,22 @@ class Answer:
         found = self.object["error"]
         assert isinstance(found, dict), self.out
         assert set(found) == {"code", "message", "hint", "details"}
+        _stated(found["details"], failed=self.code in FAILURES)
         return found
+
+
+def _stated(details: dict[str, Any], *, failed: bool) -> None:
+    """What holds for every error: R-ASK-1, and R-RUN-7 where the work failed or was interrupted."""
+    assert details["what"], details
+    assert details["why"], details
+    assert details["evidence"], details
+    assert details["choices"], details
+    for choice in details["choices"]:
+        assert set(choice) == {"id", "text", "consequence", "command"}, choice
+        assert choice["id"], choice
+        assert choice["text"], choice
+        assert choice["consequence"], choice
+    if failed:
+        assert set(details) >= {"status", "step_id", "tool", "error", "plan_hash", "audit_trail"}, details
+        assert details["status"] in {"failed", "waiting", "interrupted"}, details
+        assert details["error"], details

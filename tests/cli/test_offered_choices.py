@@ -1,0 +1,130 @@
+"""Every choice that a refusal or a failure offers is a command that can succeed in that state (R-ASK-1, R-RUN-7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support import choices
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, write
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "# A project\n", ".env": "A=1\n"})
+
+
+def step_plan(project: Project, *steps: dict[str, Any]) -> None:
+    write_steps(project, *steps)
+    project.repo.commit("a step plan")
+    assert project.json("approve", "web.yaml", "--hash", project.approval("web.yaml")).code == 0
+
+
+def write_steps(project: Project, *steps: dict[str, Any]) -> None:
+    project.repo.write("web.yaml", "steps:\n" + "".join(f"- {json.dumps(step)}\n" for step in steps))
+
+
+def offered(answer: Answer) -> list[str]:
+    return [row["id"] for row in answer.error["details"]["choices"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "ways"),
+    [
+        (PLAN, ["look", "put-back"]),
+        (".idumb/config.yaml", ["look", "put-back"]),
+        (".planning/notes.md", ["look", "retry"]),
+        (".env", ["look", "amend", "retry"]),
+        ("stray.txt", ["look", "amend", "accept", "retry"]),
+    ],
+)
+def test_after_a_task_wrote_its_plan_or_a_protected_path(project: Project, path: str, ways: list[str]) -> None:
+    """R-ASK-1, R-LOCK-5, R-RUN-7: no choice lets a task write what none may; the plan is put back before a retry."""
+    steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
+    project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
+    failed = project.execute("--on-deviation", "halt")
+    assert offered(failed) == ways
+    assert choices.refused(project, failed) == {}
+    again = project.resume()
+    assert choices.refused(project, again) == {}
+
+
+@pytest.mark.parametrize(
+    ("deed", "ways"),
+    [("echo x > stray.txt", ["look", "accept", "retry"]), ("echo '# x' >> web.yaml", ["look", "put-back"])],
+)
+def test_after_a_step_of_a_step_plan_changed_other_files(project: Project, deed: str, ways: list[str]) -> None:
+    """R-ASK-1, R-PLAN-7: idumb writes into no step plan, so nothing offers to widen it."""
+    step_plan(project, write("a.txt", "a"), shell(deed), write("b.txt", "b"))
+    failed = project.json("execute", "web.yaml")
+    assert offered(failed) == ways
+    assert choices.refused(project, failed) == {}
+    again = project.json("execute", "web.yaml")
+    assert choices.refused(project, again) == {}
+
+
+def test_after_a_step_plan_was_changed_that_has_done_steps(project: Project) -> None:
+    """R-ASK-1, R-LOCK-8: what is done cannot be amended, so a new run is offered, which takes it back first."""
+    step_plan(project, write("a.txt", "a"), shell("exit 3"), write("b.txt", "b"))
+    assert project.json("execute", "web.yaml").code == 1
+    write_steps(project, write("a.txt", "b"))
+    refused = project.json("resume", "web.yaml")
+    assert refused.error["code"] == "run.contract-changed"
+    assert offered(refused) == ["look", "approve", "put-back", "start-fresh"]
+    assert choices.refused(project, refused) == {}
+    assert "amend" not in str(refused.error["hint"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ways"),
+    [
+        ("other.txt", "b.txt", ["look", "put-back", "start-fresh"]),
+        ("a.txt", "other.txt", ["look", "amend", "put-back", "start-fresh"]),
+    ],
+)
+def test_after_a_plan_was_changed_between_two_commands(
+    project: Project, first: str, second: str, ways: list[str]
+) -> None:
+    """R-ASK-1, R-LOCK-8: an amendment is offered where it can be made: not of a task that is done."""
+    broken = making("T1-02", "b.txt", after="T1-01", steps=[shell("exit 3")])
+    project.plan([making("T1-01", "a.txt"), broken])
+    assert project.execute("--max-attempts", "1").code == 1
+    project.plan([making("T1-01", first), making("T1-02", second, after="T1-01")], commit=False)
+    refused = project.resume()
+    assert refused.error["code"] == "run.contract-changed"
+    assert offered(refused) == ways
+    assert choices.refused(project, refused) == {}
+
+
+def test_after_a_plan_was_changed_into_one_that_cannot_be_read(project: Project) -> None:
+    """R-ASK-1: `idumb diff` reads the plan too, so it is not offered before the plan is put back."""
+    steps = [write("a.txt", "made\n"), shell(f"printf -- '- **Nonsense' > {PLAN}")]
+    project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
+    failed = project.execute("--on-deviation", "halt")
+    assert offered(failed) == ["put-back"]
+    assert choices.refused(project, failed) == {}
+
+
+def test_a_paused_step_plan_offers_to_replan_by_what_it_takes(project: Project) -> None:
+    """R-ASK-1, R-RUN-12: what is strict is approved before the change is taken over."""
+    step_plan(project, write("a.txt", "a"), shell("exit 3"))
+    assert project.json("execute", "web.yaml").code == 1
+    paused = project.json("pause", "web.yaml")
+    assert (paused.code, paused.data["choices"][0]["id"]) == (0, "replan")
+    write_steps(project, write("a.txt", "a"), shell("echo y > c.txt"))
+    commands = paused.data["choices"][0]["command"].split("; ")
+    assert [command.split()[1] for command in commands] == ["plan-diff", "approve", "amend"]
+    assert project.json(*commands[0].split()[1:]).code == 0
+    approved = project.json(*commands[1].split()[1:])
+    assert approved.error["code"] == "approval.not-given"
+    assert project.json(*str(approved.error["hint"]).split()[1:]).code == 0
+    amended = project.json(*commands[2].split()[1:])
+    assert amended.error["code"] == "amend.not-confirmed"
+    assert project.json(*str(amended.error["hint"]).split()[1:]).code == 0

@@ -1,0 +1,204 @@
+"""Every error code that the program can raise has what a refusal must state (R-ASK-1); a new code without it fails."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import click
+import pytest
+
+from idumb.cli import main
+from idumb.domain import amendment, approval
+from idumb.domain.refusals import row, table
+from idumb.git import obstacles
+from tests.meta import source
+
+ERRORS = frozenset(
+    {"Refusal", "StoreError", "WorkFailed", "AdapterError", "InputError", "UsageError", "IdumbError", "Forbidden"}
+)
+CODE = re.compile(r"[a-z]+(-[a-z]+)*(\.[a-z]+(-[a-z]+)*)*")
+PASSED_ON = frozenset({"problem.code", "refused.code"})
+"""The code of an error that was raised elsewhere, where it is found."""
+
+_VERIFICATION = ("verification.failed", "verification.partial", "verification.waiting")
+_LOCK = ("lock.plan-changed", "lock.configuration-changed", "lock.policy-changed")
+# Where a code is no constant: its expression, to all that it can be.
+COMPUTED = {
+    "f'approval.{kind}'": tuple(
+        f"approval.{kind}" for kind in (approval.VOID, approval.EXPIRED, approval.REVOKED, "missing", "bad-signature")
+    ),
+    "f'lock.{what}-changed'": _LOCK,
+    "f'amend.{field}'": tuple(f"amend.{name}" for name in amendment.UNCHANGEABLE),
+    "f\"verification.{verification['status']}\"": _VERIFICATION,
+    "f\"verification.{record['status']}\"": _VERIFICATION,
+    "f'role.{told.kind}'": tuple(code for code in table.ROWS if code.startswith("role.")),
+    "f'role.{code}'": tuple(code for code in table.ROWS if code.startswith("role.")),
+    "slug.get(ending.kind, 'run.failed')": (
+        "run.failed", "run.halted", "run.waiting", "run.paused", "run.in-editor", "git.commit-refused",
+    ),
+    "ended.failure[0]": ("git.commit-refused",),
+    # In the module that is named: the parameter or variable `code`.
+    "idumb/app/consent.py code": ("consent.missing", "consent.other-program"),
+    "idumb/app/place.py code": (
+        *(code for _, code, _ in obstacles._IN_PROGRESS),
+        "git.bare", "git.work-tree-elsewhere", "git.index-locked", "git.unmerged", "git.failed", "git.unreadable",
+    ),
+    "idumb/git/program.py code": ("git.ownership", "git.failed"),
+    "idumb/cli/system_errors.py code": (),  # the tuples of its table
+    "idumb/store/problems.py code": ("store.failed",),  # and those of its table
+}  # fmt: skip
+ALWAYS = {"internal": "", "usage": "", "run.interrupted": "domain/errors.py gives it to every Interrupted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """Where a code is given to an error. `details` are names that it surely has; None where nobody can tell."""
+
+    code: str
+    place: str
+    hint: str | None
+    details: frozenset[str] | None
+
+
+@cache
+def raised() -> tuple[Raised, ...]:
+    return tuple(_raised())
+
+
+def _raised() -> Iterator[Raised]:
+    for place in source.python_files("idumb"):
+        tree = source.parsed(place)
+        for node in ast.walk(tree):
+            for code in _codes(source.name_of(place), tree, _argument(node)):
+                where = f"{source.name_of(place)}:{getattr(node, 'lineno', 0)}"
+                yield Raised(code, where, _hint(node), _details(node))
+
+
+def _argument(node: ast.AST) -> ast.expr | None:
+    """The code of an error that is made here, or of a triple of code, message and hint."""
+    if isinstance(node, ast.Call) and node.args:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return node.args[0] if name in ERRORS else None
+    if not isinstance(node, ast.Tuple) or len(node.elts) != 3:
+        return None
+    first, second = node.elts[0], node.elts[1]
+    if not isinstance(first, ast.Constant):
+        return first if ast.unparse(first) in COMPUTED else None
+    if isinstance(second, ast.Constant) and CODE.fullmatch(str(second.value)):
+        return None  # a list of names, not a code with its words
+    family, dot, _ = str(first.value).partition(".")
+    return first if dot and family in FAMILIES and CODE.fullmatch(str(first.value)) else None
+
+
+FAMILIES = frozenset(code.partition(".")[0] for code in table.ROWS)
+
+
+def _codes(module: str, tree: ast.Module, argument: ast.expr | None) -> tuple[str, ...]:
+    if argument is None:
+        return ()
+    if isinstance(argument, ast.IfExp):
+        return (*_codes(module, tree, argument.body), *_codes(module, tree, argument.orelse))
+    if isinstance(argument, ast.Constant):
+        # click's UsageError takes words; its code is "usage"
+        return (str(argument.value),) if CODE.fullmatch(str(argument.value)) else ()
+    words = ast.unparse(argument)
+    if isinstance(argument, ast.Name) and argument.id in (known := _constants(tree)):
+        return (known[argument.id],)
+    if words in PASSED_ON or module.startswith("idumb/cli/"):
+        return COMPUTED.get(f"{module} {words}", ())
+    found = COMPUTED.get(words, COMPUTED.get(f"{module} {words}"))
+    assert found is not None, f"{module}: which codes can `{words}` be?"
+    return found
+
+
+def _constants(tree: ast.Module) -> dict[str, str]:
+    found = (node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant))
+    return {node.targets[0].id: str(node.value.value) for node in found if isinstance(node.targets[0], ast.Name)}  # type: ignore[attr-defined]
+
+
+def _keyword(node: ast.AST, name: str) -> ast.expr | None:
+    given = node.keywords if isinstance(node, ast.Call) else ()
+    return next((one.value for one in given if one.arg == name), None)
+
+
+def _hint(node: ast.AST) -> str | None:
+    """The hint with X for what is filled in; None where there is none or it is computed."""
+    found = node.elts[2] if isinstance(node, ast.Tuple) else _keyword(node, "hint")
+    if isinstance(found, ast.Constant):
+        return found.value if isinstance(found.value, str) else None
+    if isinstance(found, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in found.values)
+    return None
+
+
+def _details(node: ast.AST) -> frozenset[str] | None:
+    found = _keyword(node, "details")
+    if isinstance(node, ast.Tuple) or (found is not None and not isinstance(found, ast.Dict)):
+        return None
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "Forbidden":
+        return None  # who raises it as a refusal tells more
+    keys = found.keys if isinstance(found, ast.Dict) else []
+    return None if None in keys else frozenset(str(key.value) for key in keys if isinstance(key, ast.Constant))
+
+
+def test_every_code_has_what_is_blocked_and_a_choice_with_its_consequence() -> None:
+    """R-ASK-1: a code that is new must say so before it can be raised; a row of no code is taken out."""
+    codes = {one.code for one in raised()} | ALWAYS.keys()
+    assert sorted(codes - table.ROWS.keys()) == [], "write a row in idumb/domain/refusals/"
+    assert sorted(table.ROWS.keys() - codes) == [], "nothing raises it: take its row out"
+    assert len(codes) > 150
+
+
+def test_each_row_is_filled_from_what_its_errors_tell() -> None:
+    """R-ASK-1: where a choice names a detail, whoever raises that code tells it, or gives the choices itself."""
+    wrong = []
+    for one in raised():
+        if one.details is None or "choices" in one.details:
+            continue
+        ways = table.ROWS[one.code].ways
+        needed = {name for way in ways for name in row.names(way.command or "")} - {"hint"}
+        wrong += [f"{one.place} {one.code}: {sorted(needed - one.details)}"] if needed - one.details else []
+        wrong += [] if ways else [f"{one.place} {one.code}: no choices"]
+    assert wrong == []
+
+
+def test_a_hint_that_is_offered_as_a_command_is_one() -> None:
+    """R-ASK-1: it can be pasted as it is."""
+    rows = {code for code, known in table.ROWS.items() if any(way.command == row.HINT for way in known.ways)}
+    hints = {(one.place, one.hint) for one in raised() if one.code in rows and "choices" not in (one.details or ())}
+    assert [(place, hint) for place, hint in sorted(hints, key=str) if hint is not None and not _runs(hint)] == []
+
+
+COMMANDS = sorted({way.command or "" for known in table.ROWS.values() for way in known.ways})
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("idumb ")])
+def test_every_command_of_a_choice_is_one_that_the_program_takes(command: str) -> None:
+    """R-ASK-1: the command is there, and so are its options."""
+    filled = row.filled(command, None, dict.fromkeys(row.names(command), "X"))
+    assert filled is not None
+    assert _runs(filled)
+
+
+def _runs(command: str) -> bool:
+    words = shlex.split(command)
+    if words[:2] == ["idumb", "--help"]:
+        return True
+    if words[0] != "idumb":
+        return words[0] in {"git", "mkdir", "cd", "ls", "pip"} and command == command.strip(".")
+    context = click.Context(main.group)
+    found = main.group.get_command(context, words[1])
+    if found is None:
+        return False
+    try:
+        found.make_context(words[1], words[2:], parent=context)
+    except click.exceptions.Exit:
+        return True  # --help
+    except click.UsageError:
+        return False
+    return True
