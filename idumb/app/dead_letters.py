@@ -76,7 +76,7 @@ def show(services: Services, name: str) -> Result:
     return Result({"dead_letter": {**_row(services, letter), "events": events}})
 
 
-def retry(services: Services, name: str, approve: str | None) -> Result:
+def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     """`idumb dlq retry ID`: another attempt of that task, or of all that failed in that run; then the run goes on."""
     letter = _find(services, name)
     why = _why_not(services, letter)

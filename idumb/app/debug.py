@@ -33,7 +33,7 @@ class Request:
     phase: str
     task: str | None = None
     asks: bool = True
-    approve: str | None = None
+    approve: tuple[str, ...] = ()
 
 
 def debug(services: Services, request: Request) -> Result:

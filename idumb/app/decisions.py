@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import answers, session
+from idumb.app import answers, consent, pending_consent, session
+from idumb.app.consent import Pending
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services
@@ -33,7 +34,22 @@ class Request:
 def waiting(services: Services) -> Result:
     """Every question that waits for a person, in all phases of this work tree."""
     rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
-    return Result({"decisions": rows})
+    return Result({"decisions": [*_of_consent(services), *rows]})
+
+
+def _of_consent(services: Services) -> list[dict[str, Any]]:
+    """What nobody could be asked before something started; what changed since is asked anew, and is not listed."""
+    found = (consent.pending(services, kept) for kept in pending_consent.known(services))
+    return [_consent_row(one) for one in found if one is not None]
+
+
+def _consent_row(one: Pending) -> dict[str, Any]:
+    """As every other question; the commands are those that answer this one, and not those that run at once."""
+    answers_it = [
+        dataclasses.replace(c, command=f"idumb decide {one.question.id} {c.id}") for c in one.question.choices
+    ]
+    row = dataclasses.asdict(dataclasses.replace(one.question, choices=tuple(answers_it)))
+    return row if one.contract is None else {**row, "phase": one.contract.phase}
 
 
 def _open(services: Services, phase: str) -> list[dict[str, Any]]:
@@ -45,6 +61,8 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
 
 def decide(services: Services, request: Request) -> Result:
     """Record a person's answer and let the plan tell of it; the run takes it up with `resume`."""
+    if request.decision.startswith(pending_consent.MARK):
+        return _consented(services, request)
     state = _asked_in(services, request.decision)
     question, phase = state.decisions[request.decision], state.phase
     _check_choice(question, request.choice)
@@ -84,6 +102,30 @@ def _verified(services: Services, journal: Journal, contract: Contract) -> tuple
     return verify_work.confirm(services, journal, contract)
 
 
+def _consented(services: Services, request: Request) -> Result:
+    """A person's word about what is to start: kept where consent is, and never told by a plan."""
+    kept = next((one for one in pending_consent.known(services) if one.id == request.decision), None)
+    if kept is None:
+        raise _unknown(request.decision)
+    found = consent.pending(services, kept)
+    if found is None:
+        services.consent.forget_question(kept.id)
+        raise Refusal(
+            "decision.void",
+            f"{kept.id} is void: consent was given since, or what it was about changed. Nothing was recorded.",
+            hint=f"{kept.command} asks about what is there now",
+        )
+    _check_choice(dataclasses.asdict(found.question), request.choice)
+    if request.remember:
+        raise _not_remembered(request)
+    if request.choice == pending_consent.YES:
+        consent.agree(services, found)
+    services.consent.forget_question(kept.id)
+    after = [kept.command] if request.choice == pending_consent.YES else []
+    data = {"decision": kept.id, "choice": request.choice, "next": after, "remembered": None, "version": None}
+    return Result(data)
+
+
 def _tell_plan(services: Services, journal: Journal) -> Contract | None:
     """Only of a plan that is as it was locked; else the next command that runs it does. The contract that follows."""
     contract = answers.locked(services, journal.state)
@@ -96,7 +138,11 @@ def _asked_in(services: Services, decision: str) -> RunState:
         state = session.latest_run(services, phase)
         if state is not None and decision in state.decisions:
             return state
-    raise InputError("decision.unknown", f"No question has the id {decision}.", hint="idumb decisions")
+    raise _unknown(decision)
+
+
+def _unknown(decision: str) -> InputError:
+    return InputError("decision.unknown", f"No question has the id {decision}.", hint="idumb decisions")
 
 
 def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
@@ -116,12 +162,7 @@ def _memory(services: Services, state: RunState, question: Mapping[str, Any], re
     contract = answers.locked(services, state)
     task = contract.tasks.get(question.get("task") or "") if contract is not None else None
     if found is None or (task is not None and not remembered.may_answer(task)):
-        raise Refusal(
-            "decision.not-remembered",
-            f"An answer to {request.decision} is not remembered: consent, a judgement of work and what cannot be taken"
-            " back need a person's word each time.",
-            hint=f"idumb decide {request.decision} {request.choice}",
-        )
+        raise _not_remembered(request)
     kept = Remembered(
         found,
         question["kind"],
@@ -133,6 +174,15 @@ def _memory(services: Services, state: RunState, question: Mapping[str, Any], re
     )
     _confirm(services, kept, request)
     return kept
+
+
+def _not_remembered(request: Request) -> Refusal:
+    return Refusal(
+        "decision.not-remembered",
+        f"An answer to {request.decision} is not remembered: consent, a judgement of work and what cannot be taken"
+        " back need a person's word each time.",
+        hint=f"idumb decide {request.decision} {request.choice}",
+    )
 
 
 def _confirm(services: Services, kept: Remembered, request: Request) -> None:

@@ -45,7 +45,7 @@ class Request:
     answers: Mapping[str, str] = field(default_factory=dict)
     more: bool = False
     usual: bool = False
-    approve: str | None = None
+    approve: tuple[str, ...] = ()
 
 
 def discuss(services: Services, request: Request, read: Reader | None) -> Result:

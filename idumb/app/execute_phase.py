@@ -58,7 +58,7 @@ class Request:
     """
 
     phase: str
-    approve: str | None = None
+    approve: tuple[str, ...] = ()
     mode: str | None = None
     max_attempts: int | None = None
     on_deviation: str | None = None
@@ -134,6 +134,7 @@ def prepare(services: Services, request: Request) -> Contract:
         rehearsal=request.rehearsal,
         earlier=state.earlier if state is not None and state.contract_hash == contract.hash else (),
         again=request.again,
+        judged=request.verify,
     )
     return contract
 

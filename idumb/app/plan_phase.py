@@ -38,7 +38,7 @@ class Request:
     gaps: bool = False
     ask: bool = False
     research: bool = True
-    approve: str | None = None
+    approve: tuple[str, ...] = ()
 
 
 def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:

@@ -642,6 +642,14 @@ class ConsentStore(Protocol):
     def withdraw(self, phase: str) -> int:
         """Forget the plain consent to every contract of a phase; how many there were."""
 
+    def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
+        """Keep a question about consent until it is answered; `question` is `consent.` and a hash."""
+
+    def questions(self) -> tuple[Mapping[str, Any], ...]:
+        """What `keep_question` was given for this repository; Refusal `consent.unsafe` as elsewhere."""
+
+    def forget_question(self, question: str) -> None: ...
+
     def mark(self) -> str:
         """Another text as soon as consent or an approval was given or taken back."""
 

@@ -39,7 +39,9 @@ def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> 
     path = f"{folder}/{quick.PLAN}"
     contract = _contract(services, phase, folder, path, text)
     try:
-        consent.ensure(services, contract, approve=request.approve, mode=request.mode, again=again)
+        consent.ensure(
+            services, contract, approve=request.approve, mode=request.mode, again=again, judged=request.verify
+        )
     except Refusal as refusal:
         refusal.details = {**refusal.details, "plan": path, "text": text}
         if refusal.code == "consent.other-contract":

@@ -33,7 +33,7 @@ class Request:
     again: bool = False
     prompt: bool = False
     offered: str | None = None
-    approve: str | None = None
+    approve: tuple[str, ...] = ()
 
 
 def research(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:

@@ -60,6 +60,7 @@ def resume(services: Services, request: Request, *, retry_failed: bool, only: Co
         mode=mode,
         approval=request.approval,
         earlier=state.earlier,
+        judged=request.verify,
     )
     if state.state == COMPLETED and state.restoring is None and (state.verified or not request.verify):
         with session.owned(services, "resume") as owned:

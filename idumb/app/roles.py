@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import approvals, binding_words, budget, bystanding, calling, going_on, ports, role_binding, session
+from idumb.app import (
+    approvals,
+    binding_words,
+    budget,
+    bystanding,
+    calling,
+    going_on,
+    pending_consent,
+    ports,
+    role_binding,
+    session,
+)
 from idumb.app.bystanding import Heard
 from idumb.app.journal import Journal
+from idumb.app.pending_consent import Asked
 from idumb.app.services import Services
 from idumb.app.session import Owned
 from idumb.domain import agent, canonical, failures, roles, spending
@@ -217,30 +229,68 @@ def consent_hash(services: Services, asked: Iterable[str]) -> str:
     return role_binding.joined(role_binding.digest(services, _filling(services, role)) for role in dict.fromkeys(asked))
 
 
-def ensure_consent(services: Services, asked: Iterable[str], *, approve: str | None, command: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Consent to some roles: `whole` is the hash that names them together, `missing` what nobody agreed to yet.
+
+    `missing` has what to record by the hash of each role, looked at before a question, so that the word is to what was
+    shown, whatever is changed meanwhile.
+    """
+
+    filled: tuple[Filling, ...]
+    whole: str
+    missing: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.role for each in self.filled)
+
+
+def wanted(services: Services, asked: Iterable[str]) -> Wanted:
+    """Refusal where a role is not filled, or its program cannot be started."""
+    filled = tuple(_filling(services, role) for role in dict.fromkeys(asked))
+    own = {each: role_binding.digest(services, each) for each in filled}
+    missing = {
+        digest: role_binding.agreed(services, each)
+        for each, digest in own.items()
+        if not services.consent.given(digest)
+    }
+    return Wanted(filled, role_binding.joined(own.values()), missing)
+
+
+def agree(services: Services, to: Wanted, how: str) -> None:
+    """Record a person's consent to what was missing."""
+    for digest, agreed in to.missing.items():
+        services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
+
+
+def ensure_consent(services: Services, asked: Iterable[str], *, approve: Collection[str], command: str) -> None:
     """Consent to what these roles start: given before, by `--approve`, or at the terminal now; Refusal otherwise.
 
-    `command` is what a person types to go on, without `--approve`.
+    `command` is what a person types to go on, without `--approve`. Where nobody can be asked, the question is kept.
     """
-    filled = [_filling(services, role) for role in dict.fromkeys(asked)]
-    own = {each: role_binding.digest(services, each) for each in filled}
-    whole = role_binding.joined(own.values())
-    if approve is not None and approve != whole:
-        other = role_binding.other(services, approve, filled)
-        raise _refusal(_question(services, filled, whole, command), whole, command, other=other)
-    # Looked at before the question, so that the word is to what was shown, whatever is changed meanwhile.
-    missing = {each: role_binding.agreed(services, each) for each in filled if not services.consent.given(own[each])}
-    if not missing:
+    to = wanted(services, asked)
+    stranger = next((one for one in approve if one != to.whole), None)
+    if stranger is not None:
+        other = role_binding.other(services, stranger, to.filled)
+        raise _refusal(question(services, to, command), to.whole, command, other=other)
+    if to.missing and not approve:
+        asked_now(services, to, command)
+    elif to.missing:
+        agree(services, to, "--approve")
+
+
+def asked_now(services: Services, to: Wanted, command: str) -> None:
+    """Ask at the terminal; Refusal where the answer is no, `Waiting` where nobody can be asked or answered in time."""
+    put = question(services, to, command)
+    answer = services.asker.ask(put)
+    if answer is not None and answer.choice == pending_consent.YES:
+        agree(services, to, "terminal")
         return
-    how = "--approve"
-    if approve is None:
-        question = _question(services, filled, whole, command)
-        answer = services.asker.ask(question)
-        if answer is None or answer.choice != "run":
-            raise _refusal(question, whole, command)
-        how = "terminal"
-    for each, agreed in missing.items():
-        services.consent.record(own[each], phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
+    refusal = _refusal(put, to.whole, command)
+    if not services.asker.interactive:
+        refusal = pending_consent.keep(services, refusal, Asked(put.id, command, roles=to.names))
+    raise refusal
 
 
 def _require_consent(services: Services, filled: list[Filling]) -> None:
@@ -249,17 +299,18 @@ def _require_consent(services: Services, filled: list[Filling]) -> None:
     if all(services.consent.given(digest) for digest in own):
         return
     whole = role_binding.joined(own)
-    raise _refusal(_question(services, filled, whole, "idumb COMMAND"), whole, "the same command with")
+    to = Wanted(tuple(filled), whole, {})
+    raise _refusal(question(services, to, "idumb COMMAND"), whole, "the same command with")
 
 
-def _question(services: Services, filled: list[Filling], whole: str, command: str) -> Decision:
-    names = ", ".join(each.role for each in filled)
+def question(services: Services, to: Wanted, command: str) -> Decision:
+    whole = to.whole
     return Decision(
-        id=f"consent.{whole[:12]}",
+        id=f"{pending_consent.MARK}{whole}",
         kind="consent",
-        what=f"Ask the {names}",
+        what=f"Ask the {', '.join(to.names)}",
         why="The configuration names programs that run on this machine. They run only when you agree to exactly them.",
-        evidence=tuple(_line(services, each) for each in filled),
+        evidence=lines(services, to),
         choices=(
             Choice(
                 "run",
@@ -270,6 +321,11 @@ def _question(services: Services, filled: list[Filling], whole: str, command: st
             Choice("no", "do not run it", "nothing happens"),
         ),
     )
+
+
+def lines(services: Services, to: Wanted) -> tuple[str, ...]:
+    """What each of the roles starts, one line each."""
+    return tuple(_line(services, each) for each in to.filled)
 
 
 def _line(services: Services, filled: Filling) -> str:

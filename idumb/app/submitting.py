@@ -67,6 +67,7 @@ def submit(services: Services, asked: Submit) -> Result:
         mode=mode,
         earlier=state.earlier,
         again=f"idumb submit {task_id}",
+        judged=request.verify,
     )
     place.require_branch(services, state)
     enveloping.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)

@@ -18,7 +18,9 @@ from idumb.cli import options, output
 @options.approve("Consent to exactly this agent: the debugger.")
 @options.as_json
 @options.debug
-def command(phase: str, task: str | None, out: str | None, facts_only: bool, approve: str | None, as_json: bool) -> int:
+def command(
+    phase: str, task: str | None, out: str | None, facts_only: bool, approve: tuple[str, ...], as_json: bool
+) -> int:
     """Gather what is known of a phase's failed tasks, and what can be done.
 
     Shows every attempt with its checks and outputs, what each one changed, in what its envelope differs, and what

@@ -23,7 +23,7 @@ from idumb.cli import options, output
 @options.as_json
 @options.debug
 def command(
-    phase: str, answers: tuple[str, ...], approve: str | None, *, more: bool, usual: bool, as_json: bool
+    phase: str, answers: tuple[str, ...], approve: tuple[str, ...], *, more: bool, usual: bool, as_json: bool
 ) -> int:
     """Answer what must be known before a phase is planned; the answers go into its context file.
 

@@ -27,7 +27,7 @@ def command(
     phase: str | None,
     agent: str | None,
     every: bool,
-    approve: str | None,
+    approve: tuple[str, ...],
     why: str,
     as_json: bool,
 ) -> int:

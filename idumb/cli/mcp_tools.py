@@ -26,6 +26,8 @@ INSTRUCTIONS = (
     " edit plans."
 )
 _AT_A_TERMINAL = frozenset({"deviation", "consent", "approval", "irreversible", "verification"})
+_CONSENT = "consent."
+"""How the ids of questions about consent begin. They are refused unseen: one may be asked while this looks."""
 _LEAVES_OUT = frozenset({("effect", "skip"), ("failure", "skip")})
 """Kinds of questions, and (kind, choice): a plan may offer a choice of its own by the same name."""
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # without -P a folder `idumb` of the repository would be run
@@ -88,14 +90,14 @@ class Session:
         says at a terminal.
         guidance: the person's own words to the next attempt.
         """
+        if decision.startswith(_CONSENT):
+            return _at_a_terminal(decision, choice)
         asked = await self._say("decisions")
         if not asked["ok"]:
             return asked
         kind = next((str(row["kind"]) for row in asked["data"]["decisions"] if row["id"] == decision), "")
         if kind in _AT_A_TERMINAL or (kind, choice) in _LEAVES_OUT:
-            words = f"{decision} is answered by a person at a terminal; no tool passes that on."
-            hint = f"a person says: idumb decide {decision} {choice}"
-            return _refused("decide", "decision.at-terminal", words, hint)
+            return _at_a_terminal(decision, choice)
         return await self._say("decide", f"--guidance={guidance}", "--", decision, choice)
 
     async def verify_workspace_integrity(self) -> Answer:
@@ -142,6 +144,11 @@ class Session:
             self.generate_attestation_bundle,
             self.end_session,
         )
+
+
+def _at_a_terminal(decision: str, choice: str) -> Answer:
+    words = f"{decision} is answered by a person at a terminal; no tool passes that on."
+    return _refused("decide", "decision.at-terminal", words, f"a person says: idumb decide {decision} {choice}")
 
 
 def _still_open(found: Answer) -> Answer:

@@ -59,8 +59,10 @@ def persons_option(_: click.Context, parameter: click.Parameter, value: Any) -> 
 
 
 def approve(words: str) -> Callable[[F], F]:
-    """The option of every command that starts what somebody has to consent to."""
-    return click.option("--approve", metavar="HASH", callback=persons_option, help=words)
+    """The option of every command that starts what somebody has to consent to; each hash names what its word is to."""
+    return click.option(
+        "--approve", metavar="HASH", multiple=True, callback=persons_option, help=f"{words} Repeatable."
+    )
 
 
 accept_git = click.option(

@@ -20,7 +20,7 @@ from idumb.cli import options, output
 def command(
     phase: str,
     source: str | None,
-    approve: str | None,
+    approve: tuple[str, ...],
     *,
     from_template: bool,
     gaps: bool,

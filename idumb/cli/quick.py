@@ -24,7 +24,7 @@ def command(
     files: tuple[str, ...],
     check: str | None,
     builder: str | None,
-    approve: str | None,
+    approve: tuple[str, ...],
     events: bool,
     as_json: bool,
 ) -> int:

@@ -15,7 +15,7 @@ from idumb.cli import options, output
 @options.approve("Consent to exactly this agent.")
 @options.as_json
 @options.debug
-def command(phase: str, source: str | None, approve: str | None, *, again: bool, ask: bool, as_json: bool) -> int:
+def command(phase: str, source: str | None, approve: tuple[str, ...], *, again: bool, ask: bool, as_json: bool) -> int:
     """Have a phase researched, unless the research that is there still answers to roadmap, project and context."""
     from idumb.app import researching
 

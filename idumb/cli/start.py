@@ -22,7 +22,7 @@ def command(
     task: str,
     by: str | None,
     retry: bool,
-    approve: str | None,
+    approve: tuple[str, ...],
     approval: str | None,
     mode: str | None,
     accept_git: tuple[str, ...],

@@ -26,7 +26,7 @@ def command(
     say: str,
     on_deviation: str | None,
     no_verify: bool,
-    approve: str | None,
+    approve: tuple[str, ...],
     accept_git: tuple[str, ...],
     accept_changed: tuple[str, ...],
     as_json: bool,

@@ -14,7 +14,7 @@ from idumb.cli import options, output
 @options.approve("Consent to exactly these agents: verifier and skeptic.")
 @options.as_json
 @options.debug
-def command(phase: str, gaps: bool, checks_only: bool, approve: str | None, as_json: bool) -> int:
+def command(phase: str, gaps: bool, checks_only: bool, approve: tuple[str, ...], as_json: bool) -> int:
     """Judge a phase from its success criteria back to evidence.
 
     Runs the criteria, invariants and tests again on the tree as it stands, and writes the VERIFICATION report. Criteria

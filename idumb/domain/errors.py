@@ -78,6 +78,12 @@ class Refusal(IdumbError):
     exit_code = EXIT_REFUSED
 
 
+class Waiting(Refusal):
+    """The same where a person's answer is all that is missing: the question was kept, and waits for it."""
+
+    exit_code = EXIT_WAITING
+
+
 class WorkFailed(IdumbError):
     """The work itself failed where nothing can be handed back as a value: git refused a commit, for one."""
 

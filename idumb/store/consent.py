@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from idumb.system import atomic, state_dir
 SCHEMA = 1
 _APPROVAL = re.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
 _CONSENT = re.compile(r"[0-9a-f]{40,128}\.json")
+_QUESTION = re.compile(r"consent\.[0-9a-f]{40,128}\.json")
 _RECORD = re.compile(r"[0-9a-f]{40,128}(?:\.[0-9a-f]{16,64})?\.json")
 _LARGEST = 64 * 1024 * 1024
 
@@ -116,6 +118,25 @@ class FileConsentStore:
         _require_safe(state_dir.problem("consent", repository))
         record = {"repository": repository, "path": os.path.realpath(self._common_dir), **_as_record(kept)}
         atomic.write(os.path.join(folder, name), _encoded(record), mode=0o600)
+
+    def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
+        repository = state_dir.repository_id(self._common_dir)
+        if not _QUESTION.fullmatch(f"{question}.json"):
+            raise ValueError(f"no question about consent: {question!r}")
+        _require_safe(state_dir.problem("consent", repository))
+        folder = state_dir.prepare("consent", repository)
+        _require_safe(state_dir.problem("consent", repository))
+        known = {**record, "repository": repository}
+        atomic.write(os.path.join(folder, f"{question}.json"), _encoded(known), mode=0o600)
+
+    def questions(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(record for _, record in self._records(state_dir.repository_id(self._common_dir), _QUESTION))
+
+    def forget_question(self, question: str) -> None:
+        folder = os.path.join(state_dir.path(), "consent", state_dir.repository_id(self._common_dir))
+        if _QUESTION.fullmatch(f"{question}.json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, f"{question}.json"))
 
     def mark(self) -> str:
         folder = os.path.join(state_dir.path(), "consent", state_dir.repository_id(self._common_dir))

@@ -28,7 +28,7 @@ def beside(project: Project, *command: str) -> Ended:
 def consented(project: Project, *command: str) -> Ended:
     """The same, under consent to the agents that the refusal names."""
     refused = beside(project, *command)
-    assert (refused.code, refused.answer["error"]["code"], refused.asked) == (4, "consent.missing", [])
+    assert (refused.code, refused.answer["error"]["code"], refused.asked) == (5, "consent.missing", [])
     return beside(project, *command, "--approve", refused.answer["error"]["details"]["consent_hash"])
 
 

@@ -60,8 +60,12 @@ def run(project: Project, *flags: str) -> Answer:
 
 
 def refused(answer: Answer, code: str) -> dict[str, Any]:
-    """The details of a refusal with this code; each tells what, why, evidence and the consequence of each choice."""
-    assert (answer.code, answer.error["code"]) == (4, code), answer
+    """The details of a refusal with this code; each tells what, why, evidence and the consequence of each choice.
+
+    A question about consent waits for an answer, and the exit code says so.
+    """
+    waits = 5 if "decision" in answer.error["details"] else 4
+    assert (answer.code, answer.error["code"]) == (waits, code), answer
     details = dict(answer.error["details"])
     if "choices" in details:
         assert details["what"]

@@ -506,7 +506,7 @@ def test_a_changed_configuration_voids_the_consent(project: Project) -> None:
 def test_without_consent_and_terminal_nothing_runs_and_the_flag_is_named(project: Project) -> None:
     """R-ASK-1, R-ASK-2: never a prompt without a terminal; the evidence and the flag that consents are told."""
     project.plan([making("T1-01", "a.txt")])
-    error, _ = refused(project, "execute-phase", "1", exit=4, code="consent.missing")
+    error, _ = refused(project, "execute-phase", "1", exit=5, code="consent.missing")
     assert error["hint"] == f"idumb execute-phase 1 --approve {project.approval()}"
     details = error["details"]
     assert isinstance(details, dict)

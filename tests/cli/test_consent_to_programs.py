@@ -54,9 +54,9 @@ def test_another_program_of_the_same_name_is_not_started_without_a_word(
     other = put(tmp_path / "two", "two")
     monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
     assert project.quick("check-plan", "1", "--json").data["consent"] is False
-    for flags in ((), ("--approve", here["contract_hash"])):
+    for flags, code in (((), 5), (("--approve", here["contract_hash"]), 4)):
         refused = again(project, *flags)
-        assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
+        assert (refused.code, refused.error["code"]) == (code, "consent.other-program")
         changed = {"binding": "b", "was": str(tmp_path / "one/coder"), "now": other}
         assert refused.error["details"]["changed"] == [changed]
         assert changed["was"] in refused.error["message"]
@@ -87,7 +87,7 @@ def test_an_approval_that_another_program_voids_is_told_with_both_programs(
     other = put(tmp_path / "two", "two")
     monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
     refused = again(project)
-    assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
+    assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
     assert refused.error["details"]["changed"] == [{"binding": "b", "was": str(tmp_path / "one/coder"), "now": other}]
     assert again(project, "--approve", refused.error["hint"].split()[-1]).code == 0
 
@@ -118,7 +118,7 @@ def test_a_word_at_the_terminal_is_to_the_program_that_was_shown(
     assert stopped.error["hint"] == "idumb resume 1 asks anew"
     assert not project.exists("a.txt")
     refused = project.quick("resume", "1", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
+    assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
     assert refused.error["details"]["changed"] == [changed]
     (two / "coder").unlink()
     assert project.quick("check-plan", "1", "--json").data["consent"] is True
@@ -140,4 +140,4 @@ def test_a_word_for_an_amendment_is_none_for_another_program(
     amended = project.quick("amend", "1", "--decision", "a.txt stays small", "--yes", "--json")
     assert amended.code == 0, amended
     refused = project.quick("resume", "1", "--retry-failed", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "consent.other-program")
+    assert (refused.code, refused.error["code"]) == (5, "consent.other-program")

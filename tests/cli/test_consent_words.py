@@ -54,7 +54,7 @@ def test_consent_to_a_phase_shows_adapter_server_variables_and_options(
 ) -> None:
     """R-LOCK-3."""
     answer = project.quick(command, "1", "--json")
-    assert answer.code == 4, answer
+    assert answer.code == (5 if command == "execute-phase" else 4), answer
     agents = [line for line in answer.error["details"]["evidence"] if line.startswith("agent ")]
     assert agents == [f"agent {line}" for line in expected(tmp_path)]
 
@@ -83,7 +83,7 @@ def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> No
     """R-LOCK-3."""
     services = Wired(str(project.folder), Nobody, Silent)
     with pytest.raises(Refusal) as refused:
-        roles.ensure_consent(services, ["planner", "researcher"], approve=None, command="idumb plan-phase 1")
+        roles.ensure_consent(services, ["planner", "researcher"], approve=(), command="idumb plan-phase 1")
     evidence = refused.value.details["evidence"]
     planner, researcher = (
         f"{role}: {line}" for role, line in zip(("planner", "researcher"), expected(tmp_path), strict=True)

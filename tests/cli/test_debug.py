@@ -103,7 +103,7 @@ def answering(project: Project, reply: str) -> str:
     """Let the debugger answer so; the consent that asking it needs."""
     (project.folder / "reply.md").write_text(reply, encoding="utf-8")
     refused = project.quick("debug", "1", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
     return str(refused.error["details"]["consent_hash"])
 
 

@@ -259,7 +259,7 @@ def test_refusals_and_deviations_carry_choices_with_consequences(project: Projec
     verified = run(project)
     edit(project, "T1-01: Task", "T1-01: Changed task")
     changed = project.quick("resume", "1", "--json")
-    for answer, code in ((missing, 4), (deviated, 5), (verified, 4), (changed, 4)):
+    for answer, code in ((missing, 5), (deviated, 5), (verified, 4), (changed, 4)):
         assert answer.code == code, answer
         details = answer.error["details"]
         assert details["what"], answer
@@ -389,7 +389,7 @@ def test_an_approval_that_goes_on_with_an_answer_keeps_its_end_and_can_be_taken_
     assert not project.quick("check-plan", "1", "--json").data["consent"]
     assert kept_approvals(project, home) == [(True, (), False)]
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
-    refused(project.quick("resume", "1", "--json"), "consent.missing")
+    refused(project.quick("resume", "1", "--json"), "consent.missing", 5)
 
 
 def test_an_answer_stays_in_the_record_alone_where_no_consent_can_follow_it(project: Project) -> None:
@@ -401,7 +401,7 @@ def test_an_answer_stays_in_the_record_alone_where_no_consent_can_follow_it(proj
     before = project.read(PLAN)
     assert decide(project, QUESTION, "yes").data["version"] is None
     assert project.read(PLAN) == before
-    refused(project.quick("resume", "1", "--json"), "consent.missing")
+    refused(project.quick("resume", "1", "--json"), "consent.missing", 5)
 
 
 def of_no_return(project: Project) -> None:

@@ -50,7 +50,7 @@ def test_nothing_runs_before_a_person_agreed_to_the_agents(desk: Desk) -> None:
     """R-ADAPT-4."""
     desk.answers(planner=[GOOD])
     answer = desk.project.quick("plan-phase", "2", "--json")
-    assert (answer.code, answer.error["code"]) == (4, "consent.missing")
+    assert (answer.code, answer.error["code"]) == (5, "consent.missing")
     assert desk.prompts("planner") == []
     assert not desk.project.exists(PLAN)
 

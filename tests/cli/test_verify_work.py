@@ -70,7 +70,7 @@ def verify(project: Project, *flags: str) -> Answer:
 
 def consented(project: Project) -> str:
     refused = verify(project)
-    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
     return str(refused.error["details"]["consent_hash"])
 
 

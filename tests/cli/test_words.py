@@ -87,7 +87,7 @@ def test_consent_says_which_tasks_ask_a_person(project: Project) -> None:
     """R-ASK-1: a task for a person is no empty line in what one consents to."""
     project.plan([making("T1-01", "a.txt"), CHOICE])
     refused = project.json("execute-phase", "1")
-    assert refused.code == 4
+    assert refused.code == 5
     assert "  asks   a person (decision)" in refused.error["details"]["evidence"]
 
 

@@ -51,7 +51,7 @@ class Desk:
     def run(self, *arguments: str) -> Answer:
         """A command under consent to the agents it names."""
         refused = self.project.quick(*arguments, "--json")
-        if refused.code != 4 or refused.error["code"] != "consent.missing":
+        if refused.code != 5 or refused.error["code"] != "consent.missing":
             return refused
         return self.project.quick(*arguments, "--json", "--approve", refused.error["details"]["consent_hash"])
 

@@ -47,7 +47,7 @@ def services(sandbox: GitSandbox) -> Wired:
 def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Wired, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
     digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     result = roles.ask(services, ASKED)
     assert result.reply == "planner phase-2 kept Goal: win\n"
     assert result.outcome == "completed"
@@ -76,7 +76,7 @@ def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Wired
     clock = FixedClock()
     services.__dict__["clock"] = clock
     digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     before = clock.seconds
     result = roles.ask(services, ASKED)
     assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
@@ -96,7 +96,7 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Wired, sandbox: GitSan
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
     path.write_text(text, encoding="utf-8")
     digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     assert roles.ask(services, ASKED).outcome == "completed"
     with pytest.raises(Refusal) as caught:
         roles.ask(services, ASKED)
@@ -109,15 +109,15 @@ def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandb
     digest = roles.consent_hash(services, ["planner"])
     for attempt in (
         lambda: roles.ask(services, ASKED),
-        lambda: roles.ensure_consent(services, ["planner"], approve=None, command="idumb plan-phase 2"),
+        lambda: roles.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2"),
     ):
         with pytest.raises(Refusal) as caught:
             attempt()
         assert caught.value.code == "consent.missing"
         assert f"--approve {digest}" in (caught.value.hint or "")
     with pytest.raises(Refusal, match="changed"):
-        roles.ensure_consent(services, ["planner"], approve="0" * 64, command="idumb plan-phase 2")
-    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+        roles.ensure_consent(services, ["planner"], approve=["0" * 64], command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     with pytest.raises(Refusal, match="Nobody consented"):
         roles.ask(Wired(str(sandbox.root), Nobody, Silent), ASKED)
@@ -137,7 +137,7 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
     sandbox.commit("start")
     services = Wired(str(sandbox.root), Nobody, Silent)
     digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     log.write_text("it was asked", encoding="utf-8")
     assert roles.ask(services, ASKED).reply == "one\n"
     script.write_text("print('two')", encoding="utf-8")
@@ -165,7 +165,7 @@ def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSand
             return Answer(decision.id, "run", "me")
 
     services = Wired(str(sandbox.root), Slow, Silent)
-    roles.ensure_consent(services, ["planner"], approve=None, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2")
     with pytest.raises(Refusal) as caught:
         roles.ask(services, ASKED)
     assert caught.value.code == "consent.missing"
@@ -185,7 +185,7 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
 
     def refused(services: Wired, asked: list[str], approve: str) -> Refusal:
         with pytest.raises(Refusal) as caught:
-            roles.ensure_consent(services, asked, approve=approve, command="idumb plan-phase 2")
+            roles.ensure_consent(services, asked, approve=[approve], command="idumb plan-phase 2")
         assert caught.value.code == "consent.other-agents"
         assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == asked
         assert caught.value.hint == f"idumb plan-phase 2 --approve {roles.consent_hash(services, asked)}"
@@ -219,13 +219,13 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
 
     services, one = at("one")
     digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
     words = f"its program, {one} then and {two} now, model"
     for named, told in ((digest, f"this changed: planner: {words}."), (None, "Nobody consented")):
         with pytest.raises(Refusal) as caught:
-            roles.ensure_consent(services, ["planner"], approve=named, command="idumb plan-phase 2")
+            roles.ensure_consent(services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2")
         assert told in caught.value.message
         (line,) = caught.value.details["evidence"]
         assert line.endswith(f"; changed since you agreed: {words}")
@@ -234,7 +234,7 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
 def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -> None:
     """R-ADAPT-1."""
     digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=digest, command="idumb plan-phase 2")
+    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     taken = approve.revoke(services, roles.PLACE, "me")
     assert taken.data["withdrawn"] == 1
     with pytest.raises(Refusal, match="Nobody consented"):

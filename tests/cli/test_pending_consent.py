@@ -1,0 +1,297 @@
+"""Consent that nobody could be asked for: a decision that waits, for a person alone, and for exactly what it named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from idumb.cli import mcp_tools
+from tests.cli.test_not_a_person import CODE, mark
+from tests.cli.test_states import at_terminal
+from tests.cli.test_unanswered import Screen, screen  # noqa: F401 - a fixture
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import PLAN, edit
+from tests.support.project import Project, making
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/decision.json").read_text(encoding="utf-8"))
+JUDGE = 'import sys; sys.stdin.read(); print(\'{"verdict": "PASS", "judgements": []}\')\n'
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.plan([making("T1-01", "a.txt")])
+    return made
+
+
+def run(project: Project, *flags: str) -> Answer:
+    return project.quick("execute-phase", "1", *flags, "--json")
+
+
+def waiting(project: Project) -> list[str]:
+    rows = project.quick("decisions", "--json").data["decisions"]
+    for row in rows:
+        jsonschema.Draft202012Validator(SCHEMA).validate(row)
+    return [str(row["id"]) for row in rows]
+
+
+def decide(project: Project, *words: str) -> Answer:
+    return project.quick("decide", *words, "--json")
+
+
+def asked(project: Project) -> str:
+    """The id of the question that an execution without consent left."""
+    stopped = run(project)
+    assert (stopped.code, stopped.error["code"]) == (5, "consent.missing"), stopped
+    return str(stopped.error["details"]["decision"])
+
+
+def judged(project: Project) -> None:
+    """The phase has a verifier and a skeptic, and a criterion of its own."""
+    (project.folder / "judge.py").write_text(JUDGE, encoding="utf-8")
+    project.repo.commit("judge")
+    argv = json.dumps([sys.executable, "judge.py"])
+    project.configure(
+        f"bindings: {{judge: {{adapter: command, argv: {argv}}}}}\n"
+        "roles: {verifier: {binding: judge}, skeptic: {binding: judge}}\n"
+    )
+    project.plan([making("T1-01", "a.txt")], head="success_criteria: ['there — check: `test -s a.txt`']\n")
+
+
+def test_consent_that_nobody_gave_waits_and_is_given_by_decide(project: Project) -> None:
+    """R-ASK-2: it is listed with what it names, answered once, and the phase runs."""
+    question = asked(project)
+    assert question == f"consent.{question.partition('.')[2]}"
+    assert len(question) == len("consent.") + 64
+    (row,) = project.quick("decisions", "--json").data["decisions"]
+    assert (row["id"], row["kind"], row["phase"]) == (question, "consent", "1")
+    assert any("test -s a.txt" in line for line in row["evidence"])
+    assert f"idumb decide {question} run" in project.quick("decisions").out
+    answered = decide(project, question, "run")
+    assert (answered.code, answered.data["next"]) == (0, ["idumb execute-phase 1"])
+    assert waiting(project) == []
+    assert project.quick("check-plan", "1", "--json").data["consent"]
+    assert run(project).code == 0
+    assert decide(project, question, "run").error["code"] == "decision.unknown"
+
+
+def test_the_refusal_says_where_the_question_waits(project: Project) -> None:
+    """R-ASK-1, R-ASK-2."""
+    stopped = project.quick("execute-phase", "1")
+    assert stopped.code == 5
+    assert f"idumb decide {waiting(project)[0]} run" in stopped.err
+    assert "--approve" in stopped.err
+
+
+def test_a_no_consents_to_nothing(project: Project) -> None:
+    """R-ASK-2."""
+    question = asked(project)
+    assert decide(project, question, "no").data["next"] == []
+    assert waiting(project) == []
+    assert asked(project) == question  # the same is asked about the same
+
+
+@pytest.mark.parametrize("what", ["plan", "configuration"])
+def test_after_any_change_the_question_is_void(project: Project, what: str) -> None:
+    """R-ASK-2, R-LOCK-2: it is bound to the whole contract hash."""
+    question = asked(project)
+    if what == "plan":
+        edit(project, "T1-01: Task", "T1-01: Changed task")
+    else:
+        project.configure("run: {max_attempts: 2}\n")
+    assert waiting(project) == []
+    void = decide(project, question, "run")
+    assert (void.code, void.error["code"]) == (4, "decision.void"), void
+    assert not project.quick("check-plan", "1", "--json").data["consent"]
+    assert asked(project) != question
+
+
+def test_a_question_about_another_program_is_another_question(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ASK-2: a name that means another file since then was not agreed to."""
+
+    def at(folder: str) -> None:
+        program = tmp_path / folder / "coder"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho made > a.txt\n", encoding="utf-8")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+    at("one")
+    project.configure("bindings: {coder: {adapter: command, argv: [coder]}}\n")
+    project.plan([making("T1-01", "a.txt", steps=[], fields="- **Builder:** coder\n")])
+    question = asked(project)
+    at("two")
+    assert decide(project, question, "run").error["code"] == "decision.void"
+    assert decide(project, asked(project), "run").code == 0
+    at("three")
+    moved = run(project)
+    assert (moved.code, moved.error["code"]) == (5, "consent.other-program"), moved
+    assert decide(project, moved.error["details"]["decision"], "run").code == 0
+    assert run(project).code == 0
+
+
+def test_consent_is_never_told_by_the_plan_or_the_log(project: Project) -> None:
+    """R-ASK-3: it belongs to the person, in their state directory."""
+    before = project.repo.ledger()
+    assert decide(project, asked(project), "run").code == 0
+    assert before.changed_paths(project.repo.ledger()) == []
+    assert "Decisions" not in project.read(PLAN)
+    assert run(project).code == 0
+    assert project.events("--kind", "decision.answered") == []
+
+
+def test_a_repository_cannot_bring_a_question_or_its_answer_along(project: Project, home: Path) -> None:
+    """R-ASK-2: what lies in another repository's name, or is damaged, counts for nothing."""
+    question = asked(project)
+    (place,) = home.rglob(f"{question}.json")
+    assert project.folder not in place.parents
+    assert place.stat().st_mode & 0o077 == 0
+    kept = json.loads(place.read_text(encoding="utf-8"))
+    for text in ("{", "[]", json.dumps({**kept, "repository": "0" * 64}), json.dumps({**kept, "roles": 1})):
+        place.write_text(text, encoding="utf-8")
+        assert waiting(project) == []
+        assert decide(project, question, "run").error["code"] == "decision.unknown"
+    place.write_text(json.dumps({**kept, "id": "consent." + "0" * 64}), encoding="utf-8")
+    assert waiting(project) == []
+
+
+def test_an_agent_cannot_answer_and_may_leave_the_question(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ASK-2."""
+    mark(monkeypatch, project.folder)
+    question = asked(project)
+    answer = decide(project, question, "run")
+    assert (answer.code, answer.error["code"]) == (4, CODE)
+    assert waiting(project) == [question]
+
+
+def test_no_tool_passes_consent_on(project: Project) -> None:
+    """R-ASK-2: not even about a question that is not listed yet."""
+
+    async def never(*argv: str) -> mcp_tools.Answer:
+        raise AssertionError(argv)
+
+    question = asked(project)
+    said = asyncio.run(mcp_tools.Session(never).decide(question, "run"))
+    assert (said["ok"], said["error"]["code"]) == (False, "decision.at-terminal")
+    assert waiting(project) == [question]
+
+
+def test_consent_is_remembered_by_no_flag(project: Project) -> None:
+    """R-ASK-3."""
+    question = asked(project)
+    assert decide(project, question, "run", "--remember", "--yes").error["code"] == "decision.not-remembered"
+    assert decide(project, question, "perhaps").error["code"] == "decision.bad-choice"
+    assert waiting(project) == [question]
+
+
+def test_a_state_directory_that_takes_no_question_leaves_the_flag(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ASK-1: nothing waits, and that is what the exit code says."""
+    from idumb.store.consent import FileConsentStore
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FileConsentStore, "keep_question", full)
+    stopped = run(project)
+    assert (stopped.code, stopped.error["code"]) == (4, "consent.missing")
+    assert "waits" not in stopped.error["message"]
+    assert run(project, "--approve", project.approval()).code == 0
+
+
+def test_a_person_at_the_terminal_who_says_no_leaves_no_question(project: Project) -> None:
+    """R-ASK-2."""
+    code, shown = at_terminal(project, ("execute-phase", "1"), "no")
+    assert code == 4, shown
+    assert waiting(project) == []
+
+
+def test_a_question_at_the_terminal_that_nobody_answers_in_time_waits(
+    project: Project,
+    screen: Screen,  # noqa: F811
+) -> None:
+    """R-ASK-2, R-ASK-3."""
+    stopped = project.quick("execute-phase", "1")
+    assert stopped.code == 5, stopped
+    assert "No answer within" in screen.getvalue()
+    assert decide(project, waiting(project)[0], "run").code == 0
+
+
+def test_neither_a_dry_run_nor_a_hash_that_names_something_else_leaves_a_question(project: Project) -> None:
+    """R-ASK-2: consent to a dry run is not kept, and whoever names a hash was not asked."""
+    assert run(project, "--dry-run").code == 4
+    assert run(project, "--approve", "0" * 64).error["code"] == "consent.other-contract"
+    words = ("quick", "Say it", "--files", "b.txt", "--check", "true", "--builder", "human")
+    assert project.quick(*words, "--json").error["code"] == "consent.missing"  # its plan is not written yet
+    assert waiting(project) == []
+
+
+def test_one_question_asks_for_the_phase_and_for_those_who_judge_it(project: Project) -> None:
+    """R-ASK-1, R-ADAPT-5: by decide."""
+    judged(project)
+    question = asked(project)
+    (row,) = project.quick("decisions", "--json").data["decisions"]
+    assert row["what"].endswith(", and ask the verifier and the skeptic")
+    assert [line.partition(":")[0] for line in row["evidence"][-2:]] == ["verifier", "skeptic"]
+    assert decide(project, question, "run").code == 0
+    done = run(project)
+    assert done.code == 0, done
+    assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
+
+
+def test_approve_is_repeated_for_the_phase_and_for_those_who_judge_it(project: Project) -> None:
+    """R-ASK-1, R-ADAPT-5."""
+    judged(project)
+    details = run(project).error["details"]
+    both = (details["contract_hash"], details["consent_hash"])
+    assert details["choices"][0]["command"] == "idumb execute-phase 1 --approve {} --approve {}".format(*both)
+    wrong = run(project, "--approve", both[0], "--approve", "0" * 64)
+    assert wrong.error["code"] == "consent.other-contract"
+    done = run(project, "--approve", both[1], "--approve", both[0])
+    assert done.code == 0, done
+    assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
+    again = project.quick("verify-work", "1", "--approve", both[0], "--approve", both[1], "--json")
+    assert again.code == 0, again
+
+
+def test_a_person_at_the_terminal_is_asked_once_for_all_of_it(project: Project) -> None:
+    """R-ASK-1, R-ADAPT-5."""
+    judged(project)
+    code, shown = at_terminal(project, ("execute-phase", "1"), "run")
+    assert code == 0, shown
+    assert shown.count("Your choice") == 1
+    assert "and ask the verifier and the skeptic" in shown
+
+
+def test_work_needs_no_consent_to_those_who_judge_it(project: Project) -> None:
+    """R-ADAPT-5: whoever agreed to the phase alone has it run; its judges are not asked."""
+    judged(project)
+    done = run(project, "--approve", project.approval())
+    assert done.data["tasks"][0]["status"] == "completed"
+    assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == [None, None]
+    stopped = project.quick("verify-work", "1", "--json")
+    assert (stopped.code, stopped.error["code"]) == (5, "consent.missing")
+    question = stopped.error["details"]["decision"]
+    assert question in waiting(project)
+    assert decide(project, question, "run").data["next"] == ["idumb verify-work 1"]
+    assert project.quick("verify-work", "1", "--json").code == 0
+
+
+def test_agents_that_changed_since_the_question_are_not_agreed_to(project: Project) -> None:
+    """R-ASK-2."""
+    judged(project)
+    question = asked(project)
+    (project.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
+    assert waiting(project) == []
+    assert decide(project, question, "run").error["code"] == "decision.void"
