@@ -77,13 +77,13 @@ def show(services: Services, name: str) -> Result:
 
 
 def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
-    """`idumb dlq retry ID`: another attempt of that task, or of all that failed in that run; then the run goes on."""
+    """`idumb dlq retry ID`: one attempt more of that task, or of each that failed in that run; then the run goes on."""
     letter = _find(services, name)
     why = _why_not(services, letter)
     if why:
         raise Refusal("dead-letter.not-retryable", f"{letter.id} cannot be tried again: {why}.", hint=_hint(letter))
     only = () if letter.task is None else (letter.task,)
-    return resume.resume(services, Request(letter.phase, approve=approve), retry_failed=not only, only=only)
+    return resume.resume(services, Request(letter.phase, approve=approve), retry_failed=not only, only=only, once=True)
 
 
 def remove(services: Services, name: str, who: str, why: str) -> Result:
@@ -163,11 +163,8 @@ def _of_run(services: Services, state: RunState, events: list[Event], phase: str
 
 
 def _of_task(services: Services, state: RunState, event: Event, phase: str, tree: str) -> Letter:
-    last = next(
-        iter(services.log.events(run=state.id, task=event.task, kind="attempt.finished", newest_first=True, limit=1)),
-        None,
-    )
-    said = last.payload if last is not None else {}
+    ended = [e.payload for e in services.log.events(run=state.id, task=event.task, kind="attempt.finished")]
+    said: Mapping[str, Any] = ended[-1] if ended else {}
     builder: Mapping[str, Any] = said.get("builder") or {}
     known = state.tasks[event.task or ""]
     begun = services.log.events(run=state.id, task=event.task, kind="attempt.started", newest_first=True, limit=1)
@@ -180,7 +177,7 @@ def _of_task(services: Services, state: RunState, event: Event, phase: str, tree
         event.task,
         dead_letter.class_of(said.get("outcome"), said.get("cause"), builder.get("failure")),
         event.payload.get("reason") or known.reason,
-        event.payload.get("attempts") or known.attempts,
+        sum(map(run.counts, ended)),
         next((e.payload["builder"] for e in begun), None),
         said.get("cause"),
         builder.get("failure"),

@@ -37,10 +37,12 @@ from idumb.domain.settings import COMMITTED
 _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
 
 
-def resume(services: Services, request: Request, *, retry_failed: bool, only: Collection[str] = ()) -> Result:
+def resume(
+    services: Services, request: Request, *, retry_failed: bool, only: Collection[str] = (), once: bool = False
+) -> Result:
     """The unfinished run of the phase, under the same consent, from its last checkpoint.
 
-    `only` are failed tasks that are tried again where the others are not.
+    `only` are failed tasks that are tried again where the others are not; `once`: by one attempt each.
     """
     place.require_initialised(services)
     committing.require_clone(services.settings, request.workspace)
@@ -74,17 +76,17 @@ def resume(services: Services, request: Request, *, retry_failed: bool, only: Co
         place.accept_guarded(services, journal, request.accept_git)
         restoring.settle(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
-        _reset(journal, only, retry_failed=retry_failed, deviations=request.on_deviation is not None)
+        _reset(journal, only, retry_failed=retry_failed, deviations=request.on_deviation is not None, once=once)
         result = execute_phase.carry_out(services, journal, contract, request)
     return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
 
 
-def _reset(journal: Journal, only: Collection[str], *, retry_failed: bool, deviations: bool) -> None:
+def _reset(journal: Journal, only: Collection[str], *, retry_failed: bool, deviations: bool, once: bool) -> None:
     """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
     for task, known in list(journal.state.tasks.items()):
         wanted = retry_failed or task in only or (deviations and known.deviations)
         if wanted and (known.status == outcome.FAILED or deviating.asks(known)):
-            journal.write(journal.event("task.reset", task, reason="retry"))
+            journal.write(journal.event("task.reset", task, reason="retry", **({"once": True} if once else {})))
 
 
 def accept(services: Services, task: str, why: str, who: str) -> Result:

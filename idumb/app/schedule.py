@@ -88,7 +88,7 @@ def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> b
         return False
     if known.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
         return False
-    if known.exhausted > MOST_CONTEXTS:
+    if known.exhausted > MOST_CONTEXTS or (known.once and known.attempts):
         return False
     if known.repeated and known.adapter not in DETERMINED:
         return False

@@ -77,7 +77,8 @@ class TaskState:
     that were the same. `settled` is the number of the last attempt that ended otherwise than by waiting. `speaker` is
     who was asked last, `conversation` what another attempt may go on in. `unjudged` is set while what the last attempt
     left waits for a verdict from elsewhere. `told` is what was said last in an attempt that has not ended.
-    `crashed`: the builder's process came to no end of its own in the last attempt.
+    `crashed`: the builder's process came to no end of its own in the last attempt. `once`: whoever had it tried again
+    asked for one attempt. `adopted`: in the last attempt nothing was built, for an old iDumb says that it is done.
     `failed_step` is the index of the declared step that ended the last attempt.
     """
 
@@ -119,6 +120,8 @@ class TaskState:
     unjudged: bool = False
     told: Told | None = None
     crashed: bool = False
+    once: bool = False
+    adopted: bool = False
     failed_step: int | None = None
 
 
@@ -348,6 +351,7 @@ def _attempt_started(state: RunState, event: Event) -> None:
         reason="",
         folders=tuple(folders),
         opened=None,
+        adopted=bool(p.get("adopted")),
         adapter=p.get("envelope", {}).get("adapter", ""),
         failure=None,
         speaker=conversation.speaker(p.get("envelope", {})),
@@ -399,7 +403,7 @@ def _attempt_finished(state: RunState, event: Event) -> None:
     state.update(
         task,
         running=False,
-        attempts=known.attempts + (p["outcome"] != outcome.WAITING and p.get("failure") not in failures.UNCOUNTED),
+        attempts=known.attempts + counts(p),
         outcome=p["outcome"],
         left=p["left"],
         touched=tuple(p["touched"]),
@@ -427,6 +431,11 @@ def _attempt_finished(state: RunState, event: Event) -> None:
         told=None,
         crashed=bool((p.get("builder") or {}).get("crashed")),
     )
+
+
+def counts(ended: Mapping[str, Any]) -> bool:
+    """Whether an attempt that ended so uses up one of those that a task has."""
+    return ended["outcome"] != outcome.WAITING and ended.get("failure") not in failures.UNCOUNTED
 
 
 def _used(state: RunState, known: TaskState, p: Mapping[str, Any]) -> Spent:
@@ -527,6 +536,7 @@ def _task_reset(state: RunState, event: Event) -> None:
         repeated=0,
         last=("", ""),
         unjudged=state.tasks[task].unjudged and why == ELSEWHERE,
+        once=bool(event.payload.get("once")) or (state.tasks[task].once and why in {ANSWERED, ELSEWHERE}),
     )
     state.failures_in_a_row = 0
     if why in {ANSWERED, ELSEWHERE}:

@@ -71,9 +71,26 @@ def test_a_retry_is_a_new_attempt_of_that_task_alone_under_the_same_checks(proje
     assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
     assert parked(project) == ["T1-02", "run"]
     tried = [e["task"] for e in project.events("--kind", "attempt.started")]
-    assert (tried.count("T1-01"), tried.count("T1-02"), tried.count("T1-03")) == (6, 2, 1)
+    assert (tried.count("T1-01"), tried.count("T1-02"), tried.count("T1-03")) == (4, 2, 1)
     again = dlq(project, "retry", "T1-01")
     assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
+
+
+def test_a_retry_is_one_attempt_and_the_letter_counts_all_that_were_made(project: Project) -> None:
+    """R-HAND-3: of a task, and of each task that failed in a run; `resume --retry-failed` has them all again."""
+
+    def attempts() -> dict[str, int]:
+        rows = dlq(project, "list").data["dead_letters"]
+        return {row["task"] or "run": row["attempts"] for row in rows}
+
+    assert attempts() == {"T1-01": 2, "T1-02": 2, "run": 4}
+    assert dlq(project, "retry", "T1-01").code == 1
+    assert attempts() == {"T1-01": 3, "T1-02": 2, "run": 5}
+    whole = next(row["id"] for row in dlq(project, "list").data["dead_letters"] if row["kind"] == "run")
+    assert dlq(project, "retry", whole).code == 1
+    assert attempts() == {"T1-01": 4, "T1-02": 3, "run": 7}
+    assert project.resume("--retry-failed", "--max-attempts", "2").code == 1
+    assert attempts() == {"T1-01": 6, "T1-02": 5, "run": 11}
 
 
 def test_what_is_removed_is_hidden_until_it_fails_again_and_stays_in_the_log(project: Project) -> None:
