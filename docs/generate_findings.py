@@ -38,12 +38,13 @@ a test.
 is accepted and the mend. With one error the exit code is 3 and the phase cannot run; warnings stop nothing. With
 `--json` they are `data.findings`. Codes are stable, wording is not.
 
-`idumb check-plan N --mode strict` judges a guided phase as if it were strict.
+`idumb check-plan N --mode strict` judges a guided phase as if it were strict. `--verbose` adds the hashes, the
+self-check and the next free id.
 
 ## Hashes
 
-`check-plan` prints the SHA-256 of each plan's bytes, which `sha256sum PLAN` gives too, and the hash of the phase: the
-SHA-256 of these lines, in the order in which they are printed. From the root of the repository:
+`check-plan --verbose` prints the SHA-256 of each plan's bytes, which `sha256sum PLAN` gives too, and the hash of the
+phase: the SHA-256 of these lines, in the order in which they are printed. From the root of the repository:
 
     sha256sum .planning/phases/1/*PLAN.md | sha256sum
 
@@ -54,7 +55,9 @@ The contract hash is bound to plans, configuration and policy, and is what conse
 ## Self-check
 
 Ten questions are answered from the findings, with yes, no or *not judged* and the evidence (`data.self_check`). In
-strict mode every finding that makes an answer no is an error, so a no refuses the plan.
+strict mode every finding that makes an answer no is an error, so a no refuses the plan. What is not judged is for
+`idumb approve N --answer QUESTION=yes`, which a strict plan needs; `data.open_questions` has it, with each requirement
+that the plan lists without a text and `.planning/REQUIREMENTS.md` does not have.
 
 {questions}
 """
@@ -66,6 +69,9 @@ What a check is in guided and in strict mode; *none* says nothing there. What st
 judged as prose: at most strict mode warns of it. That each step is one tool call with all its arguments is the format's
 business, below. Of a command of a `run` step only what a shell would execute is judged, not its comments, quoted text
 or here-documents.
+
+Files, links, protected files and programs (`path.missing` and the like) are judged as they are where the run begins: in
+the tree of an unfinished run, else in the work tree, as the tasks before would leave it. Completed tasks are exempt.
 
 What is said of a plan's words (`text.*`, `step.not-deterministic`, `step.branch`) stops no plan whose very bytes a
 strict approval is bound to or a strict run locked: there it is a warning. In an amended plan that holds for the words
@@ -171,7 +177,9 @@ def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     loaded = loading.assemble("1", "folder", [("01-PLAN.md", parsed)], settings, policy=known)
     if loaded.contract is None:
         return loaded.findings
-    found = registry.findings(loaded.contract, settings, known, mode, repositories=example.repositories)
+    found = registry.findings(
+        loaded.contract, settings, known, mode, repositories=example.repositories, present=example.present
+    )
     return (*loaded.findings, *found)
 
 

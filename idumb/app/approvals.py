@@ -139,6 +139,7 @@ def make(
     *,
     by: str,
     accepted: tuple[str, ...] = (),
+    answers: tuple[Mapping[str, str], ...] = (),
     expires: str | None = None,
     pin_base: bool = False,
 ) -> Approval:
@@ -158,6 +159,7 @@ def make(
         base_commit=base,
         expires=expires,
         accepted=accepted,
+        answers=answers,
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from idumb.app import approvals, binding_words, consent, going_on, irreversible, loading, place, roles, session
+from idumb.app import approvals, binding_words, consent, going_on, irreversible, judging, loading, place, roles, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import approval as approval_words
@@ -16,6 +16,9 @@ from idumb.domain.approval import Approval, Kept
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal, UsageError
+from idumb.domain.intake.self_check import NO, YES
+from idumb.domain.intake.self_check import Answer as Question
+from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED
 
 APPROVE = "approve"
@@ -24,7 +27,10 @@ ALL_PATHS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `approve`. `accept` are ids of irreversible tasks, `sign` a key file, `file` where a copy goes."""
+    """Flags of `approve`. `accept` are ids of irreversible tasks, `sign` a key file, `file` where a copy goes.
+
+    `answers` are open questions of the self-check with what a person says to them, as `design=yes`.
+    """
 
     phase: str
     who: str
@@ -34,6 +40,7 @@ class Request:
     accept: tuple[str, ...] = ()
     sign: str | None = None
     file: str | None = None
+    answers: tuple[str, ...] = ()
 
 
 def approve(services: Services, request: Request) -> Result:
@@ -42,16 +49,43 @@ def approve(services: Services, request: Request) -> Result:
     contract = loading.runnable(services, loading.of(services, request.phase))
     expires = _expires(services, request)
     _require_known(contract, request)
-    made = approvals.make(
-        services, contract, by=request.who, accepted=request.accept, expires=expires, pin_base=request.pin_base
+    unjudged = judging.open_questions(services, contract)
+    said = _said(contract, request, unjudged)
+    left = tuple(one for one in unjudged if one.id not in said)
+    # At a terminal a strict plan's approval answers what nobody answered yet, for the question shows it.
+    by_question = left if request.hash is None and contract.mode == STRICT else ()
+    now = services.clock.now()
+    answers = tuple(
+        {"question": id, "answer": YES, "by": request.who, "at": now}
+        for id in (*said, *(one.id for one in by_question))
     )
-    shown = tuple(lines(services, contract, made))
+    made = approvals.make(
+        services,
+        contract,
+        by=request.who,
+        accepted=request.accept,
+        answers=answers,
+        expires=expires,
+        pin_base=request.pin_base,
+    )
+    outdated = _outdated(services, contract, request)
+    shown = (
+        *lines(services, contract, made),
+        *(f"the acceptance of {task} ends with this approval" for task in _no_longer_accepted(outdated, request)),
+        *_of_questions(contract, made, unjudged),
+    )
+    if request.hash is not None and contract.mode == STRICT and left:
+        raise _unanswered(contract, made, left, shown)
     kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
     copy = services.consent.export(kept, request.file) if request.file else None
+    for one in outdated:
+        services.consent.approve(dataclasses.replace(one, revoked={"at": now, "by": request.who}))
     services.consent.approve(kept)
     data = {
         **made.as_dict(),
         "by": kept.approval.by,
+        "answers": [dict(one) for one in made.answers],
+        "no_longer_accepted": list(_no_longer_accepted(outdated, request)),
         "signed": kept.signature is not None,
         "file": copy,
         "shown": list(shown),
@@ -59,6 +93,95 @@ def approve(services: Services, request: Request) -> Result:
         "next": _next(services, contract),
     }
     return Result(data, warnings=_left_open(contract, request))
+
+
+def _said(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
+    """The open questions that were answered yes. InputError for what is no such question; a no refuses the plan."""
+    known = {one.id: one for one in unjudged}
+    said: dict[str, str] = {}
+    for text in request.answers:
+        ids, _, answer = text.partition("=")
+        if answer not in (YES, NO):
+            raise UsageError(
+                "usage", f"--answer takes QUESTION=yes or QUESTION=no, not {text!r}.", hint="idumb approve --help"
+            )
+        wrong = [id for id in ids.split(",") if id not in known]
+        if wrong:
+            raise InputError(
+                "approval.unknown-question",
+                f"Phase {contract.phase} leaves no question {', '.join(wrong)} open;"
+                f" it leaves {', '.join(known) or 'none'}.",
+                hint=f"idumb check-plan {contract.phase} --verbose shows the questions",
+            )
+        said |= dict.fromkeys(ids.split(","), answer)
+    against = [known[id] for id, answer in said.items() if answer == NO]
+    if against:
+        words = ", ".join(one.id for one in against)
+        raise Refusal(
+            "approval.answered-no",
+            f"Phase {contract.phase} is not approved: you answered no to {words}.",
+            hint=f"Change the plan, then idumb check-plan {contract.phase}",
+            details={
+                "what": f"Approve phase {contract.phase}",
+                "why": "A question of the self-check that is answered no refuses the plan.",
+                "evidence": [f"{one.id}: {one.question} no" for one in against],
+                "choices": going_on.rows([Choice("change", "change the plan", "nothing is approved until then")]),
+                "contract_hash": contract.hash,
+            },
+        )
+    return tuple(said)
+
+
+def _of_questions(contract: Contract, made: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
+    """Each open question with the answer that this approval gives to it."""
+    given = {one["question"] for one in made.answers}
+    for one in unjudged:
+        if one.id in given:
+            yield f"you answer yes to {one.id}: {one.question}"
+        else:
+            words = f"--answer {one.id}=yes" if contract.mode == STRICT else "guided mode asks no answer"
+            yield f"not judged, {one.id}: {one.question} ({words})"
+
+
+def _unanswered(contract: Contract, made: Approval, left: Sequence[Question], shown: tuple[str, ...]) -> Refusal:
+    """A strict plan is approved only with an answer to each question that idumb cannot judge."""
+    command = _command(contract, made, [one.id for one in left])
+    choices = (
+        Choice("answer", "answer each with yes", "the answers are kept with the approval, with who gave them", command),
+        Choice("no", "leave it", "nothing is approved"),
+    )
+    return Refusal(
+        "approval.unanswered",
+        f"Phase {contract.phase} is strict, and nobody answered {', '.join(one.id for one in left)} of its self-check.",
+        hint=command,
+        details={
+            "what": f"Approve phase {contract.phase}",
+            "why": "idumb cannot judge these questions, so whoever approves answers them.",
+            "evidence": [f"{one.id}: {one.question}" for one in left],
+            "choices": going_on.rows(choices),
+            "questions": [{"id": one.id, "question": one.question} for one in left],
+            "shown": list(shown),
+            "contract_hash": contract.hash,
+        },
+    )
+
+
+def _command(contract: Contract, made: Approval, more: Iterable[str] = ()) -> str:
+    """The command that gives just this approval without a terminal."""
+    accepted = "".join(f" --accept-irreversible {task}" for task in made.accepted)
+    asked = ",".join([*(one["question"] for one in made.answers), *more])
+    answered = f" --answer {asked}=yes" if asked else ""
+    return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
+
+
+def _outdated(services: Services, contract: Contract, request: Request) -> tuple[Kept, ...]:
+    """Earlier approvals of the phase that accepted an irreversible task which this one does not."""
+    known = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
+    return tuple(kept for kept in known if set(kept.approval.accepted) - set(request.accept))
+
+
+def _no_longer_accepted(outdated: Sequence[Kept], request: Request) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(t for k in outdated for t in k.approval.accepted if t not in request.accept))
 
 
 def _next(services: Services, contract: Contract) -> list[str]:
@@ -164,7 +287,6 @@ def _confirmed(
 
 
 def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Decision:
-    flags = "".join(f" --accept-irreversible {task}" for task in made.accepted)
     until = f" until {made.expires}" if made.expires else ""
     return Decision(
         id=f"approval.{contract.hash[:12]}",
@@ -179,7 +301,7 @@ def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Deci
                 APPROVE,
                 "approve it",
                 f"the approval of contract {contract.hash[:16]} is kept{until}; nothing is run now",
-                f"idumb approve {contract.phase} --hash {contract.hash}{flags}",
+                _command(contract, made),
             ),
             Choice("no", "do not approve it", "nothing happens"),
         ),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from idumb.app import approvals, loading, lock, programs, schedule, session
+from idumb.app import approvals, judging, loading, lock, programs, schedule, session
 from idumb.app.loading import Loaded
 from idumb.app.result import Result
 from idumb.app.services import Services
@@ -17,7 +17,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
-from idumb.domain.intake import registry, self_check
+from idumb.domain.intake import self_check
 from idumb.domain.run import RunState
 
 _SHOWN = 50  # errors in the evidence; all are in `data.findings`
@@ -40,16 +40,18 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     every = [*findings(services, loaded, mode), *_options(services, loaded.contract)]
     found = sorted(every, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
-        given = (loaded.links, loaded.repositories)
-        case = registry.case(loaded.contract, services.settings, services.policy, mode, *given)
+        case = judging.case(services, loaded, loaded.contract, mode)
         data |= _of_contract(services, loaded.contract)
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, found)]
+        data["open_questions"] = [
+            {"id": one.id, "question": one.question} for one in self_check.open_questions(case, found)
+        ]
     return _result(phase, data, found)
 
 
 def findings(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
     """What `check` prints of plans that were loaded."""
-    return loading.judged(services, loaded, mode)
+    return judging.findings(services, loaded, mode)
 
 
 def _options(services: Services, contract: Contract | None) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from idumb.app import (
     binding_words,
     going_on,
     irreversible,
+    judging,
     loading,
     opinions,
     pending_consent,
@@ -284,12 +285,16 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
         yield f"agent {name}: {binding_words.line(services, name, models=models)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
+    unjudged = [one.id for one in judging.open_questions(services, contract)]
+    if unjudged:
+        named = f"idumb check-plan {contract.phase} --verbose"
+        yield f"not judged by idumb: {', '.join(unjudged)} ({named} shows the questions)"
     yield from warning_lines(services, contract)
 
 
 def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:
     """The warnings of `check-plan`, one line each; of many the first."""
-    found = loading.warnings(services, contract)
+    found = judging.warnings(services, contract)
     yield from (f"warning {one.place}: {one.message}" for one in found[:most])
     if len(found) > most:
         yield f"{len(found) - most} more warnings: idumb check-plan {contract.phase}"

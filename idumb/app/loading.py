@@ -15,6 +15,7 @@ from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, LATER, WARNING, Finding, errors
 from idumb.domain.intake import registry, scope
+from idumb.domain.intake.rule import Present
 from idumb.domain.plan import STRICT, Plan
 from idumb.domain.policy import NONE as NO_POLICY
 from idumb.domain.policy import Policy
@@ -227,21 +228,24 @@ def assemble(
     return Loaded(phase, folder, contract, tuple(findings), paths, kept, policy, drafts=drafts, as_agreed=earlier)
 
 
-def judged(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
+def judged(
+    services: Services, loaded: Loaded, mode: str | None = None, present: Present | None = None
+) -> list[Finding]:
     """Every finding: of format and graph, and of the checks, by the mode of the plans or a stricter one.
 
     What is said of a plan's words stops no plan whose words were approved or locked before: there it is a warning.
     """
-    found = _judged(services, loaded, mode)
+    found = _judged(services, loaded, mode, present)
     worded = [one for one in found if one.severity == ERROR and one.code in registry.OF_WORDS]
     kept = _agreed_words(services, loaded, worded) if worded else frozenset()
     return [replace(one, severity=WARNING) if _key(one) in kept else one for one in found]
 
 
-def _judged(services: Services, loaded: Loaded, mode: str | None) -> list[Finding]:
+def _judged(services: Services, loaded: Loaded, mode: str | None, present: Present | None) -> list[Finding]:
     known, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
-        return [*known, *registry.findings(contract, settings, loaded.policy, mode, loaded.links, loaded.repositories)]
+        given = (loaded.links, loaded.repositories, present)
+        return [*known, *registry.findings(contract, settings, loaded.policy, mode, *given)]
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         known = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in known]
     return [*known, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
@@ -276,19 +280,6 @@ def _agreed_words(services: Services, loaded: Loaded, worded: Sequence[Finding])
         return frozenset()
     found = () if before is None else registry.findings(before, services.settings, loaded.policy, STRICT)
     return frozenset(_key(one) for one in found if one.code in registry.OF_WORDS)
-
-
-def warnings(services: Services, contract: Contract) -> tuple[Finding, ...]:
-    """The warnings that `check-plan` prints of a contract, in the order of the plans."""
-    try:
-        loaded = of(services, contract.phase)
-    except InputError:
-        loaded = Loaded(contract.phase, contract.folder, None, (), ())
-    if loaded.contract is None or loaded.contract.hash != contract.hash:  # a quick plan is not written yet
-        alone = Loaded(contract.phase, contract.folder, contract, (), (), policy=services.policy)
-        loaded = with_links(services, alone)
-    found = (one for one in judged(services, loaded) if one.severity == WARNING)
-    return tuple(sorted(found, key=lambda one: (one.path, one.line, one.column)))
 
 
 def _belongs(plans: ports.PlanFiles, plan: Plan, folder: str) -> bool:

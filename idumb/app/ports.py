@@ -704,6 +704,12 @@ class Files(Protocol):
     def signature(self, paths: Iterable[str]) -> str | None:
         """Another text as soon as one of the files may have changed; None where that cannot be told yet."""
 
+    def there(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths at which something is, be it a link that leads nowhere."""
+
+    def startable(self, programs: Iterable[str]) -> frozenset[str]:
+        """Those that can be started: names on PATH, and paths of executable files, seen from the root."""
+
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
         """Folders that are links or lie below one, and where they lead: from the root, or absolute where outside."""
 
@@ -1029,6 +1035,7 @@ class PromptRequest:
 
     `template` is the text of a template of the user's; else the one that is shipped under `name`, or for the role.
     `handover` is the summary of an agent whose context was exhausted. `commits`: the builder commits its work itself.
+    `decided` are answers of people in this run that hold for every task.
     """
 
     role: str
@@ -1043,6 +1050,7 @@ class PromptRequest:
     name: str = ""
     handover: str = ""
     commits: bool = False
+    decided: tuple[str, ...] = ()
 
 
 class Symbols(Protocol):

@@ -31,8 +31,11 @@ def _with_notes(warnings: tuple[str, ...] = ()) -> tuple[str, ...]:
     return found
 
 
-def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) -> int:
-    """Print a use case's result; its exit code. `quiet` leaves the words out, where standard output is spoken for."""
+def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, shown_as: str | None = None) -> int:
+    """Print a use case's result; its exit code. `quiet` leaves the words out, where standard output is spoken for.
+
+    `shown_as` names other words than the command's.
+    """
     warnings = _with_notes(result.warnings)
     if as_json:
         error: dict[str, Any] | None = None
@@ -45,7 +48,7 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False) 
     if not quiet:
         from idumb.views import answer
 
-        write(sys.stdout, answer.render(command, result.data))
+        write(sys.stdout, answer.render(shown_as or command, result.data))
     for warning in warnings:
         _tell(f"warning: {escaped(warning)}\n")
     if result.failure is not None:

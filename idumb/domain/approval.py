@@ -39,6 +39,8 @@ PARTS = (
 )
 """What an approval can be bound to, in the order in which changes are named."""
 
+ANSWER = frozenset({"question", "answer", "by", "at"})
+
 _DURATION = re.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -67,6 +69,7 @@ class Change:
 class Approval:
     """`plan_hash` is the phase's; `expires` a time like `validated_at`; `accepted` are irreversible tasks.
 
+    `answers` are what a person said to open questions of the self-check: question, answer, by and at of each.
     `base_commit` is recorded; only where it is a part in `bound` must it still be the base.
     """
 
@@ -85,9 +88,13 @@ class Approval:
     accepted: tuple[str, ...] = ()
     status: str = APPROVED
     schema: int = SCHEMA
+    answers: tuple[Mapping[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"accepted": list(self.accepted)}
+        """Without `answers` where there are none, as approvals were before there could be any: signatures stay good."""
+        known = dataclasses.asdict(self) | {"accepted": list(self.accepted)}
+        answers = [dict(one) for one in known.pop("answers")]
+        return known | ({"answers": answers} if answers else {})
 
     def canonical(self) -> bytes:
         """The bytes that a signature is over."""
@@ -105,7 +112,10 @@ class Kept:
 
 def from_dict(value: object) -> Approval | None:
     """The approval that `as_dict` wrote; None for anything else."""
-    if not isinstance(value, Mapping) or set(value) != {f.name for f in dataclasses.fields(Approval)}:
+    if not isinstance(value, Mapping):
+        return None
+    value = {"answers": [], **value}
+    if set(value) != {f.name for f in dataclasses.fields(Approval)}:
         return None
     words = ("phase", "plan_hash", "contract_hash", "validated_at", "validator", "scope", "by", "mode", "nonce")
     if not all(isinstance(value[name], str) for name in words):
@@ -117,7 +127,14 @@ def from_dict(value: object) -> Approval | None:
     bound, accepted = _parts(value["bound"]), value["accepted"]
     if bound is None or not isinstance(accepted, list) or not all(isinstance(a, str) for a in accepted):
         return None
-    return Approval(**{**value, "bound": bound, "accepted": tuple(accepted)})
+    answers = value["answers"]
+    if not isinstance(answers, list) or not all(_is_answer(one) for one in answers):
+        return None
+    return Approval(**{**value, "bound": bound, "accepted": tuple(accepted), "answers": tuple(answers)})
+
+
+def _is_answer(value: object) -> bool:
+    return isinstance(value, Mapping) and set(value) == ANSWER and all(isinstance(v, str) for v in value.values())
 
 
 def _parts(value: object) -> dict[str, Part] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Mapping
@@ -38,6 +39,13 @@ class NamedFiles:
             facts = (found.st_mode, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
             seen.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
         return seen.hexdigest()
+
+    def there(self, paths: Iterable[str]) -> frozenset[str]:
+        return frozenset(path for path in paths if os.path.lexists(os.path.join(self._root, path)))
+
+    def startable(self, programs: Iterable[str]) -> frozenset[str]:
+        placed = ((name, os.path.join(self._root, name) if "/" in name else name) for name in programs)
+        return frozenset(name for name, place in placed if shutil.which(place) is not None)
 
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
         plain: dict[str, bool] = {"": True}

@@ -18,6 +18,7 @@ _RENDERERS = {
     "research": ("answer_planning", "research"),
     "plan-phase": ("answer_planning", "plan_phase"),
     "check-plan": ("answer_plan", "check_plan"),
+    "check-plan --verbose": ("answer_plan", "check_plan_in_full"),
     "plan-diff": ("answer_amend", "plan_diff"),
     "approve": ("answer_approval", "approve"),
     "amend": ("answer_amend", "amend"),

@@ -19,6 +19,8 @@ def approve(data: phrases.Data) -> str:
     lines.append(f"  contract   {data['contract_hash']}")
     if data["accepted"]:
         lines.append(f"  accepted, though they cannot be taken back: {', '.join(data['accepted'])}")
+    if data.get("no_longer_accepted"):
+        lines.append(f"  no longer accepted: {', '.join(data['no_longer_accepted'])}")
     if data["file"]:
         lines.append(f"  signed copy: {markup.one_line(data['file'])}")
     elif data["signed"]:

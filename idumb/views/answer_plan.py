@@ -42,32 +42,55 @@ def _old_phase(told: phrases.Data) -> str:
 
 
 def check_plan(data: phrases.Data) -> str:
-    """All findings, then one line that sums them up, then what consent is given to."""
-    lines = [line for found in data["findings"] for line in phrases.finding(found)]
-    lines += [""] if lines else []
-    lines.append(f"Phase {markup.one_line(data['phase'])}: {_tasks(data)}{_summed(data)}.")
-    lines += [f"  {line}" for line in phrases.untracked(data)]
-    lines += _self_check(data.get("self_check", ()))
+    """All findings and one line that sums them up; of a legal plan also its contract hash and the next command."""
+    lines = _findings(data)
     if data["errors"] or "contract_hash" not in data:
         return "\n".join(lines) + "\n"
+    known = data.get("approval")
+    lines.append(f"  contract {data['contract_hash']}")
+    lines += _approval(known) if known is not None and known["standing"] != "live" else []
+    return "\n".join([*lines, *_next(data)[:1]]) + "\n"
+
+
+def check_plan_in_full(data: phrases.Data) -> str:
+    """The same with hashes, self-check, next free id, and the ways without a terminal."""
+    lines = [*_findings(data), *_self_check(data.get("self_check", ()))]
+    if data["errors"] or "contract_hash" not in data:
+        return "\n".join(lines) + "\n"
+    lines += [f"    not judged, {one['id']}: {one['question']}" for one in data.get("open_questions", ())]
     lines += [f"  sha256 {sha}  {markup.one_line(path)}" for path, sha in data["plan_hashes"].items()]
     lines += [f"  phase    {data['phase_hash']}  (sha256sum over these lines)"] if "phase_hash" in data else []
     lines.append(f"  contract {data['contract_hash']}")
     lines.append(f"  next free task id: {data['next_free_id']}")
-    lines += _approval(data.get("approval"))
+    return "\n".join([*lines, *_approval(data.get("approval")), *_next(data)]) + "\n"
+
+
+def _findings(data: phrases.Data) -> list[str]:
+    lines = [line for found in data["findings"] for line in phrases.finding(found)]
+    lines += [""] if lines else []
+    lines.append(f"Phase {markup.one_line(data['phase'])}: {_tasks(data)}{_summed(data)}.")
+    return [*lines, *(f"  {line}" for line in phrases.untracked(data))]
+
+
+def _next(data: phrases.Data) -> list[str]:
+    """The next command, and how it is given without a terminal."""
     command = markup.one_line(data.get("run_command") or f"idumb execute-phase {data['phase']}")
-    approved = (data.get("approval") or {}).get("standing") == "live"
-    if approved:
-        lines.append(f"Next: {command} (this contract is approved)")
-    elif data["mode"] == "strict":
-        lines.append(f"Next: idumb approve {markup.one_line(data['phase'])} (it shows what will run, and asks)")
-        lines.append(f"  without a terminal: idumb approve {data['phase']} --hash {data['contract_hash']}")
-    elif data.get("consent"):
-        lines.append(f"Next: {command} (you consented to this contract before)")
-    else:
-        lines.append(f"Next: {command} (it shows what will run, and asks)")
-        lines.append(f"  without a terminal: {command} --approve {data['contract_hash']}")
-    return "\n".join(lines) + "\n"
+    if (data.get("approval") or {}).get("standing") == "live":
+        return [f"Next: {command} (this contract is approved)"]
+    if data["mode"] == "strict":
+        asked = ",".join(one["id"] for one in data.get("open_questions", ()))
+        answers = f" --answer {asked}=yes" if asked else ""
+        named = markup.one_line(data["phase"])
+        return [
+            f"Next: idumb approve {named} (it shows what will run, and asks)",
+            f"  without a terminal: idumb approve {named} --hash {data['contract_hash']}{markup.one_line(answers)}",
+        ]
+    if data.get("consent"):
+        return [f"Next: {command} (you consented to this contract before)"]
+    return [
+        f"Next: {command} (it shows what will run, and asks)",
+        f"  without a terminal: {command} --approve {data['contract_hash']}",
+    ]
 
 
 def _self_check(answers: Sequence[phrases.Data]) -> list[str]:

@@ -33,7 +33,7 @@ def consented(project: Project, *command: str) -> Ended:
 
 
 def approved(project: Project) -> None:
-    assert project.json("approve", "1", "--hash", project.approval()).code == 0
+    assert project.json("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
 
 
 def outside(home: Path) -> set[str]:

@@ -399,7 +399,7 @@ FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
 
 def approve(project: Project) -> None:
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("approve", "1", "--hash", consent, "--json").code == 0
+    assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
 
 
 def strict(project: Project) -> Project:

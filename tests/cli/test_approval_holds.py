@@ -219,7 +219,7 @@ def test_the_spelling_of_an_approval_does_not_keep_it_alive(project: Project) ->
     project.plan([making("T10-01", "b.txt")], phase="10", folder="10")
     for phase in ("01", "10"):
         known = project.quick("check-plan", phase, "--json").data["contract_hash"]
-        assert project.quick("approve", phase, "--hash", known, "--json").code == 0
+        assert project.quick("approve", phase, *project.answers(phase), "--hash", known, "--json").code == 0
     (project.folder / ".planning/phases/01/01-PLAN.md").write_text("---\nbroken\n")
     assert project.quick("approve", "1", "--revoke", "--json").data["revoked"] == 1
     assert project.quick("approve", "1", "--revoke", "--json").error["code"] == "approval.none"
@@ -232,7 +232,14 @@ def test_the_approval_of_a_step_plan_is_taken_back_by_its_path_and_without_it(pr
     known = project.quick("check-plan", "steps/one.yaml", "--json")
     assert known.code == 0, known
     for named in ("steps/one.yaml", "./steps/one.yaml", "steps+one.yaml"):
-        made = project.quick("approve", "steps/one.yaml", "--hash", known.data["contract_hash"], "--json")
+        made = project.quick(
+            "approve",
+            "steps/one.yaml",
+            *project.answers("steps/one.yaml"),
+            "--hash",
+            known.data["contract_hash"],
+            "--json",
+        )
         assert made.code == 0, made
         text = project.read("steps/one.yaml")
         (project.folder / "steps/one.yaml").unlink()

@@ -50,7 +50,7 @@ def contract(project: Project) -> str:
 
 
 def approve(project: Project, *flags: str) -> Answer:
-    answer = project.quick("approve", "1", "--hash", contract(project), *flags, "--json")
+    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), *flags, "--json")
     assert answer.code == 0, answer
     return answer
 
@@ -178,7 +178,7 @@ def test_an_approval_ends_when_it_was_to_end(project: Project, home: Path) -> No
 
 @pytest.mark.parametrize("text", ["soon", "2020-01-01", "0h"])
 def test_an_end_that_makes_no_sense_is_a_matter_of_usage(project: Project, text: str) -> None:
-    answer = project.quick("approve", "1", "--hash", contract(project), "--expires", text, "--json")
+    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), "--expires", text, "--json")
     assert (answer.code, answer.error["code"]) == (2, "usage")
 
 
@@ -270,7 +270,7 @@ def test_a_guided_plan_whose_approval_is_void_asks_again(project: Project) -> No
 
 
 def test_people_read_the_same_as_programs(project: Project) -> None:
-    answer = project.quick("approve", "1", "--hash", contract(project), "--expires", "2030-01-31")
+    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), "--expires", "2030-01-31")
     assert answer.code == 0
     assert f"commands use {CHECK}" in answer.out
     assert "until 2030-01-31T00:00:00" in answer.out
@@ -460,7 +460,9 @@ def test_only_irreversible_tasks_can_be_accepted_and_only_by_their_names(project
     """R-LOCK-9."""
     _irreversible(project)
     for name in ("T1-01", "T1-09", "all"):
-        answer = project.quick("approve", "1", "--hash", contract(project), "--accept-irreversible", name, "--json")
+        answer = project.quick(
+            "approve", "1", *project.answers(), "--hash", contract(project), "--accept-irreversible", name, "--json"
+        )
         assert (answer.code, answer.error["code"]) == (3, "approval.not-irreversible")
         assert "T1-02" in answer.error["message"]
 
@@ -568,7 +570,16 @@ def test_a_signed_approval_that_was_taken_back_here_stays_so(project: Project, t
 def test_a_file_without_signature_and_a_key_that_is_none_are_refused(project: Project, tmp_path: Path) -> None:
     answer = project.quick("approve", "1", "--file", str(tmp_path / "x"), "--json")
     assert (answer.code, answer.error["code"]) == (2, "usage")
-    signing = ("approve", "1", "--hash", contract(project), "--sign", str(tmp_path / "none"), "--json")
+    signing = (
+        "approve",
+        "1",
+        *project.answers(),
+        "--hash",
+        contract(project),
+        "--sign",
+        str(tmp_path / "none"),
+        "--json",
+    )
     refused(project.quick(*signing), "approval.not-signed")
     refused(run(project), "approval.missing")
     missing = run(project, "--approval", os.devnull)
@@ -633,3 +644,84 @@ def test_what_approve_shows_has_the_warnings(project: Project) -> None:
     assert [line for line in details["evidence"] if line.startswith("warning ")] == [
         "warning .planning/phases/1/01-PLAN.md:25: T1-01 is estimated at 3 hours."
     ]
+
+
+def open_questions(project: Project) -> list[str]:
+    return [one["id"] for one in project.quick("check-plan", "1", "--json").data["open_questions"]]
+
+
+def test_a_strict_plan_is_approved_only_with_an_answer_to_each_question_that_is_not_judged(project: Project) -> None:
+    """R-LOCK-6, R-ASK-1."""
+    asked = open_questions(project)
+    assert asked == ["interfaces", "invariants", "design"]
+    given = ("approve", "1", "--hash", contract(project))
+    for some in ((), ("--answer", "design=yes")):
+        details = refused(project.quick(*given, *some, "--json"), "approval.unanswered")
+        assert [one["id"] for one in details["questions"]] == [one for one in asked if not (some and one == "design")]
+    refused(run(project), "approval.missing")
+    command = shlex.split(details["choices"][0]["command"])[1:]
+    found = project.quick(*command, "--json")
+    assert found.code == 0, found
+    assert [(one["question"], one["answer"]) for one in found.data["answers"]] == [
+        ("design", "yes"),
+        ("interfaces", "yes"),
+        ("invariants", "yes"),
+    ]
+    assert {one["by"] for one in found.data["answers"]} == {found.data["by"]}
+    assert run(project).code == 0
+
+
+def test_a_no_to_a_question_of_the_self_check_approves_nothing(project: Project) -> None:
+    """R-LOCK-6."""
+    flags = ("--answer", "interfaces,invariants=yes", "--answer", "design=no", "--json")
+    details = refused(project.quick("approve", "1", "--hash", contract(project), *flags), "approval.answered-no")
+    assert details["evidence"] == ["design: Is the quality of the design acceptable? no"]
+    refused(run(project), "approval.missing")
+
+
+def test_an_answer_to_what_is_no_open_question_is_bad_input(project: Project) -> None:
+    """R-LOCK-6."""
+    given = ("approve", "1", "--hash", contract(project), "--json", "--answer")
+    answer = project.quick(*given, "rollback=yes")
+    assert (answer.code, answer.error["code"]) == (3, "approval.unknown-question")
+    assert project.quick(*given, "design=maybe").code == 2
+
+
+def test_a_requirement_that_nothing_states_is_answered_by_its_id(project: Project) -> None:
+    """R-LOCK-6."""
+    project.plan([strict_task("T1-01", "a.txt")], head=STRICT.replace("{REQ-1: files}", "[REQ-1]"))
+    assert open_questions(project)[-1] == "REQ-1"
+    assert "REQ-1" in [one["question"] for one in approve(project).data["answers"]]
+    assert run(project).code == 0
+
+
+def test_at_a_terminal_the_question_shows_what_a_yes_answers_and_keeps_who_said_it(project: Project) -> None:
+    """R-LOCK-6."""
+    ended, said = at_terminal(project, ("approve", "1"), "yes")
+    assert ended == 0, said
+    assert "you answer yes to design: Is the quality of the design acceptable?" in said
+    assert run(project).code == 0
+
+
+def test_the_question_for_consent_names_what_is_not_judged(project: Project) -> None:
+    """R-LOCK-6."""
+    project.plan([making("T1-01", "a.txt", fields="- **Estimate:** 3h\n")])
+    shown = refused(run(project), "consent.missing")["evidence"]
+    assert any(line.startswith("not judged by idumb: ") and "design" in line for line in shown)
+    assert [line for line in shown if line.startswith("warning ")] == [
+        "warning .planning/phases/1/01-PLAN.md:19: T1-01 is estimated at 3 hours."
+    ]
+
+
+def test_an_approval_without_the_task_takes_back_that_it_was_accepted(project: Project) -> None:
+    """R-LOCK-9."""
+    project.plan(
+        [strict_task("T1-01", "a.txt", fields="- **Rollback:** irreversible: it mails everybody\n")], head=STRICT
+    )
+    approve(project, "--accept-irreversible", "T1-01")
+    found = approve(project).data
+    assert found["no_longer_accepted"] == ["T1-01"]
+    assert "the acceptance of T1-01 ends with this approval" in found["shown"]
+    refused(run(project), "irreversible.not-accepted")
+    assert approve(project, "--accept-irreversible", "T1-01").data["no_longer_accepted"] == []
+    assert run(project).code == 0

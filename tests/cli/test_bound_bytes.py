@@ -150,7 +150,7 @@ def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def _approve(project: Project) -> None:
     consent = project.quick("check-plan", "1", "--json")
     assert consent.code == 0, consent
-    answer = project.quick("approve", "1", "--hash", consent.data["contract_hash"], "--json")
+    answer = project.quick("approve", "1", *project.answers(), "--hash", consent.data["contract_hash"], "--json")
     assert answer.code == 0, answer
     assert set(answer.data["bound"]["files"]["value"]) == {
         "Makefile",

@@ -217,9 +217,37 @@ def test_the_hash_of_a_plan_with_errors_is_enforced_too(project: Project) -> Non
 def test_people_are_shown_which_questions_are_answered_no(project: Project) -> None:
     """R-LOCK-6."""
     project.plan([projects.making("T1-01", "a.txt")])
-    shown = project.quick("check-plan", "1").out
+    shown = project.quick("check-plan", "1", "--verbose").out
     assert "self-check: 4 yes, 2 no, 4 not judged" in shown
     assert "no: Is it said what the plan must not do?" in shown
+    assert "not judged, design: Is the quality of the design acceptable?" in shown
+
+
+def test_a_clean_plan_is_told_with_verdict_contract_hash_and_next_command_alone(project: Project) -> None:
+    """R-LOCK-1."""
+    project.plan([projects.making("T1-01", "a.txt")])
+    data = project.quick("check-plan", "1", "--json").data
+    assert project.quick("check-plan", "1").out.splitlines() == [
+        "Phase 1: 1 task in 1 plan, mode guided, no errors.",
+        f"  contract {data['contract_hash']}",
+        "Next: idumb execute-phase 1 (it shows what will run, and asks)",
+    ]
+    shown = project.quick("check-plan", "1", "--verbose").out
+    (sum_of_plan,) = data["plan_hashes"].values()
+    for words in (sum_of_plan, data["phase_hash"], data["next_free_id"], f"--approve {data['contract_hash']}"):
+        assert words in shown
+
+
+def test_a_requirement_that_is_only_listed_stands_in_the_file_of_requirements(project: Project) -> None:
+    """R-LOCK-6."""
+    project.plan(
+        [projects.making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n")], head="requirements: [REQ-1]\n"
+    )
+    assert codes(project) == {"requirement.unlisted": "warning"}
+    (project.folder / ".planning/REQUIREMENTS.md").write_text("- REQ-10: no\n", encoding="utf-8")
+    assert codes(project) == {"requirement.unlisted": "warning"}
+    (project.folder / ".planning/REQUIREMENTS.md").write_text("- **REQ-1**: yes\n", encoding="utf-8")
+    assert codes(project) == {}
 
 
 def test_a_criterion_that_nothing_proves_is_told_once_and_by_the_mode_that_is_asked_for(project: Project) -> None:
@@ -258,8 +286,11 @@ def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_pa
     project.plan([projects.making("T1-01", "out/a.txt"), projects.making("T1-02", "in/b.txt")])
     answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 3
-    assert [(f["code"], f["found"]) for f in answer.data["findings"]] == [("path.outside-workspace", "out/a.txt")] * 2
-    assert str(tmp_path / "away") in answer.data["findings"][0]["message"]
+    wrong = [f for f in answer.data["findings"] if f["severity"] == "error"]
+    assert [(f["code"], f["found"]) for f in wrong] == [("path.outside-workspace", "out/a.txt")] * 2
+    assert str(tmp_path / "away") in wrong[0]["message"]
+    doubtful = {(f["code"], f["found"]) for f in answer.data["findings"] if f["severity"] == "warning"}
+    assert doubtful == {("path.through-link", "in/b.txt")}
     refused = project.quick("execute-phase", "1", "--approve", answer.data["contract_hash"], "--json")
     assert refused.error["code"] == "plan.invalid"
 

@@ -83,7 +83,7 @@ def test_an_approval_that_another_program_voids_is_told_with_both_programs(
     """R-LOCK-3: in guided mode an approval is consent, and its loss has the same reason."""
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
     contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("approve", "1", "--hash", contract, "--json").code == 0
+    assert project.quick("approve", "1", *project.answers(), "--hash", contract, "--json").code == 0
     other = put(tmp_path / "two", "two")
     monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
     refused = again(project)
@@ -132,7 +132,7 @@ def test_a_word_for_an_amendment_is_none_for_another_program(
     if by == "approval":
         assert project.quick("approve", "1", "--revoke", "--json").code == 0
         contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
-        assert project.quick("approve", "1", "--hash", contract, "--json").code == 0
+        assert project.quick("approve", "1", *project.answers(), "--hash", contract, "--json").code == 0
     put(tmp_path / "one", "one; exit 1")
     assert again(project).code == 1
     put(tmp_path / "two", "two")

@@ -353,7 +353,7 @@ def test_an_approved_plan_that_tells_of_an_answer_stays_approved(project: Projec
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
     project.plan([making("T1-01", "a.txt", criteria=JUDGED, fields=fields)], head=head)
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("approve", "1", "--hash", consent, "--json").code == 0
+    assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
     assert project.quick("execute-phase", "1", "--json").code == 5
     assert decide(project, QUESTION, "yes").data["version"] == 2
     assert project.quick("resume", "1", "--json").code == 0
@@ -367,7 +367,7 @@ def contract(project: Project) -> str:
 
 
 def approve(project: Project, *flags: str) -> None:
-    answer = project.quick("approve", "1", "--hash", contract(project), *flags, "--json")
+    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), *flags, "--json")
     assert answer.code == 0, answer
 
 
@@ -413,21 +413,21 @@ def of_no_return(project: Project) -> None:
 def test_what_a_person_accepted_ends_with_the_approval_in_which_they_did(project: Project, home: Path) -> None:
     """R-ASK-3, R-LOCK-9: an answer moves no acceptance into an approval that lasts longer."""
     of_no_return(project)
-    approve(project, "--expires", "90m", "--accept-irreversible", "T1-02")
     approve(project)
+    approve(project, "--expires", "90m", "--accept-irreversible", "T1-02")
     assert project.quick("execute-phase", "1", "--json").code == 5
     assert decide(project, QUESTION, "yes").data["version"] == 2
-    assert kept_approvals(project, home) == [(False, (), False), (True, ("T1-02",), False)]
+    assert kept_approvals(project, home) == [(True, ("T1-02",), False), (False, (), False)]
     assert project.quick("resume", "1", "--json").code == 0
 
 
 def test_what_a_signed_approval_accepts_goes_into_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
     """R-ASK-3, R-LOCK-9: the plan stays as it was signed, and the run goes on with the answer."""
     of_no_return(project)
-    approve(project, "--accept-irreversible", "T1-02", "--sign", str(make_key(tmp_path / "key")))
     approve(project)
+    approve(project, "--accept-irreversible", "T1-02", "--sign", str(make_key(tmp_path / "key")))
     assert project.quick("execute-phase", "1", "--json").code == 5
     before = kept_approvals(project, home)
     assert decide(project, QUESTION, "yes").data["version"] is None
-    assert kept_approvals(project, home) == before == [(False, (), False), (False, ("T1-02",), True)]
+    assert kept_approvals(project, home) == before == [(False, ("T1-02",), True), (False, (), False)]
     assert project.quick("resume", "1", "--json").code == 0

@@ -247,7 +247,7 @@ def test_a_strict_plan_is_rehearsed_under_an_approval_only(sandbox: GitSandbox) 
     only = task("T1-01", files="create `a.txt`", check="sh tests/check.sh", steps=steps, fields=fields)
     project.plan([only], head=head)
     assert rehearse(project).error["code"] == "approval.missing"
-    assert project.json("approve", "1", "--hash", project.approval()).code == 0
+    assert project.json("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
     assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
 
 
@@ -257,7 +257,10 @@ def test_a_step_plan_is_rehearsed_too(sandbox: GitSandbox) -> None:
     steps = f"steps:\n- {json.dumps(write('a.txt', 'a'))}\n- {json.dumps(write('b.txt', 'b'))}\n"
     project.repo.write("web.yaml", steps)
     project.repo.commit("a step plan")
-    assert project.json("approve", "web.yaml", "--hash", project.approval("web.yaml")).code == 0
+    assert (
+        project.json("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
+        == 0
+    )
     before = everything(project)
     answer = project.json("execute", "web.yaml", "--dry-run")
     assert everything(project) == before

@@ -404,12 +404,12 @@ def test_an_approval_that_is_taken_back_meanwhile_stops_the_submit(sandbox: GitS
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"
     made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=fields)], head=MINE + head)
     consent = made.approval()
-    assert made.json("approve", "1", "--hash", consent).code == 0
+    assert made.json("approve", "1", *made.answers(), "--hash", consent).code == 0
     assert made.json("start", "T1-01").code == 0
     put(made, "a.txt", "a\n")
     assert made.json("approve", "1", "--revoke").code == 0
     refused = made.json("submit", "T1-01")
     assert (refused.code, refused.error["code"]) == (4, "approval.revoked")
     assert made.json("status").data["next"]["command"] == "idumb submit T1-01"
-    assert made.json("approve", "1", "--hash", consent).code == 0
+    assert made.json("approve", "1", *made.answers(), "--hash", consent).code == 0
     assert made.json("submit", "T1-01").data["accepted"]

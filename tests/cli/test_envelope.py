@@ -261,7 +261,9 @@ def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str
 def approved_strict(project: Project, environment: dict[str, str], *flags: str) -> Answer:
     """Run the phase in strict mode under an approval, all in one environment."""
     found = project.idumb("check-plan", "1", "--json", environment=environment)
-    given = project.idumb("approve", "1", "--hash", found.data["contract_hash"], environment=environment)
+    given = project.idumb(
+        "approve", "1", *project.answers(), "--hash", found.data["contract_hash"], environment=environment
+    )
     assert given.code == 0, given.err
     return project.idumb("execute-phase", "1", "--mode", "strict", *flags, "--json", environment=environment)
 

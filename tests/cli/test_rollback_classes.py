@@ -48,7 +48,7 @@ def _accept(project: Project, *tasks: str, phase: str = "1") -> None:
     if tasks:
         named = [word for one in tasks for word in ("--accept-irreversible", one)]
         consent = project.quick("check-plan", phase, "--json").data["contract_hash"]
-        assert project.quick("approve", phase, "--hash", consent, *named).code == 0
+        assert project.quick("approve", phase, *project.answers(phase), "--hash", consent, *named).code == 0
 
 
 def _execute(project: Project) -> Answer:

@@ -43,7 +43,7 @@ def put(project: Project, *steps: dict[str, Any], path: str = PLAN, commit: bool
 def approve(project: Project, path: str = PLAN) -> None:
     checked = project.quick("check-plan", path, "--json")
     assert checked.code == 0, checked.out
-    done = project.quick("approve", path, "--hash", checked.data["contract_hash"], "--json")
+    done = project.quick("approve", path, *project.answers(path), "--hash", checked.data["contract_hash"], "--json")
     assert done.code == 0, done.out
 
 
@@ -313,7 +313,7 @@ def test_a_killed_run_goes_on_with_the_step_that_was_cut_short(project: Project,
     """R-PLAN-7: steps that are done are not run again, and the end is that of an undisturbed run."""
     flag = tmp_path / "go"
     once = {**shell("echo x >> a.txt"), "scope": ["a.txt"]}
-    cut = {**shell(f"echo half >> b.txt; test -e {flag} || sleep 60"), "scope": ["b.txt"]}
+    cut = {**shell(f"echo half >> b.txt; while ! test -e {flag}; do sleep 60; done"), "scope": ["b.txt"]}
     put(project, once, cut, write("c.txt", "c\n"))
     approve(project)
     with project.running("execute", PLAN) as command:
@@ -464,10 +464,12 @@ def test_a_changed_step_plan_is_taken_over_by_its_run_once_it_is_approved(projec
     unapproved = project.quick("amend", PLAN, "--from-file", "--yes", "--json")
     assert unapproved.error["code"] == "approval.void"
     consent = project.quick("check-plan", PLAN, "--json").data["contract_hash"]
-    approved = project.quick("approve", PLAN, "--hash", consent, "--json")
+    approved = project.quick("approve", PLAN, *project.answers(PLAN), "--hash", consent, "--json")
     assert approved.data["next"] == [f"idumb amend {ID} --from-file", f"idumb execute {PLAN}"]
     assert project.quick("amend", PLAN, "--from-file", "--yes", "--json").data["version"] == 2
-    assert project.quick("approve", PLAN, "--hash", consent, "--json").data["next"] == [f"idumb resume {ID}"]
+    assert project.quick("approve", PLAN, *project.answers(PLAN), "--hash", consent, "--json").data["next"] == [
+        f"idumb resume {ID}"
+    ]
     done = project.json("resume", PLAN)
     assert (done.code, done.data["run"]) == (0, run), done.out
 

@@ -26,7 +26,7 @@ def test_the_example_is_approved_runs_and_leaves_what_it_says(sandbox: GitSandbo
     (project.folder / path).parent.mkdir()
     (project.folder / path).write_text(text, encoding="utf-8")
     contract = project.json("check-plan", path).data["contract_hash"]
-    assert project.json("approve", path, "--hash", contract).code == 0
+    assert project.json("approve", path, *project.answers(path), "--hash", contract).code == 0
     done = project.json("execute", path)
     assert done.code == 0, done.out
     assert project.read("site/index.html") == "<h1>Hello, world</h1>\n"

@@ -150,7 +150,7 @@ class Bench:
         """The record of an approval of the phase that never ran."""
         self.forget()
         before = set(_state().rglob("*.json"))
-        assert self.fresh.quick("approve", "1", "--hash", self.fresh.approval()).code == 0
+        assert self.fresh.quick("approve", "1", *self.fresh.answers(), "--hash", self.fresh.approval()).code == 0
         (made,) = set(_state().rglob("*.json")) - before
         return made
 

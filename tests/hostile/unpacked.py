@@ -95,7 +95,7 @@ def _deployed(scene: Scene) -> None:
     scene.repo.commit("theirs")
     project = _project(scene)
     digest = project.quick("check-plan", "deploy.yaml", "--json").data["contract_hash"]
-    project.quick("approve", "deploy.yaml", "--hash", str(digest))
+    project.quick("approve", "deploy.yaml", *project.answers("deploy.yaml"), "--hash", str(digest))
     project.idumb("execute", "deploy.yaml")
 
 
@@ -159,7 +159,7 @@ def _forged_approval(scene: Scene) -> None:
     answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 0, answer.out
     before = set(_state_dir().rglob("*.json"))
-    assert project.quick("approve", "1", "--hash", str(answer.data["contract_hash"])).code == 0
+    assert project.quick("approve", "1", *project.answers(), "--hash", str(answer.data["contract_hash"])).code == 0
     (record,) = set(_state_dir().rglob("*.json")) - before
     for place in _consent_places(scene):
         target = place / record.relative_to(_state_dir())

@@ -138,6 +138,12 @@ class Project:
         assert found.code == 0, found.out
         return str(found.data["contract_hash"])
 
+    def answers(self, phase: str = "1") -> tuple[str, ...]:
+        """The flags of `approve` that answer what a strict phase leaves open with yes."""
+        data = self.quick("check-plan", phase, "--json").data
+        asked = ",".join(str(one["id"]) for one in data.get("open_questions", ()))
+        return ("--answer", f"{asked}=yes") if asked and data["mode"] == "strict" else ()
+
     def execute(self, *flags: str, phase: str = "1", command: str = "execute-phase") -> Answer:
         """Run a phase under consent to just this contract; the answer in JSON."""
         return self.json(command, phase, "--approve", self.approval(phase), *flags)

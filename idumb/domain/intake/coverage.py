@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration
+from idumb.domain.intake.rule import SILENT, Case, Example, Present, Rule, is_declaration
 from idumb.domain.ledger import written_claims
 from idumb.domain.plan import IRREVERSIBLE, Plan, Task
 
@@ -30,6 +31,30 @@ def requirements(case: Case) -> Iterator[Finding]:
                     message=f"No task serves the requirement {id}.",
                     mend=f"Add a task with `- **Requirements:** {id}`, or take the requirement out.",
                 )
+
+
+def unlisted(case: Case) -> Iterator[tuple[Plan, str]]:
+    """The requirements that a plan lists by their ids alone, where REQUIREMENTS.md has no such id."""
+    if case.present is None:
+        return
+    for plan in case.contract.plans:
+        for id, text in plan.requirements.items():
+            if not text and re.search(rf"(?<![\w-]){re.escape(id)}(?![\w-])", case.present.requirements) is None:
+                yield plan, id
+
+
+def listed(case: Case) -> Iterator[Finding]:
+    for plan, id in unlisted(case):
+        yield case.at(
+            "requirement.unlisted",
+            plan,
+            None,
+            "requirements",
+            found=id,
+            accepted="an id of .planning/REQUIREMENTS.md, or an id with its text",
+            message=f"The plan lists {id} without a text, and .planning/REQUIREMENTS.md has no such id.",
+            mend=f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md.",
+        )
 
 
 def reasons(case: Case) -> Iterator[Finding]:
@@ -184,6 +209,15 @@ RULES = (
         requirements,
         "No task of the phase serves a requirement that a plan declares.",
         Example(_TASK.format(fields="- **Requirements:** REQ-1\n"), head=_NEEDED),
+    ),
+    Rule(
+        "requirement.unlisted",
+        WARNING,
+        WARNING,
+        listed,
+        "The plan lists a requirement by its id alone, and REQUIREMENTS.md has no such id. A strict approval answers"
+        " for it: `idumb approve N --answer REQ-1=yes`.",
+        Example(_TASK.format(fields="- **Requirements:** REQ-1\n"), head="requirements: [REQ-1]\n", present=Present()),
     ),
     Rule(
         "task.no-requirement",

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from idumb.domain import policy as policies
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.intake import agents, ambiguity, coverage, proof, receivers, scope, steps
-from idumb.domain.intake.rule import SILENT, Case, Check, Rule
+from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, receivers, scope, steps
+from idumb.domain.intake.rule import SILENT, Case, Check, Present, Rule
 from idumb.domain.plan import STRICT, Plan
 from idumb.domain.policy import Policy
 from idumb.domain.settings import Settings
@@ -19,6 +19,7 @@ RULES: tuple[Rule, ...] = (
     *receivers.RULES,
     *proof.RULES,
     *scope.RULES,
+    *ground.RULES,
     *steps.RULES,
     *coverage.RULES,
     *ambiguity.RULES,
@@ -39,10 +40,13 @@ def case(
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
     repositories: tuple[str, ...] = (),
+    present: Present | None = None,
 ) -> Case:
     """What the checks look at; `mode` strict judges a guided contract as if it were strict."""
     judged = STRICT if STRICT in (contract.mode, mode) else contract.mode
-    return Case(contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES}, links, repositories)
+    return Case(
+        contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES}, links, repositories, present
+    )
 
 
 def findings(
@@ -52,9 +56,10 @@ def findings(
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
     repositories: tuple[str, ...] = (),
+    present: Present | None = None,
 ) -> tuple[Finding, ...]:
     """What stops a legal plan from being executed here, and what is doubtful in it."""
-    return findings_of(case(contract, settings, policy, mode, links, repositories))
+    return findings_of(case(contract, settings, policy, mode, links, repositories, present))
 
 
 def findings_of_drafts(

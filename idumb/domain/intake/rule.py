@@ -17,6 +17,25 @@ SILENT = "none"
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """What is there where the run begins, as far as the contract names it.
+
+    `requirements` is the text of REQUIREMENTS.md, "" without one. Of the declared paths `base` are those in the tree
+    that the run begins from, `on_disk` those in the work tree. `links` are written paths that are links or lie behind
+    one, and where they lead. `protected` are protected files, looked for where the contract has globs. `no_programs`
+    are those of its checks that cannot be started, `done` its completed tasks.
+    """
+
+    requirements: str = ""
+    base: frozenset[str] = frozenset()
+    on_disk: frozenset[str] = frozenset()
+    links: Mapping[str, str] = field(default_factory=dict)
+    protected: tuple[str, ...] = ()
+    no_programs: frozenset[str] = frozenset()
+    done: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """The smallest plan that shows a finding: `task` is Markdown below `## Tasks`, `head` more lines of frontmatter.
 
@@ -29,6 +48,7 @@ class Example:
     policy: str = ""
     config: str = ""
     repositories: tuple[str, ...] = ()
+    present: Present | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +57,7 @@ class Case:
 
     `links` are folders of written paths that are not what their names say, and where they lead: from the root of the
     workspace, or absolute where that is outside. `repositories` are folders of the workspace that are submodules or
-    repositories of their own.
+    repositories of their own. `present` is None where nobody looked: what leans on it says nothing then.
     """
 
     contract: Contract
@@ -46,6 +66,7 @@ class Case:
     severities: Mapping[str, str] | None = None
     links: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
+    present: Present | None = None
 
     @cached_property
     def pairs(self) -> tuple[tuple[Plan, Task], ...]:

@@ -112,6 +112,11 @@ def _fixed(path: str) -> str:
     return "/".join((*names[:plain], "*"))
 
 
+def fixed_folder(glob: str) -> str:
+    """The folder that holds all that a glob can match; "" for the root."""
+    return _fixed(glob).removesuffix("/*").removesuffix("*")
+
+
 def _resolved(path: str, links: Mapping[str, str]) -> str:
     """Where a path leads when the links above it are followed."""
     folder, _, name = _fixed(path).rpartition("/")

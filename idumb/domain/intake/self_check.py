@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import Finding
-from idumb.domain.intake import registry
+from idumb.domain.intake import coverage, registry
 from idumb.domain.intake.rule import SILENT, Case
 from idumb.domain.plan import COMPENSATABLE, IRREVERSIBLE
 
@@ -49,6 +49,16 @@ def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
     for one in (*found, *_silent(case)):
         by_code.setdefault(one.code, []).append(one)
     return tuple(_answer(question, case, by_code) for question in QUESTIONS)
+
+
+def open_questions(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
+    """What is for a person to answer: each question that is not judged, and each requirement that nothing states."""
+    unjudged = (one for one in answers(case, found) if one.answer == NOT_JUDGED)
+    asked = (
+        Answer(id, f"Is {id} a requirement, though .planning/REQUIREMENTS.md does not have it?", NOT_JUDGED)
+        for id in dict.fromkeys(id for _, id in coverage.unlisted(case))
+    )
+    return (*unjudged, *asked)
 
 
 def _silent(case: Case) -> Iterator[Finding]:

@@ -54,11 +54,16 @@ def test_a_good_plan_is_told_with_its_hash_and_how_to_consent() -> None:
         "mode": "guided", "contract_hash": "ab" * 32, "plan_hashes": {"p": "cd" * 32}, "next_free_id": "T1-03",
         "consent": False,
     }  # fmt: skip
-    text = answer.render("check-plan", data)
-    assert text.startswith("Phase 1: 2 tasks in 1 plan, mode guided, no errors.\n")
+    assert answer.render("check-plan", data) == (
+        "Phase 1: 2 tasks in 1 plan, mode guided, no errors.\n"
+        f"  contract {'ab' * 32}\n"
+        "Next: idumb execute-phase 1 (it shows what will run, and asks)\n"
+    )
+    text = answer.render("check-plan --verbose", data)
     assert f"sha256 {'cd' * 32}  p" in text
     assert f"idumb execute-phase 1 --approve {'ab' * 32}" in text
-    assert "--approve" not in answer.render("check-plan", {**data, "consent": True})
+    assert "next free task id: T1-03" in text
+    assert "--approve" not in answer.render("check-plan --verbose", {**data, "consent": True})
 
 
 def test_a_complete_run_proceeds_to_verification() -> None:

@@ -1,0 +1,394 @@
+"""What a plan leans on where its run begins: files that are there, links, protected paths, programs of checks."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from idumb.domain import ledger, paths, shell
+from idumb.domain.contract import Contract
+from idumb.domain.finding import WARNING, Finding
+from idumb.domain.intake.rule import Case, Example, Present, Rule, short
+from idumb.domain.intake.scope import step_paths
+from idumb.domain.plan import FileClaim, Plan, Task
+from idumb.domain.settings import Settings
+
+_NEEDS = frozenset({"modify", "delete", "move"})
+
+
+class _Files:
+    """Which paths are there, as the tasks before would have left them."""
+
+    def __init__(self, present: Present) -> None:
+        self._present = present
+        self._made: set[str] = set()
+        self._gone: set[str] = set()
+        self._wide: list[str] = []
+
+    def usable(self, path: str) -> bool:
+        """Whether there is something to change: what git ignores is no part of the base, but it is there."""
+        return self._after(path, self._present.base | self._present.on_disk)
+
+    def taken(self, path: str) -> bool:
+        """Whether a new file would meet one that is there already."""
+        return path in self._made or (path in self._present.base and path not in self._gone)
+
+    def _after(self, path: str, before: frozenset[str]) -> bool:
+        if path in self._made or paths.matches_any(path, self._wide):
+            return True
+        return path in before and path not in self._gone
+
+    def apply(self, claim: FileClaim) -> None:
+        made = claim.target if claim.verb == "move" else claim.path if claim.verb in ("create", "change") else None
+        if claim.verb in ("delete", "move"):
+            self._made.discard(claim.path)
+            self._gone.add(claim.path)
+        if made is not None:
+            self._gone.discard(made)
+            if paths.has_wildcard(made):
+                self._wide.append(made)
+            else:
+                self._made.add(made)
+
+
+def files(case: Case) -> Iterator[Finding]:
+    """A file that is to be changed and is not there, or that is to be made and is there, when its task's turn comes."""
+    if case.present is None:
+        return
+    plan_of, known = case.contract.plan_by_task(), _Files(case.present)
+    by_hand = False
+    for id in case.contract.order:
+        task, plan = case.contract.tasks[id], plan_of[id]
+        by_hand = by_hand or (task.kind == "human-action" and not task.files)  # who knows what a person makes
+        claims = task.files or ()
+        if id not in case.present.done and task.notation != "step":
+            for claim in claims:
+                yield from _claim(case, (plan, task), claim, known, by_hand=by_hand)
+        for claim in claims:
+            known.apply(claim)
+
+
+def _claim(
+    case: Case, where: tuple[Plan, Task], claim: FileClaim, known: _Files, *, by_hand: bool
+) -> Iterator[Finding]:
+    plan, task = where
+    if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not known.usable(claim.path):
+        yield case.at(
+            "path.missing",
+            plan,
+            task,
+            "files",
+            found=f"{claim.verb} {claim.path}",
+            accepted="a file that is there, or that an earlier task creates",
+            message=f"{task.id} would {claim.verb} {claim.path}, which is not there, and no earlier task creates it.",
+            mend="Correct the path, write `create`, or let an earlier task create it.",
+        )
+    made = claim.path if claim.verb == "create" else claim.target
+    if made is not None and not paths.has_wildcard(made) and known.taken(made):
+        yield case.at(
+            "path.exists",
+            plan,
+            task,
+            "files",
+            found=f"{claim.verb} {made}",
+            accepted="a path where nothing is, or `modify`",
+            message=f"{task.id} would {claim.verb if claim.target is None else 'move a file to'} {made},"
+            " which is there already.",
+            mend="Write `modify`, or name another path.",
+        )
+
+
+def links(case: Case) -> Iterator[Finding]:
+    """A written path that is a link, or lies behind one: a step replaces the link, and git keeps nothing behind it."""
+    if case.present is None or not case.present.links:
+        return
+    for plan, task in case.pairs:
+        if task.id in case.present.done:
+            continue
+        for path, line in dict(_written(task)).items():
+            target = case.present.links.get(path)
+            folder = path.rpartition("/")[0]
+            if target is None or case.links.get(folder, "").startswith("/"):
+                continue  # a folder that leads out is an error already
+            behind = folder in case.links
+            what = f"lies behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
+            then = "git does not follow it" if behind else "the link would be replaced, or written through"
+            yield case.at(
+                "path.through-link",
+                plan,
+                task,
+                "steps" if line else "files",
+                found=path,
+                accepted="a path that is no link and lies behind none",
+                message=f"{task.id} would write {path}, which {what}; {then}.",
+                mend=f"Name {target} itself." if not target.startswith("/") else "Name a path inside the workspace.",
+                line=line,
+            )
+
+
+def _written(task: Task) -> Iterator[tuple[str, int]]:
+    """Every literal path that the task or a step writes; the line where a step says it, else 0."""
+    for step in task.steps:
+        yield from ((path, step.line) for path in step_paths(step) if paths.problem(path) is None)
+    claimed = () if task.notation == "step" else ledger.written_paths(task.files)
+    yield from ((path, 0) for path in claimed if not paths.has_wildcard(path) and paths.problem(path) is None)
+
+
+def written(contract: Contract) -> frozenset[str]:
+    """Every literal path that a task or a step of the contract writes."""
+    return frozenset(path for task in contract.tasks.values() for path, _ in _written(task))
+
+
+def claimed(contract: Contract) -> frozenset[str]:
+    """Every literal path that a task declares, in any way."""
+    named = (path for t in contract.tasks.values() for c in t.files or () for path in (c.path, c.target))
+    return frozenset(p for p in named if p is not None and not paths.has_wildcard(p) and paths.problem(p) is None)
+
+
+def globs(contract: Contract) -> tuple[str, ...]:
+    """Every glob that a task declares to write."""
+    every = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
+    return tuple(dict.fromkeys(path for path in every if paths.has_wildcard(path)))
+
+
+def protecting(contract: Contract, settings: Settings) -> tuple[str, ...]:
+    """Every rule by which a path of this contract can be protected, but for git's own folder."""
+    own = (rule for plan in contract.plans for rule in plan.scope.protected)
+    known = (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *settings.protected, *own)
+    return tuple(dict.fromkeys(rule for rule in known if not rule.startswith(".git/") and rule != ".git"))
+
+
+def protected(case: Case) -> Iterator[Finding]:
+    """A glob that covers a protected path: the task may not write that one, whatever the glob says."""
+    if case.present is None:
+        return
+    for plan, task in case.pairs:
+        wide = [path for path in ledger.written_paths(task.files) if paths.has_wildcard(path)]
+        if not wide or task.id in case.present.done or task.notation == "step":
+            continue
+        rules = (*plan.scope.protected, *case.settings.protected)
+        literal = {claim.path for claim in task.files or ()}
+        candidates = (*case.present.protected, *map(_sample, rules))
+        for glob in wide:
+            if paths.protecting_rule(glob, rules) is not None:
+                continue  # an error already
+            covers = paths.matcher(glob)
+            found = [(p, rule) for p in candidates if covers(p) and (rule := paths.protecting_rule(p, rules, literal))]
+            if found:
+                path, rule = found[0]
+                yield case.at(
+                    "path.covers-protected",
+                    plan,
+                    task,
+                    "files",
+                    found=glob,
+                    accepted="a glob without protected paths",
+                    message=f"{task.id} declares {glob}, which covers {path}, and that is protected by {rule}.",
+                    mend="Narrow the glob; a change of a protected path stops the run.",
+                )
+
+
+def _sample(rule: str) -> str:
+    """A path that a rule protects: itself, or one below it."""
+    return re.sub(r"\*+", "x", rule + "x" if rule.endswith("/") else rule)
+
+
+def commands(case: Case) -> Iterator[Finding]:
+    """A check that starts a program which is neither there nor made by a task, so that it can only fail."""
+    present = case.present
+    if present is None or not present.no_programs:
+        return
+    makes = paths.cover([p for t in case.contract.tasks.values() for p in ledger.written_paths(t.files)])
+    by_hand = any(task.kind == "human-action" and not task.files for _, task in case.pairs)
+    if by_hand:  # a person may install it
+        return
+    for plan in case.contract.plans:
+        named = [(i.check, 0, "invariants") for i in plan.invariants]
+        criteria = plan.success_criteria
+        named += [(c.command, c.span.line if c.span else 0, "success_criteria") for c in criteria if c.command]
+        yield from _commands(case, (plan, None), named, makes)
+        for task in plan.tasks:
+            if task.id not in present.done:
+                yield from _commands(case, (plan, task), checks(task), makes)
+
+
+def _commands(
+    case: Case,
+    where: tuple[Plan, Task | None],
+    named: Iterable[tuple[str, int, str]],
+    makes: Callable[[str], bool],
+) -> Iterator[Finding]:
+    plan, task = where
+    gone = case.present.no_programs if case.present is not None else frozenset()
+    told: set[tuple[str, str, int]] = set()
+    for command, line, field in named:
+        for program in programs(command):
+            if program in gone and not makes(posixpath.normpath(program)) and (program, field, line) not in told:
+                told.add((program, field, line))
+                yield case.at(
+                    "check.no-program",
+                    plan,
+                    task,
+                    field,
+                    found=short(command),
+                    accepted="a program on PATH, or a file that is there or that a task makes",
+                    message=f"{task.id if task else 'The plan'}: a check starts {program}, which is neither on PATH"
+                    " nor made by a task."
+                    if "/" not in program
+                    else f"{task.id if task else 'The plan'}: a check starts {program}, which cannot be started, and no"
+                    " task makes it.",
+                    mend="Correct the name, install it, or declare the file under Files.",
+                    line=line,
+                )
+
+
+def checks(task: Task) -> list[tuple[str, int, str]]:
+    """The commands that prove a task, each with its line (0 for that of its field) and its field."""
+    found = [(c.command, c.span.line if c.span else 0, "acceptance") for c in task.acceptance if c.command]
+    found += [(command, 0, "verify") for command in task.verify]
+    found += [(test.command, 0, "tests") for test in task.tests]
+    for field, conditions in (("preconditions", task.preconditions), ("postconditions", task.postconditions)):
+        found += [(c.subject, 0, field) for c in conditions if c.kind == "command"]
+    return found
+
+
+def programs(command: str) -> tuple[str, ...]:
+    """What a check starts by name; a relative path only where the command stays in its folder."""
+    script = shell.read(command)
+    moves = any(words and words[0].text in ("cd", "pushd") for words in script.commands)
+    return tuple(name for name in script.programs if "/" not in name or name.startswith("/") or not moves)
+
+
+def named_programs(contract: Contract) -> frozenset[str]:
+    """Every program that a check of the contract starts."""
+    found: list[str] = []
+    for plan in contract.plans:
+        found += [invariant.check for invariant in plan.invariants]
+        found += [criterion.command for criterion in plan.success_criteria if criterion.command]
+        found += [command for task in plan.tasks for command, _, _ in checks(task)]
+    return frozenset(program for command in dict.fromkeys(found) for program in programs(command))
+
+
+# The sentences of templates/plan.md and templates/phase-plan.md that stand for what a plan is to say.
+SENTENCES = frozenset(
+    {
+        "What this plan brings",
+        "What is true when every task is done",
+        "What somebody needs, in one sentence",
+        "What to do, as the builder should read it. A task changes only the files it declares.",
+        "What this task brings is there",
+        "Say which command shows it",
+    }
+)
+_BLANK = re.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\}|\$[A-Za-z]\w*")
+
+
+def unfilled(case: Case) -> Iterator[Finding]:
+    """A text that still says what the template says."""
+    for plan in case.contract.plans:
+        for field, texts in (
+            ("title", (plan.title,)),
+            ("goal", (plan.goal,)),
+            ("requirements", tuple(plan.requirements.values())),
+        ):
+            yield from (_unfilled(case, plan, None, field, text) for text in texts if _is_unfilled(text))
+        for criterion in plan.success_criteria:
+            if _is_unfilled(criterion.text):
+                line = criterion.span.line if criterion.span else 0
+                yield _unfilled(case, plan, None, "success_criteria", criterion.text, line)
+        for task in plan.tasks:
+            yield from _unfilled_task(case, plan, task)
+
+
+def _unfilled_task(case: Case, plan: Plan, task: Task) -> Iterator[Finding]:
+    for field, text in (("title", task.title), ("description", task.description)):
+        if _is_unfilled(text):
+            yield _unfilled(case, plan, task, field, text)
+    for criterion in task.acceptance:
+        if any(map(_is_unfilled, (criterion.text, *criterion.instructions))):
+            yield _unfilled(
+                case, plan, task, "acceptance", criterion.text, criterion.span.line if criterion.span else 0
+            )
+
+
+def _is_unfilled(text: str) -> bool:
+    plain = text.strip()
+    return plain in SENTENCES or _BLANK.fullmatch(plain) is not None
+
+
+def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, line: int = 0) -> Finding:
+    return case.at(
+        "text.unfilled",
+        plan,
+        task,
+        field,
+        found=short(text),
+        accepted="words of this plan",
+        message=f"{task.id if task else 'The plan'} still says what its template says: {short(text)}",
+        mend="Say what this plan is about.",
+        line=line,
+    )
+
+
+def _example(declared: str, check: str = "test -s a.txt", present: Present | None = None, head: str = "") -> Example:
+    boxes = f"- **Acceptance:**\n  - [ ] It is there — check: `{check}`\n"
+    return Example(f"### T1-01: Greet\n\n- **Files:** {declared}\n{boxes}", head=head, present=present or Present())
+
+
+_THERE: Sequence[str] = ("a.txt",)
+
+RULES = (
+    Rule(
+        "path.missing",
+        WARNING,
+        WARNING,
+        files,
+        "A task would modify, delete or move a file that is not there where the run begins, and no earlier task creates"
+        " it.",
+        _example("modify `a.txt`"),
+    ),
+    Rule(
+        "path.exists",
+        WARNING,
+        WARNING,
+        files,
+        "A task would create a file that is there already where the run begins, or that an earlier task creates (here"
+        " `a.txt` is there).",
+        _example("create `a.txt`", present=Present(base=frozenset(_THERE), on_disk=frozenset(_THERE))),
+    ),
+    Rule(
+        "path.through-link",
+        WARNING,
+        WARNING,
+        links,
+        "A task or step would write a path that is a symbolic link, or that lies behind one (here `a.txt` is a link to"
+        " `b.txt`).",
+        _example("modify `a.txt`", present=Present(on_disk=frozenset(_THERE), links={"a.txt": "b.txt"})),
+    ),
+    Rule(
+        "path.covers-protected",
+        WARNING,
+        WARNING,
+        protected,
+        "A glob covers a path that is protected, so a change there would stop the run.",
+        _example("modify `src/**`", head="scope: {protected: [src/keys.py]}\n"),
+    ),
+    Rule(
+        "check.no-program",
+        WARNING,
+        WARNING,
+        commands,
+        "A check starts a program that is neither on PATH nor made by a task (here `grpe`).",
+        _example("create `a.txt`", "grpe -q hello a.txt", Present(no_programs=frozenset({"grpe"}))),
+    ),
+    Rule(
+        "text.unfilled",
+        WARNING,
+        WARNING,
+        unfilled,
+        "A text of the plan still says what its template says.",
+        _example("create `a.txt`", head='requirements: {REQ-1: "What somebody needs, in one sentence"}\n'),
+    ),
+)
+"""Warnings in both modes: what is there can change between the check and the run."""

@@ -1,0 +1,174 @@
+"""What `check-plan` warns of before a run: files, links, protected paths and programs that a plan leans on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.intake import ground
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    files = {"README.md": "# A project\n", ".gitignore": "*.log\n", "src/a.py": "a = 1\n", "src/keys.py": "k = 1\n"}
+    made = projects.create(sandbox, files=files)
+    made.configure("builder: human\n")
+    return made
+
+
+def warned(project: Project) -> list[tuple[str, str]]:
+    """Code and first word of the message of every finding; each is a warning at a line of the plan."""
+    found = project.quick("check-plan", "1", "--json")
+    assert found.code == 0, found
+    assert {f["severity"] for f in found.data["findings"]} <= {"warning"}
+    assert all(f["line"] > 1 or f["code"] == "text.unfilled" for f in found.data["findings"])
+    return [(f["code"], f["message"].split()[0].rstrip(":")) for f in found.data["findings"]]
+
+
+@pytest.mark.parametrize("verb", ["modify", "delete"])
+def test_a_file_that_is_to_be_changed_is_there_or_made_by_an_earlier_task(project: Project, verb: str) -> None:
+    """R-LOCK-1."""
+    change = task("T1-02", files=f"{verb} `b.txt`", after="T1-01")
+    project.plan([making("T1-01", "a.txt"), change])
+    assert warned(project) == [("path.missing", "T1-02")]
+    project.plan([making("T1-01", "b.txt"), change])
+    assert warned(project) == []
+    project.plan([task("T1-02", files=f"{verb} `src/a.py`")])
+    assert warned(project) == []
+    project.plan([task("T1-01", files="delete `src/a.py`"), task("T1-02", files=f"{verb} `src/a.py`", after="T1-01")])
+    assert warned(project) == [("path.missing", "T1-02")]
+
+
+def test_a_file_that_a_person_may_have_made_by_then_is_not_missed(project: Project) -> None:
+    """R-LOCK-1."""
+    person = "### T1-01: Install it\n\n- **Kind:** human-action\n"
+    project.plan([person, task("T1-02", files="modify `b.txt`", after="T1-01", check="grpe -q b b.txt")])
+    assert warned(project) == []
+
+
+def test_a_file_that_is_to_be_made_is_not_there(project: Project) -> None:
+    """R-LOCK-1."""
+    project.plan([making("T1-01", "src/a.py")])
+    assert warned(project) == [("path.exists", "T1-01")]
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "a.txt", after="T1-01")])
+    assert warned(project) == [("path.exists", "T1-02")]
+    project.plan([task("T1-01", files="delete `src/a.py`"), making("T1-02", "src/a.py", after="T1-01")])
+    assert warned(project) == []
+    project.plan([task("T1-01", files="move `src/keys.py` to `src/a.py`")])
+    assert warned(project) == [("path.exists", "T1-01")]
+
+
+def test_what_a_run_has_done_or_left_behind_is_no_finding(project: Project) -> None:
+    """R-LOCK-1, R-RUN-8."""
+    failing = task("T1-02", files="create `b.txt`", check="false", steps=(write("b.txt", "b\n"),), after="T1-01")
+    project.plan([making("T1-01", "a.txt"), failing])
+    assert project.execute().code == 1
+    assert (project.folder / "b.txt").exists()
+    assert warned(project) == []
+
+
+def test_a_path_that_is_a_link_or_lies_behind_one_is_named_with_where_it_leads(
+    project: Project, tmp_path: Path
+) -> None:
+    """R-LOCK-5."""
+    os.symlink("src", project.folder / "lib")
+    os.symlink("src/a.py", project.folder / "a.txt")
+    os.symlink(tmp_path / "x", project.folder / "out.txt")
+    for path, words in (
+        ("lib/a.py", "lies behind a link, at src/a.py"),
+        ("a.txt", "is a link to src/a.py"),
+        ("out.txt", f"is a link to {tmp_path / 'x'}"),
+    ):
+        project.plan([task("T1-01", files=f"modify `{path}`", steps=(write(path, "b\n"),))])
+        (told,) = project.quick("check-plan", "1", "--json").data["findings"]
+        assert (told["code"], told["severity"]) == ("path.through-link", "warning")
+        assert words in told["message"]
+
+
+def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
+    """R-LOCK-5."""
+    (project.folder / ".env").write_text("KEY=1\n", encoding="utf-8")
+    (project.folder / ".github").mkdir()
+    (project.folder / ".github/ci.yml").write_text("on: push\n", encoding="utf-8")
+    head = 'scope: {protected: [src/keys.py, "data/**"]}\n'
+    for glob, covered in (
+        ("src/**", "src/keys.py"),
+        ("data*/*", "data/x"),
+        ("**", ".idumb"),
+        ("**/*.yml", ".github/ci.yml"),
+        ("src/*.txt", None),
+        ("**/*.rs", None),
+    ):
+        project.plan([task("T1-01", files=f"modify `{glob}`")], head=head)
+        found = project.quick("check-plan", "1", "--json").data["findings"]
+        assert [f["code"] for f in found] == (["path.covers-protected"] if covered else []), glob
+        assert all(covered in f["message"] for f in found if covered)
+
+
+@pytest.mark.parametrize(
+    ("check", "gone"),
+    [
+        ("grpe -q a a.txt", True),
+        ("test -s a.txt && X=1 grpe a a.txt", True),
+        ("test -s a.txt | sort || (cd src; ./gone.sh)", False),
+        ("./gone.sh", True),
+        ("/nowhere/at/all a.txt", True),
+        ("./build.sh --all", False),
+        ("./made.log", False),
+        ('"$CC" -v; if true; then echo grpe; fi # grpe', False),
+        ("sh -c 'git --version'", False),
+    ],
+)
+def test_the_program_of_a_check_is_on_path_or_made_by_a_task(project: Project, check: str, *, gone: bool) -> None:
+    """R-LOCK-1."""
+    project.plan([task("T1-01", files="create `build.sh`", check=check)])
+    assert warned(project) == ([("check.no-program", "T1-01")] if gone else [])
+
+
+def test_every_place_of_a_check_is_looked_at(project: Project) -> None:
+    """R-LOCK-1."""
+    head = (
+        "invariants: [{id: INV-1, text: It holds, check: grpe a}]\n"
+        "success_criteria: [{text: It holds, check: grpe b}]\n"
+    )
+    fields = "- **Verify:** `grpe c`\n- **Postconditions:** command `grpe d`\n- **Tests:**\n"
+    fields += "  - `grpe e` — fails before, passes after: it holds\n"
+    project.plan([making("T1-01", "a.txt", fields=fields)], head=head)
+    assert [code for code, _ in warned(project)] == ["check.no-program"] * 5
+
+
+@pytest.mark.parametrize("name", ["plan.md", "phase-plan.md"])
+def test_each_sentence_of_a_template_that_was_left_is_named(project: Project, name: str) -> None:
+    """R-LOCK-1, R-PLAN-10."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    assert [sentence for sentence in ground.SENTENCES if sentence in text]
+    for name_of_value, value in (("phase_yaml", '"1"'), ("title_yaml", "Greet"), ("goal_yaml", "It greets")):
+        text = text.replace(f"${name_of_value}", value)
+    text = text.replace("$builder_yaml", "human").replace("$title_prose", "Greet").replace("$phase", "1")
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    place.parent.mkdir(parents=True)
+    place.write_text(text, encoding="utf-8")
+    found = project.quick("check-plan", "1", "--json").data["findings"]
+    assert "text.unfilled" in {f["code"] for f in found}
+
+
+def test_every_sentence_that_counts_as_unfilled_is_in_a_template() -> None:
+    """R-PLAN-10."""
+    text = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("plan.md", "phase-plan.md"))
+    assert {sentence for sentence in ground.SENTENCES if sentence not in text} == set()
+
+
+def test_the_question_for_consent_shows_what_would_go_wrong(project: Project) -> None:
+    """R-ASK-1, R-LOCK-1."""
+    project.plan([task("T1-01", files="modify `gone.txt`", check="grpe -q a gone.txt")])
+    refused = project.quick("execute-phase", "1", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    shown = [line for line in refused.error["details"]["evidence"] if line.startswith("warning ")]
+    assert ["gone.txt" in line or "grpe" in line for line in shown] == [True, True]
