@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from idumb.app.ports import PromptRequest
 from idumb.domain import paths
-from idumb.domain.agent import VALIDATOR
+from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError
 from idumb.domain.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
 from idumb.system import shipped
@@ -35,12 +35,26 @@ _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 def render(request: PromptRequest) -> str:
     """The prompt of a role, from the user's template or the one that idumb ships."""
-    text = of_name(request.template, request.name or request.role, values(request))
+    source = template(request.name or request.role) if request.template is None else request.template
+    known = values(request)
+    text = filled(without_frontmatter(source), known)
+    if request.role == BUILDER:
+        named = {match[1] or match[2] for match in _PLACE.finditer(source)}
+        for name, title in _APART.items():
+            text = text if name in named else _with_section(text, title, known[name])
     if request.commits and _COMMITS not in text:
-        text = f"{text.rstrip()}\n\n## Commits\n\n{_COMMITS}\n"
-    if request.role == VALIDATOR and _EVIDENCE not in (request.template or template(request.name or request.role)):
-        text = f"{text.rstrip()}\n\n## Evidence\n\n{_SHOWING}\n"
+        text = _with_section(text, "Commits", _COMMITS)
+    if request.role == VALIDATOR and _EVIDENCE not in source:
+        text = _with_section(text, "Evidence", _SHOWING)
     return text
+
+
+_APART = {"assumptions": "The plan assumes", "decisions": "Decided by people"}
+"""What each builder is told, whether its template has a place for it or not: templates are bound by approvals."""
+
+
+def _with_section(prompt: str, title: str, text: str) -> str:
+    return f"{prompt.rstrip()}\n\n## {title}\n\n{text}\n" if text else prompt
 
 
 def of_name(own: str | None, name: str, known: Mapping[str, str]) -> str:
@@ -99,6 +113,8 @@ def values(request: PromptRequest) -> dict[str, str]:
         "postconditions": _bullets(_condition(c) for c in task.postconditions),
         "invariants": _invariants(task, plan),
         "protected": _bullets(map(_code, dict.fromkeys((".git", ".idumb", ".planning", *request.protected)))),
+        "assumptions": _bullets(plan.assumptions),
+        "decisions": _bullets(request.decided),
         "non_goals": _bullets(_non_goal(g.text, g.paths) for g in plan.non_goals),
         "limits": _limits(task.limits or plan.limits),
         "estimate": _duration(task.estimate_seconds),

@@ -60,6 +60,7 @@ def _prepared(
         attempt=number,
         feedback=said,
         handover=known.handover if known is not None else "",
+        decided=owed.decisions_made(state),
     )
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
     prompt = "" if builder in _WITHOUT else found["prompt"]

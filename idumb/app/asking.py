@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.app import budget, committing, ports
+from idumb.app import budget, committing, owed, ports
 from idumb.app.bench import Attempt, Bench
 from idumb.domain import agent, contract, failures, ledger, levels, listing, outcome, paths, roles
 from idumb.domain.errors import Refusal
@@ -37,6 +37,7 @@ def request(
         name=filled.prompt,
         handover=attempt.handover,
         commits=role == agent.BUILDER and committing.by_builder(bench, task),
+        decided=owed.decisions_made(bench.journal.state),
         diff=_change(bench, attempt) if role == agent.VALIDATOR else "",
     )
     room = budget.left(services.settings, bench.journal.state, task.id)

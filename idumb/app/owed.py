@@ -11,10 +11,18 @@ from idumb.domain import agent, ledger, roles
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plan import Plan, Task
+from idumb.domain.run import RunState
 
 
 def of(
-    services: Services, contract: Contract, task: Task, *, attempt: int, feedback: str, handover: str = ""
+    services: Services,
+    contract: Contract,
+    task: Task,
+    *,
+    attempt: int,
+    feedback: str,
+    handover: str = "",
+    decided: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """JSON-serialisable. `attempt` is the number of the attempt that is open or comes next; times are seconds."""
     plan = contract.plan_of(task.id)
@@ -31,6 +39,7 @@ def of(
         template=filled.template,
         name=filled.prompt,
         handover=handover,
+        decided=decided,
     )
     return {
         "id": task.id,
@@ -39,6 +48,8 @@ def of(
         "kind": task.kind,
         "plan": plan.path,
         "goal": plan.goal,
+        "assumptions": list(plan.assumptions),
+        "decided": list(decided),
         "depends_on": list(contract.dependencies[task.id]),
         **_proofs(task, plan),
         "files": [{"verb": c.verb, "path": c.path, "target": c.target} for c in task.files or ()],
@@ -57,6 +68,23 @@ def of(
         "feedback": feedback,
         "prompt": services.documents.prompt(asked),
     }
+
+
+_PEOPLE = ("decision", "human-action", "human-verify")
+
+
+def decisions_made(state: RunState | None) -> tuple[str, ...]:
+    """What people answered to the tasks of a run that only they can do, in words for every builder after them."""
+    found = []
+    for id, answer in state.answers.items() if state is not None else ():
+        question = state.decisions.get(id, {}) if state is not None else {}
+        guidance = str(answer.get("guidance") or "")
+        if question.get("kind") == _PEOPLE[0] or (guidance and question.get("kind") in _PEOPLE):
+            chosen = next((str(c["text"]) for c in question.get("choices", ()) if c["id"] == answer["choice"]), "")
+            words = f"{question.get('what', id)}: {answer['choice']}"
+            words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""
+            found.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
+    return tuple(found)
 
 
 def _proofs(task: Task, plan: Plan) -> dict[str, Any]:

@@ -53,7 +53,9 @@ def _owed(services: Services, contract: Contract, state: RunState | None, task: 
         return owed.of(services, contract, contract.tasks[task], attempt=1, feedback="")
     number = known.attempt + (known.opened is None)
     said = runner.feedback(state, known)
-    return owed.of(services, contract, contract.tasks[task], attempt=number, feedback=said)
+    return owed.of(
+        services, contract, contract.tasks[task], attempt=number, feedback=said, decided=owed.decisions_made(state)
+    )
 
 
 def _commands(

@@ -79,3 +79,19 @@ def test_prompts_are_written_to_new_files_only(project: Project, tmp_path: Path)
 def test_asking_goes_with_nothing_that_runs(project: Project) -> None:
     for flags in (("--all",), ("--out", "x"), ("--ask", "--dry-run"), ("--ask", "--force"), ("--ask", "--events")):
         assert project.quick("execute-phase", "1", *flags).code == 2
+
+
+def test_the_builder_is_told_what_the_plan_assumes_and_what_was_decided(project: Project, home: Path) -> None:
+    """R-RUN-4, R-ASK-4."""
+    fields = "- **Kind:** decision\n- **Options:**\n  - red: the warm one\n  - blue: the cold one\n"
+    choosing = task("T1-01", criteria="  - [ ] chosen — human\n", fields=fields)
+    built = task("T1-02", files="create `a.txt`", check="test -s a.txt", after="T1-01")
+    project.plan([choosing, built], head="assumptions: [Paint is dry]\n")
+    assert project.execute().code == 5
+    (asked,) = project.json("decisions").data["decisions"]
+    said = ("decide", asked["id"], "blue", "--guidance", "as dark as can be")
+    assert project.idumb(*said).code == 0
+    assert project.resume("--max-attempts", "1").code == 1
+    told = (home / "prompt-0").read_text(encoding="utf-8")
+    assert "- Paint is dry" in told
+    assert "blue (the cold one). as dark as can be" in told

@@ -129,3 +129,16 @@ def test_a_template_keeps_names_it_does_not_know_and_needs_no_frontmatter() -> N
     assert prompt.filled("$HOME ${id} $id", {"id": "T1"}) == "$HOME T1 T1"
     assert prompt.without_frontmatter("# Plain\n") == "# Plain\n"
     assert prompt.without_frontmatter("---\ntype: prompt\n---\n\n# Body\n") == "# Body\n"
+
+
+def test_the_builder_is_told_what_the_plan_assumes_and_what_people_decided_whatever_its_template_is() -> None:
+    """R-RUN-4, R-ASK-4."""
+    plan = dataclasses.replace(PLAN, assumptions=("Titles are short", "The site is static"))
+    asked = dataclasses.replace(REQUEST, plan=plan, decided=("Which colour?: blue (the cold one)",))
+    for template in (None, "Do it.\n", "Do it.\n\n## Known\n\n$assumptions\n"):
+        text = prompt.render(dataclasses.replace(asked, template=template))
+        for words in ("- Titles are short\n- The site is static", "- Which colour?: blue (the cold one)"):
+            assert text.count(words) == 1
+    assert "Titles are short" not in prompt.render(dataclasses.replace(asked, role=VALIDATOR))
+    assert "assumes" not in prompt.render(REQUEST)
+    assert "Decided" not in prompt.render(REQUEST)
