@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from idumb.app import (
     answers,
     approvals,
+    blocking,
     branches,
     carrying,
     closing,
@@ -373,6 +374,8 @@ def conclude(
     contract = answers.append(services, journal, contract)
     shown = schedule.statuses(contract, journal.state)
     done = schedule.settled(shown)
+    if ending.kind == "done" and blocking.is_stuck(shown):
+        ending = dataclasses.replace(ending, words=blocking.words(blocking.groups(contract, journal.state, shown)))
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     workspace = closing.at_end(services, journal.state, contract) if done else closing.Workspace()
     said = {**ending.said, **({"workspace": workspace.as_dict()} if done else {})}
@@ -454,7 +457,8 @@ def _result(
         "verification": verification,
         "untracked": lock.untracked(services, (p.path for p in contract.plans)),
         "decisions": asked,
-        "next": session.next_commands(contract, shown, ending.kind, verification, asked=bool(asked)),
+        "blocked": blocking.groups(contract, state, shown),
+        "next": session.next_commands(contract, state, shown, ending.kind, verification, asked=bool(asked)),
     }
     if word == "complete":
         ended = _complete(data, verification, warnings, contract)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+import shlex
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from idumb.app import (
+    blocking,
     committing,
     consent,
     deviating,
@@ -26,9 +28,9 @@ from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services, attempt_ref
-from idumb.domain import ledger, outcome, paths
+from idumb.domain import ledger, listing, outcome, paths
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
+from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plan import STRICT
 from idumb.domain.run import COMPLETED, Checkpoint, RunState, TaskState
@@ -94,12 +96,71 @@ def accept(services: Services, task: str, why: str, who: str) -> Result:
     return _say(services, task, why, who, "task.accepted")
 
 
-def skip(services: Services, task: str, why: str, who: str) -> Result:
-    """A person says that a task is not to be done; what depends on it stays blocked."""
-    return _say(services, task, why, who, "task.skipped")
+def skip(
+    services: Services, task: str, why: str, who: str, *, yes: bool = False, tell: Callable[[str], None] | None = None
+) -> Result:
+    """A person says that a task is not to be done. What depends on it stays blocked, which `tell` is told before."""
+    return _say(services, task, why, who, "task.skipped", lambda *known: _agreed(services, *known, yes=yes, tell=tell))
 
 
-def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result:
+def _agreed(
+    services: Services, contract: Contract, task: str, why: str, *, yes: bool, tell: Callable[[str], None] | None
+) -> None:
+    """A person at the terminal says yes to what it leads to; else Refusal `skip.not-confirmed`, and nothing is done."""
+    held = schedule.dependents(contract, task)
+    if not held or yes:
+        return
+    question = _question(contract, task, why, held)
+    if not services.asker.interactive:
+        if tell is not None:
+            tell(f"{question.what}.")
+        return
+    answer = services.asker.ask(question)
+    if answer is None or answer.choice != "skip":
+        raise Refusal(
+            "skip.not-confirmed",
+            f"Nothing was done: {question.what}.",
+            hint=question.choices[0].command,
+            details={
+                "what": question.what,
+                "why": question.why,
+                "evidence": list(question.evidence),
+                "choices": going_on.rows(question.choices),
+                "tasks": list(held),
+            },
+        )
+
+
+def _question(contract: Contract, task: str, why: str, held: Sequence[str]) -> Decision:
+    stay = "stays" if len(held) == 1 else "stay"
+    drop = f"idumb amend {contract.phase} --drop-dependency {held[0]} {task}"
+    return Decision(
+        id=f"{task}.skip",
+        kind="skip",
+        task=task,
+        what=f"{task} is to be left out, and {listing.listed(held)} {stay} blocked",
+        why="What depends on a skipped task runs only once somebody accepts that task or drops the dependency.",
+        evidence=tuple(f"{t} {contract.tasks[t].title} needs {task}" for t in held),
+        choices=(
+            Choice(
+                "skip",
+                "leave it out",
+                f"{listing.listed(held)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run",
+                shlex.join(["idumb", "skip", task, "--why", why, "--yes"]),
+            ),
+            Choice("no", "leave everything", "nothing happens"),
+        ),
+    )
+
+
+def _say(
+    services: Services,
+    task: str,
+    why: str,
+    who: str,
+    kind: str,
+    confirm: Callable[[Contract, str, str], None] = lambda *_: None,
+) -> Result:
     if not why.strip():
         raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
     contract, state, task_id = find(services, task)
@@ -113,6 +174,7 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
             hint=f"idumb show {task_id}",
             details={"task": task_id},
         )
+    confirm(contract, task_id, why)
     if kind == "task.accepted":
         place.require_guarded(services, state)
         place.require_repository(services)
@@ -128,7 +190,11 @@ def _say(services: Services, task: str, why: str, who: str, kind: str) -> Result
     shown = schedule.statuses(contract, state)
     row = session.task_row(state, contract, task_id, shown)
     left = list(state.tasks[task_id].touched)
-    return Result({"task": row, "commit": said["commit"], "left": left, "next": [f"idumb resume {state.phase}"]})
+    held = blocking.groups(contract, state, shown)
+    after = [f"idumb resume {state.phase}"]
+    if blocking.is_stuck(shown):  # another run would change nothing
+        after = list(dict.fromkeys(way for one in held for way in one["actions"]))
+    return Result({"task": row, "commit": said["commit"], "left": left, "blocked": held, "next": after})
 
 
 def _accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> dict[str, Any]:

@@ -104,6 +104,29 @@ def _would_fail_again(task: Task, failed_step: int | None) -> bool:
     return all(step.tool != "run" for step in task.steps[: failed_step + 1])
 
 
+def dependents(contract: Contract, task: str) -> tuple[str, ...]:
+    """Every task that needs this one, directly or through others, in execution order."""
+    needs = {task}
+    for other in contract.order:
+        if needs.intersection(contract.dependencies[other]):
+            needs.add(other)
+    return tuple(t for t in contract.order if t in needs and t != task)
+
+
+def roots(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
+    """The failed and skipped tasks that keep a blocked one from running, directly or through others, nearest first."""
+    found: dict[str, None] = {}
+    seen, waiting = {task}, [task]
+    while waiting:
+        for dependency in contract.dependencies[waiting.pop(0)]:
+            if shown[dependency] in (outcome.FAILED, outcome.SKIPPED):
+                found[dependency] = None
+            elif shown[dependency] == outcome.BLOCKED and dependency not in seen:
+                seen.add(dependency)
+                waiting.append(dependency)
+    return tuple(found)
+
+
 def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
     """The direct dependencies that keep a task from running."""
     return tuple(d for d in contract.dependencies[task] if shown[d] not in outcome.DONE)

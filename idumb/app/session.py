@@ -8,7 +8,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app import committing, going_on, killed, left_clones, opened, overtaking, ports, publish, relock, schedule
+from idumb.app import (
+    blocking,
+    committing,
+    going_on,
+    killed,
+    left_clones,
+    opened,
+    overtaking,
+    ports,
+    publish,
+    relock,
+    schedule,
+)
 from idumb.app.bench import Bench, Pace
 from idumb.app.journal import Journal, operation_id
 from idumb.app.services import Services
@@ -230,6 +242,8 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
         }
     if shown[task] == outcome.BLOCKED:
         row["blocked_by"] = list(schedule.blockers(contract, shown, task))
+        row["reason"] = blocking.why(contract, state, shown, task)
+        row["actions"] = blocking.actions(contract, state, shown, task)
     return row
 
 
@@ -251,19 +265,17 @@ def _asks_for_a_word(verification: Mapping[str, Any]) -> bool:
     return verification["status"] == "partial" and verification.get("decision") is not None
 
 
-def _past_skipped(contract: Contract, shown: Mapping[str, str]) -> list[str]:
+def _past_skipped(contract: Contract, state: RunState, shown: Mapping[str, str]) -> list[str]:
     """What to do about tasks that are left out while others need them; empty where something can still run."""
-    if any(s in (outcome.READY, outcome.PENDING, outcome.RUNNING) for s in shown.values()):
+    if not blocking.is_stuck(shown):
         return []
-    blocked = [t for t, s in shown.items() if s == outcome.BLOCKED]
-    skipped = [d for t in blocked for d in contract.dependencies[t] if shown[d] == outcome.SKIPPED]
-    if not skipped:
-        return []
-    return [f"idumb accept {skipped[0]} --why REASON", f"idumb skip {blocked[0]} --why REASON"]
+    held = blocking.groups(contract, state, shown)
+    return [*(way for one in held for way in one["actions"]), f"idumb skip {held[0]['tasks'][0]} --why REASON"]
 
 
 def next_commands(
     contract: Contract,
+    state: RunState,
     shown: Mapping[str, str],
     ending: str,
     verification: Mapping[str, Any] | None,
@@ -288,7 +300,7 @@ def next_commands(
     failed = [t for t, s in shown.items() if s == outcome.FAILED]
     judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
     if not failed:
-        return [*(_past_skipped(contract, shown) or [f"idumb resume {phase}"]), *judged]
+        return [*(_past_skipped(contract, state, shown) or [f"idumb resume {phase}"]), *judged]
     return [
         f"idumb debug {phase} --task {failed[0]}",
         f"idumb show {failed[0]}",

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, opened, relock, schedule, session
+from idumb.app import blocking, loading, opened, relock, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.loading import Loaded
 from idumb.app.services import Services
-from idumb.domain import agent, finding, listing, outcome, quick, roles, step_plan
+from idumb.domain import agent, finding, outcome, quick, roles, step_plan
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -128,7 +128,8 @@ def _planned(
         "changed_since_run": changed,
         "tasks": {"total": len(shown), **counts},
         "next": [_row(contract, t, shown) for t in ready[:SHOWN]],
-        "others": [{**_row(contract, t, shown), "why": why(contract, current, shown, t)} for t in others[:SHOWN]],
+        "others": [other(contract, current, shown, t) for t in others[:SHOWN]],
+        "blocked": [_cut(one) for one in blocking.groups(contract, current, shown)[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": session.pending(current) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
@@ -210,12 +211,23 @@ def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, A
     return {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
 
 
+def _cut(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "tasks": group["tasks"][:SHOWN], "actions": group["actions"][:SHOWN]}
+
+
+def other(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
+    """A task that is not next: why, and the commands that would let it run where it is blocked."""
+    row = {**_row(contract, task, shown), "why": why(contract, state, shown, task)}
+    ways = blocking.actions(contract, state, shown, task)
+    return {**row, "actions": ways} if ways else row
+
+
 def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
     """Why a task is not next, in one phrase."""
     status = shown[task]
     known = state.tasks.get(task) if state else None
     if status in (outcome.BLOCKED, outcome.PENDING):
-        return "waits for " + listing.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task))
+        return blocking.why(contract, state, shown, task)
     if status == outcome.WAITING:
         asked = ", ".join(known.decisions) if known else ""
         return f"waits for a person: {asked}" if asked or known is None else known.reason
@@ -291,7 +303,15 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
         return f"idumb resume {number}", row["reason"]
     if row.get("editor") or row.get("uncommitted"):
         return _in_editor(row)
+    return _unfinished(row, number)
+
+
+def _unfinished(row: Mapping[str, Any], number: str) -> tuple[str, str]:
+    """What goes on with a run that ended before its tasks were done."""
     failed = row["tasks"].get(outcome.FAILED)
     if failed:
         return f"idumb resume {number} --retry-failed", f"{failed} failed"
+    if row.get("blocked") and not row["next"] and not row["tasks"].get(outcome.WAITING):
+        held = row["blocked"]
+        return held[0]["actions"][0], blocking.words(held)
     return f"idumb resume {number}", row.get("reason") or "its run is not finished"

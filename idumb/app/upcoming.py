@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, opened, owed, place, relock, runner, schedule, session, status
+from idumb.app import blocking, loading, opened, owed, place, relock, runner, schedule, session, status
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -33,16 +34,9 @@ def upcoming(services: Services, phase: str) -> Result:
             "contract_hash": contract.hash,
             "open": None if found is None else found.as_dict(),
             "task": None if first is None else _owed(services, contract, current, first),
-            "others": [
-                {
-                    "id": t,
-                    "title": contract.tasks[t].title,
-                    "status": shown[t],
-                    "why": status.why(contract, current, shown, t),
-                }
-                for t in others
-            ],
-            "next": _commands(services, contract, current, first, found),
+            "others": [status.other(contract, current, shown, t) for t in others],
+            "blocked": blocking.groups(contract, current, shown),
+            "next": _commands(services, contract, current, shown, first, found),
         }
     )
 
@@ -59,7 +53,12 @@ def _owed(services: Services, contract: Contract, state: RunState | None, task: 
 
 
 def _commands(
-    services: Services, contract: Contract, state: RunState | None, first: str | None, found: opened.Opened | None
+    services: Services,
+    contract: Contract,
+    state: RunState | None,
+    shown: Mapping[str, str],
+    first: str | None,
+    found: opened.Opened | None,
 ) -> list[str]:
     if found is not None:
         return [f"idumb submit {found.task}", f"idumb give-up {found.task} --why REASON"]
@@ -69,6 +68,7 @@ def _commands(
     if first is None and state is not None and any(t.status == outcome.WAITING for t in state.tasks.values()):
         return ["idumb decisions" if session.pending(state) else f"idumb resume {contract.phase}"]
     if first is None:
-        return ["idumb next"]
+        held = [way for one in blocking.groups(contract, state, shown) for way in one["actions"]]
+        return list(dict.fromkeys(held)) or ["idumb next"]
     mine = contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings)
     return [f"idumb start {first}" if mine else f"idumb execute-phase {contract.phase}"]

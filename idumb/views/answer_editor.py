@@ -33,6 +33,8 @@ def upcoming(data: phrases.Data) -> str:
     if data["others"]:
         rows = [(t["id"], markup.one_line(t["title"]), _why(t)) for t in data["others"]]
         lines += ["Not yet:", *phrases.columns(rows), ""]
+    ways = [markup.one_line(way) for one in data["blocked"] for way in one["actions"]]
+    lines += ["To let blocked tasks run:", *(f"  {way}" for way in dict.fromkeys(ways)), ""] if ways else []
     return _ended([*lines, *phrases.commands(data)])
 
 

@@ -69,7 +69,17 @@ def _partial(data: phrases.Data) -> list[str]:
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
     ways.append(("Verify", f"{advice.verify(phase)} (what is done so far; the phase stays partial)"))
     ways.append(("Halt", "nothing to do: everything is saved"))
-    return [*lines, "", "Options:", *phrases.columns(ways)]
+    return [*lines, *_blocked(data), "", "Options:", *phrases.columns(ways)]
+
+
+def _blocked(data: phrases.Data) -> list[str]:
+    """What keeps tasks from running, and the commands that let them run."""
+    lines = []
+    for held in data.get("blocked", ()):
+        reason = f": {markup.one_line(held['reason'])}" if held["reason"] else ""
+        lines.append(f"Blocked by {held['by']} ({held['status']}{reason}): {', '.join(held['tasks'])}")
+        lines += [f"  {markup.one_line(action)}" for action in held["actions"]]
+    return ["", *lines] if lines else []
 
 
 def _counts(data: phrases.Data) -> list[str]:
@@ -105,7 +115,8 @@ def _failed(data: phrases.Data) -> list[str]:
     """The task that stopped everything; without one, the reason that the run gives."""
     row = next((t for t in data.get("tasks", ()) if t["status"] in {"failed", "running"}), None)
     if row is None:
-        return ["EXECUTION HALTED.", "", f"Error: {markup.one_line(data.get('reason') or 'no reason is recorded')}"]
+        said = markup.one_line(data.get("reason") or "no reason is recorded")
+        return ["EXECUTION HALTED.", "", f"Error: {said}", *_blocked(data)]
     # An agent whose context was full uses up no attempt, and a task may fail by nothing else.
     attempts = amount.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
@@ -116,7 +127,7 @@ def _failed(data: phrases.Data) -> list[str]:
     ]
     if row.get("checkpoint"):
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
-    return [*lines, "", f"Recommended action: {advice.debug(data['phase'], row['id'])}"]
+    return [*lines, *_blocked(data), "", f"Recommended action: {advice.debug(data['phase'], row['id'])}"]
 
 
 def _waiting(data: phrases.Data) -> list[str]:
@@ -202,6 +213,7 @@ def settled(data: phrases.Data) -> str:
         lines.append(f"commit {amount.short(data['commit'])}")
     elif data.get("left"):
         lines.append(f"Its changes stay in the work tree, uncommitted: {listing.listed(_paths(data['left']))}")
+    lines += _blocked(data)
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 

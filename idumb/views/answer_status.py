@@ -39,7 +39,18 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
     told = ("problem",) if row["decisions"] else ("reason", "problem")
     lines += [f"  {row[key]}" for key in told if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
+    lines += _blocked(row)
     return lines + [f"  waits for your answer: {d['id']}  {d['what']}" for d in row["decisions"]]
+
+
+def _blocked(row: Mapping[str, Any]) -> list[str]:
+    """What keeps tasks from running, and the commands that let them run."""
+    lines = []
+    for held in row.get("blocked", ()):
+        reason = f": {held['reason']}" if held["reason"] else ""
+        lines.append(f"  {', '.join(held['tasks'])} blocked by {held['by']} ({held['status']}{reason})")
+        lines += [f"    {action}" for action in held["actions"]]
+    return lines
 
 
 def _told(elsewhere: Mapping[str, Any]) -> list[str]:
@@ -84,6 +95,8 @@ def upcoming(view: Mapping[str, Any]) -> str:
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     lines += _listed("Can run now:", [(t["id"], t["title"]) for t in row["next"]])
     lines += _listed("Not yet:", [(t["id"], t["title"], _why(t)) for t in row["others"]])
+    held = _blocked(row)
+    lines += ["", "Blocked:", *held] if held else []
     if row["more"]:
         lines.append(f"  and {row['more']} more; idumb graph {row['phase']} shows all")
     return _ended(lines)

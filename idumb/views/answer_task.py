@@ -33,6 +33,8 @@ def _ways_out(data: phrases.Data) -> list[str]:
     """What can be done about a task that failed or changed undeclared files: commands, the likeliest first."""
     last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
     strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
+    if data.get("actions"):
+        return ["", "To let it run:", *(f"  {markup.one_line(action)}" for action in data["actions"])]
     if data["status"] != "failed" and not (strays and data["status"] == "waiting"):
         return []
     lines = ["", f"When the cause is mended: {advice.retry(data['phase'])}"]

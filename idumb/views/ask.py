@@ -27,7 +27,7 @@ _APPROVAL = "approval"
 _YES = ("y", "yes")
 _PLANS_OWN = "decision"
 _HARMLESS = frozenset(
-    {"consent", "approval", "irreversible", "rollback", "undo", "deinit"}
+    {"consent", "approval", "irreversible", "rollback", "undo", "deinit", "skip"}
 )  # where no answer is as good as a no
 
 

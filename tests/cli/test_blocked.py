@@ -1,0 +1,143 @@
+"""Tasks that wait for one that failed or was left out: why, and commands that let them run."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.cli.test_states import at_terminal
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
+from tests.support.project import Project, making, shell
+
+ACCEPT, DROP = "idumb accept T1-01 --why REASON", "idumb amend 1 --drop-dependency T1-02 T1-01"
+HELD = [{"by": "T1-01", "status": "skipped", "reason": "no time", "tasks": ["T1-02", "T1-03"]}]
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """T1-02 needs T1-01, and T1-03 needs T1-02; T1-01 fails."""
+    made = projects.create(sandbox)
+    tasks = [
+        making("T1-01", "a.txt", steps=[shell("false")], fields="- **On failure:** block\n"),
+        making("T1-02", "b.txt", after="T1-01"),
+        making("T1-03", "c.txt", after="T1-02"),
+    ]
+    made.plan(tasks)
+    assert run(made).code == 1
+    return made
+
+
+def skip(project: Project, *flags: str) -> Answer:
+    return project.quick("skip", "T1-01", "--why", "no time", *flags)
+
+
+def skipped(project: Project) -> Project:
+    assert skip(project).code == 0
+    return project
+
+
+def test_what_depends_on_a_skipped_task_stays_blocked_and_says_why(project: Project) -> None:
+    """R-RUN-5: the run names the reason and commands that change it."""
+    ended = skipped(project).quick("resume", "1", "--json")
+    assert ended.code == 1
+    words = "T1-02, T1-03 stay blocked, because T1-01 was skipped: no time"
+    assert (ended.data["reason"], ended.data["next"][:2]) == (words, [ACCEPT, DROP])
+    assert [{k: v for k, v in one.items() if k != "actions"} for one in ended.data["blocked"]] == HELD
+    assert ended.data["blocked"][0]["actions"] == [ACCEPT, DROP]
+    rows = {row["id"]: row for row in ended.data["tasks"]}
+    assert rows["T1-02"]["reason"] == "waits for T1-01 (skipped: no time)"
+    assert rows["T1-02"]["actions"] == [ACCEPT, DROP]
+    assert rows["T1-03"]["actions"] == [ACCEPT, "idumb amend 1 --drop-dependency T1-03 T1-02"]
+    shown = project.quick("resume", "1")
+    assert "no reason is recorded" not in shown.out
+    assert f"Error: {words}" in shown.out
+    assert f"  {DROP}\n" in shown.out
+    assert project.events("--kind", "run.failed")[-1]["payload"]["reason"] == words
+
+
+def test_status_next_and_show_tell_why_a_task_is_blocked_and_what_lets_it_run(project: Project) -> None:
+    """R-RUN-5: never `resume`, which changes nothing."""
+    skipped(project).quick("resume", "1")
+    row = project.quick("status", "--json").data["phases"][0]
+    assert row["blocked"][0]["tasks"] == ["T1-02", "T1-03"]
+    assert row["others"][1]["actions"] == [ACCEPT, DROP]
+    assert project.quick("next", "--json").data["next"]["command"] == ACCEPT
+    mine = project.quick("next", "1", "--json").data
+    assert (mine["task"], mine["next"][:2]) == (None, [ACCEPT, DROP])
+    shown = project.quick("show", "T1-02", "--json").data
+    assert (shown["status"], shown["actions"]) == ("blocked", [ACCEPT, DROP])
+    assert shown["reason"] == "waits for T1-01 (skipped: no time)"
+    for command in (("status",), ("next",), ("next", "1"), ("show", "T1-02")):
+        text = project.quick(*command).out
+        assert "skipped: no time" in text, text
+        assert DROP in text, text
+
+
+def test_what_a_failed_task_blocks_can_be_retried_too(project: Project) -> None:
+    """R-RUN-5."""
+    ways = ["idumb resume 1 --retry-failed", ACCEPT, DROP]
+    assert project.quick("show", "T1-02", "--json").data["actions"] == ways
+    assert project.quick("status", "--json").data["phases"][0]["blocked"][0]["actions"] == ways
+    assert project.quick("next", "--json").data["next"]["command"] == ways[0]
+
+
+def test_a_skipped_task_that_is_accepted_lets_the_others_run(project: Project) -> None:
+    """R-RUN-5."""
+    skipped(project)
+    assert project.quick("accept", "T1-01", "--why", "by hand").code == 0
+    assert project.quick("resume", "1", "--json").data["counts"] == {"accepted": 1, "completed": 2}
+
+
+def test_a_dependency_that_is_dropped_lets_the_task_run(project: Project) -> None:
+    """R-RUN-5."""
+    skipped(project)
+    assert project.quick(*shlex.split(DROP)[1:], "--yes").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
+    assert project.statuses() == {"T1-01": "skipped", "T1-02": "completed", "T1-03": "completed"}
+
+
+def test_skip_says_what_stays_blocked_before_it_acts(project: Project) -> None:
+    """R-RUN-5, R-ASK-1."""
+    said = skip(project)
+    assert said.code == 0
+    assert said.err.startswith("T1-01 is to be left out, and T1-02, T1-03 stay blocked.\n")
+    assert f"Next: {ACCEPT}" in said.out
+    held = project.quick("skip", "T1-02", "--why", "no", "--json").data["blocked"]
+    assert (held[0]["by"], held[0]["tasks"]) == ("T1-02", ["T1-03"])
+
+
+def test_at_a_terminal_skip_asks_before_it_blocks_other_tasks(project: Project) -> None:
+    """R-ASK-1: an empty answer is a no."""
+    words = ("skip", "T1-01", "--why", "no time")
+    code, screen = at_terminal(project, words, "")
+    assert code == 4, screen
+    assert "T1-02, T1-03 stay blocked" in screen
+    assert "skip.not-confirmed" in screen
+    assert project.statuses()["T1-01"] == "failed"
+    assert at_terminal(project, words, "skip")[0] == 0
+    assert project.statuses()["T1-01"] == "skipped"
+
+
+def test_nobody_is_asked_about_a_task_that_nothing_needs(project: Project) -> None:
+    code, screen = at_terminal(project, ("skip", "T1-03", "--why", "no time"))
+    assert code == 0, screen
+
+
+def test_a_strict_plan_offers_no_amendment_that_would_be_refused(sandbox: GitSandbox) -> None:
+    """R-ASK-1."""
+    project = projects.create(sandbox)
+    head = (
+        "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+        "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
+    )
+    more = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+    first = making("T1-01", "a.txt", steps=[shell("false")], fields=more)
+    project.plan([first, making("T1-02", "b.txt", after="T1-01", fields=more)], head=head)
+    assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+    assert project.quick("execute-phase", "1", "--json").code == 1
+    ways = project.quick("show", "T1-02", "--json").data["actions"]
+    assert ways == ["idumb resume 1 --retry-failed", ACCEPT]
