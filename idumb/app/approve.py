@@ -112,6 +112,7 @@ def _said(contract: Contract, request: Request, unjudged: Sequence[Question]) ->
                 f"Phase {contract.phase} leaves no question {', '.join(wrong)} open;"
                 f" it leaves {', '.join(known) or 'none'}.",
                 hint=f"idumb check-plan {contract.phase} --verbose shows the questions",
+                details={"phase": contract.phase},
             )
         said |= dict.fromkeys(ids.split(","), answer)
     against = [known[id] for id, answer in said.items() if answer == NO]

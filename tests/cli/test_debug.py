@@ -18,7 +18,7 @@ from tests.support.project import Project, making, shell, task
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/debug.json").read_text(encoding="utf-8"))
 PLAN = ".planning/phases/1/01-PLAN.md"
-AGENT = "import sys; open('told.md', 'w').write(sys.stdin.read()); print(open('../../../../reply.md').read())\n"
+AGENT = "import sys; open('told.md', 'w').write(sys.stdin.read()); print(open(REPLY).read())\n"
 ROLES = "bindings: {{one: {{adapter: command, argv: [{python}, agent.py]}}}}\nroles: {{debugger: {{binding: one}}}}\n"
 BROKEN = task(
     "T1-02",
@@ -29,11 +29,16 @@ BROKEN = task(
 )
 
 
+def replying(project: Project) -> str:
+    """An agent that works in a copy elsewhere, and answers with what is written in the project."""
+    return f"REPLY = {str(project.folder / 'reply.md')!r}\n{AGENT}"
+
+
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     """T1-01 is done, T1-02 failed twice."""
     made = projects.create(sandbox)
-    (made.folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    (made.folder / "agent.py").write_text(replying(made), encoding="utf-8")
     made.repo.commit("agent")
     made.configure(ROLES.format(python=json.dumps(sys.executable)))
     made.plan([making("T1-01", "a.txt"), BROKEN])
@@ -110,7 +115,7 @@ def answering(project: Project, reply: str) -> str:
 def test_what_the_debugger_uses_counts_against_the_ceiling_of_the_run(project: Project) -> None:
     """R-ADAPT-3."""
     used = "import json, os; json.dump({'usage': {'tokens_in': 9}}, open(os.environ['IDUMB_STATE_FILE'], 'w'))\n"
-    (project.folder / "agent.py").write_text(used + AGENT, encoding="utf-8")
+    (project.folder / "agent.py").write_text(used + replying(project), encoding="utf-8")
     project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 9}}\n")
     assert run(project, "--max-attempts", "1").code == 1
     assert debug(project, "--approve", answering(project, "Look at b.txt:1.")).code == 0

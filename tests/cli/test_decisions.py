@@ -417,7 +417,7 @@ def test_what_a_person_accepted_ends_with_the_approval_in_which_they_did(project
     approve(project, "--expires", "90m", "--accept-irreversible", "T1-02")
     assert project.quick("execute-phase", "1", "--json").code == 5
     assert decide(project, QUESTION, "yes").data["version"] == 2
-    assert kept_approvals(project, home) == [(True, ("T1-02",), False), (False, (), False)]
+    assert kept_approvals(project, home) == [(False, (), False), (True, ("T1-02",), False)]
     assert project.quick("resume", "1", "--json").code == 0
 
 
@@ -429,5 +429,5 @@ def test_what_a_signed_approval_accepts_goes_into_no_unsigned_one(project: Proje
     assert project.quick("execute-phase", "1", "--json").code == 5
     before = kept_approvals(project, home)
     assert decide(project, QUESTION, "yes").data["version"] is None
-    assert kept_approvals(project, home) == before == [(False, ("T1-02",), True), (False, (), False)]
+    assert kept_approvals(project, home) == before == [(False, (), False), (False, ("T1-02",), True)]
     assert project.quick("resume", "1", "--json").code == 0

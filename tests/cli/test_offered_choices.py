@@ -24,7 +24,10 @@ def project(sandbox: GitSandbox) -> Project:
 def step_plan(project: Project, *steps: dict[str, Any]) -> None:
     write_steps(project, *steps)
     project.repo.commit("a step plan")
-    assert project.json("approve", "web.yaml", "--hash", project.approval("web.yaml")).code == 0
+    assert (
+        project.json("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
+        == 0
+    )
 
 
 def write_steps(project: Project, *steps: dict[str, Any]) -> None:

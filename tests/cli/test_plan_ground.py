@@ -169,6 +169,6 @@ def test_the_question_for_consent_shows_what_would_go_wrong(project: Project) ->
     """R-ASK-1, R-LOCK-1."""
     project.plan([task("T1-01", files="modify `gone.txt`", check="grpe -q a gone.txt")])
     refused = project.quick("execute-phase", "1", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
     shown = [line for line in refused.error["details"]["evidence"] if line.startswith("warning ")]
     assert ["gone.txt" in line or "grpe" in line for line in shown] == [True, True]

@@ -33,6 +33,7 @@ ROWS: Mapping[str, Row] = {
         "Remember the answer", way("once", "answer it this once", "only this question is answered", HINT)
     ),
     "decision.unknown": row("Answer the question", _QUESTIONS),
+    "decision.void": row("Answer the question", _QUESTIONS),
     "deinit.not-confirmed": row(
         "Take idumb out of this repository",
         way(

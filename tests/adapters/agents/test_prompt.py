@@ -132,7 +132,7 @@ def test_a_template_keeps_names_it_does_not_know_and_needs_no_frontmatter() -> N
 
 
 def test_the_builder_is_told_what_the_plan_assumes_and_what_people_decided_whatever_its_template_is() -> None:
-    """R-RUN-4, R-ASK-4."""
+    """R-RUN-4, R-ASK-3."""
     plan = dataclasses.replace(PLAN, assumptions=("Titles are short", "The site is static"))
     asked = dataclasses.replace(REQUEST, plan=plan, decided=("Which colour?: blue (the cold one)",))
     for template in (None, "Do it.\n", "Do it.\n\n## Known\n\n$assumptions\n"):

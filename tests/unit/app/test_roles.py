@@ -26,11 +26,16 @@ pathlib.Path("made.txt").write_text("not yours")
 pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps({"usage": {"tokens_in": 7, "cost_usd": 0.5}}))
 print(os.environ["IDUMB_ROLE"], os.environ["IDUMB_TASK"], pathlib.Path("kept.txt").read_text(), told)
 """
-CONFIGURATION = f"""\
-bindings: {{thinker: {{adapter: command, argv: [{json.dumps(sys.executable)}, "../../../../agent.py"]}}}}
-roles: {{planner: {{binding: thinker, model: big, prompt: mine}}}}
+CONFIGURATION = """\
+bindings: {thinker: {adapter: command, argv: [%s, %s]}}
+roles: {planner: {binding: thinker, model: big, prompt: mine}}
 """
 ASKED = roles.Ask("planner", "phase-2", {"goal": "win"})
+
+
+def configured(sandbox: GitSandbox) -> str:
+    """A role works in a copy elsewhere, so its script is named by its whole path."""
+    return CONFIGURATION % (json.dumps(sys.executable), json.dumps(str(sandbox.root / "agent.py")))
 
 
 @pytest.fixture
@@ -40,7 +45,7 @@ def services(sandbox: GitSandbox) -> Wired:
     (sandbox.root / "agent.py").write_text(AGENT, encoding="utf-8")
     (sandbox.root / ".idumb/prompts").mkdir(parents=True)
     (sandbox.root / ".idumb/prompts/mine.md").write_text("---\ntype: prompt\n---\nGoal: $goal", encoding="utf-8")
-    (sandbox.root / ".idumb/config.yaml").write_text(CONFIGURATION, encoding="utf-8")
+    (sandbox.root / ".idumb/config.yaml").write_text(configured(sandbox), encoding="utf-8")
     return Wired(str(sandbox.root), Nobody, Silent)
 
 
@@ -178,7 +183,7 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
     services: Wired, sandbox: GitSandbox
 ) -> None:
     """R-LOCK-3."""
-    both_bound = CONFIGURATION.replace("roles: {", "roles: {researcher: {binding: thinker}, ")
+    both_bound = configured(sandbox).replace("roles: {", "roles: {researcher: {binding: thinker}, ")
     (sandbox.root / ".idumb/config.yaml").write_text(both_bound, encoding="utf-8")
     services = Wired(str(sandbox.root), Nobody, Silent)
     digest = roles.consent_hash(services, ["planner"])
