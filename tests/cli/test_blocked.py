@@ -137,7 +137,8 @@ def test_a_strict_plan_offers_no_amendment_that_would_be_refused(sandbox: GitSan
     more = "- **Requirements:** REQ-1\n- **Change:** extending\n"
     first = making("T1-01", "a.txt", steps=[shell("false")], fields=more)
     project.plan([first, making("T1-02", "b.txt", after="T1-01", fields=more)], head=head)
-    assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+    answers = [word for name in ("interfaces", "invariants", "design") for word in ("--answer", f"{name}=yes")]
+    assert project.quick("approve", "1", "--hash", project.approval(), *answers, "--json").code == 0
     assert project.quick("execute-phase", "1", "--json").code == 1
     ways = project.quick("show", "T1-02", "--json").data["actions"]
     assert ways == ["idumb resume 1 --retry-failed", ACCEPT]

@@ -137,7 +137,7 @@ def test_the_answers_of_a_phase_that_fails_and_waits_follow_their_schemas(shell:
 @pytest.mark.slow
 def test_the_answers_of_refused_commands_follow_their_schemas(shell: Shell) -> None:
     shell.plan(_task(1, "true"))
-    refused = shell.run("execute-phase", "1", code=errors.EXIT_REFUSED)
+    refused = shell.run("execute-phase", "1", code=errors.EXIT_WAITING)
     assert refused["error"]["code"] == "consent.missing"
     assert shell.run("show", "T1-99", code=errors.EXIT_INVALID)["error"]["hint"]
     shell.run("execute-phase", "9", code=errors.EXIT_INVALID)
