@@ -85,7 +85,7 @@ def test_an_answer_without_one_plan_is_told_to_the_planner(desk: Desk) -> None:
     [
         (GOOD.replace('"2"', '"3"').replace("T2-", "T3-"), "plan.other-name"),
         (GOOD.replace('plan: "01"', 'plan: "04"'), "plan.other-name"),
-        (GOOD.replace("```yaml steps", "```yaml"), "task.no-builder"),
+        (GOOD.replace("```yaml steps", "```yaml"), "fence.unread"),
         ("", "plan.no-frontmatter"),
     ],
 )

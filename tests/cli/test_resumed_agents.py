@@ -114,11 +114,11 @@ def test_a_conversation_is_new_unless_the_binding_says_otherwise(project: Projec
     assert scene.payloads("attempt.finished")[0]["builder"]["session"] == "s-1"
 
 
-def test_an_agent_that_was_killed_goes_on_where_it_was(project: Project, home: Path) -> None:
+def test_an_agent_that_was_killed_goes_on_in_its_conversation_from_the_task_base(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half ", "die": True}, {"write": "done"})
     assert project.execute().code == 0
     assert scene.sessions == [None, "s-1"]
-    assert project.read("t1-01.txt") == "half done"
+    assert project.read("t1-01.txt") == "done"
 
 
 def test_who_remembers_what_it_wrote_is_told_that_the_files_were_put_back(project: Project, home: Path) -> None:

@@ -72,7 +72,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
 """Commands that would run or write, but that nobody's word was given for."""
 WRITING = ("init", "discuss", "pause", "cancel", "accept", "skip", "decide", "archive", "install")
 """Commands whose whole sense is to write; they run nothing of a plan."""
-ELSEWHERE = ("fake-model", "mcp")
+ELSEWHERE = ("fake-model", "help", "mcp")
 """Commands that look at no repository themselves."""
 COMMANDS = {**READING, **WITHOUT_CONSENT}
 ALL: tuple[Payload, ...] = (*payloads.GIT, *payloads.PROGRAMS, *unpacked.PAYLOADS)
