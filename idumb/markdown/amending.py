@@ -40,7 +40,7 @@ def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
 def _amend(data: bytes, path: str, change: Amendment) -> bytes:
     read = plan_parser.parse(data, path).as_agreed
     if read.plan is None:
-        words, folder = f"{path} cannot be read.", path.split("/")[-2]
+        words, folder = f"{path} cannot be read.", path.rpartition("/")[0].rpartition("/")[2]
         raise InputError("plan.invalid", words, findings=read.findings, details={"phase": folder})
     text, plan = read.text, read.plan
     for candidate in _candidates(text, plan, change):
