@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from idumb.app import examine_agents, examine_files, examine_log, session, state_file
+from idumb.app import examine_agents, examine_files, examine_log, session
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import health
@@ -91,7 +91,6 @@ def _mend(services: Services, seen: Sequence[Seen]) -> tuple[list[str], tuple[st
     if rest and not _log_fails(services, failed):
         with session.owned(services, "doctor") as owned:
             journal = owned.journal(RunState())
-            state_file.keep(services, journal)
             for one in rest:
                 _try(one, done, failed)
             if done:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from idumb.app import handing, loading, publish, schedule, state_file, takeover
+from idumb.app import loading, publish, schedule, takeover
 from idumb.app.examine_log import latest_runs
 from idumb.app.services import Services, kept_at
-from idumb.domain import canonical, finding, health, legacy, outcome
+from idumb.domain import canonical, finding, health, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
@@ -17,6 +17,9 @@ from idumb.domain.run import Checkpoint, RunState
 
 _SHOWN = 20
 _MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
+SET_ASIDE = "set-aside"
+# HEAD moves on by itself, and so does the log: the end of the operation is recorded after the projection.
+_MOVES_ON = frozenset({"git_hash", "updated_at"})
 _LOSES_NOTHING = "it is made from the event log, nothing is lost"
 
 
@@ -107,13 +110,12 @@ class _Look:
             contract = self._contract(state)
             if contract is not None:
                 yield from self._documents(state, contract)
-        yield from self._handed_on()
         yield from self._state_file()
 
     def _documents(self, state: RunState, contract: Contract) -> Iterator[Symptom]:
         folder = publish.execution_folder(state.phase)
         progress = f"{folder}/progress.json"
-        wanted = self.services.documents.progress(state, schedule.statuses(contract, state))
+        wanted = self.services.documents.progress(state, schedule.statuses(contract, state), head=None)
         why = self._differs(progress, wanted)
         if why:
             yield _mendable(why, progress, state.phase)
@@ -126,29 +128,16 @@ class _Look:
                 why = self._damaged_document(path, state)
                 if why:
                     yield _mendable(why, path, state.phase)
-        yield from self._context(state, contract)
-
-    def _handed_on(self) -> Iterator[Symptom]:
-        for document in handing.known(self.services):
-            path = handing.path(document)
-            if self._read(path) != self.services.documents.handoff(document):
-                yield _mendable("it is missing, or not as the log says", path, "")
-
-    def _context(self, state: RunState, contract: Contract) -> Iterator[Symptom]:
-        """What a fresh agent was told where the one before had no room left."""
-        for path, text in publish.contexts(state, contract):
-            if self._read(path) != text:
-                yield _mendable("it is missing, or not as the log says", path, state.phase)
 
     def _differs(self, path: str, wanted: str) -> str:
         """Why a projection in JSON is not what the log says."""
         text = self._read(path)
         why = damaged(text)
-        if why or text is None or text == wanted:
+        if why or text is None:
             return why
         present, known = json.loads(text), json.loads(wanted)
-        moved = sorted({key for key in {*known, *present} if present.get(key) != known.get(key)})
-        return f"it is not as the log says in {', '.join(moved)}" if moved else "it is not as idumb writes it"
+        moved = {key for key in known if key not in _MOVES_ON and present.get(key) != known[key]}
+        return f"it is behind the log in {', '.join(sorted(moved))}" if moved else ""
 
     def _damaged_document(self, path: str, state: RunState) -> str:
         text = self._read(path)
@@ -164,15 +153,11 @@ class _Look:
         return ""
 
     def _state_file(self) -> Iterator[Symptom]:
-        path, wanted = publish.STATE_FILE, state_file.text(self.services)
-        more = takeover.of_path(self.services, path)
-        if more is not None and more[0].what == legacy.STATE and wanted is not None:
-            words = "it holds what the log does not have yet"
-            yield health.warn(words, path, means="it is recorded before the file is rebuilt", mends=True)
-            return
-        why = "" if wanted is None else self._differs(path, wanted)
-        if why:
-            yield _mendable(why, path, "")
+        path = publish.STATE_FILE
+        if any(True for _ in latest_runs(self.services)):
+            why = damaged(self._read(path))
+            if why:
+                yield _mendable(why, path, "")
 
     def _read(self, path: str) -> str | None:
         try:
@@ -181,31 +166,28 @@ class _Look:
             return ""
 
     def _contract(self, state: RunState) -> Contract | None:
-        """The contract as the run locked it, None where its kept bytes cannot be read any more."""
+        """The contract of the run, None where the plan is another one by now."""
         try:
-            return loading.contract_of(self.services, state)
+            loaded = loading.present(self.services, state.phase)
         except IdumbError:
             return None
+        contract = loaded.contract
+        return contract if contract is not None and contract.hash == state.contract_hash else None
 
     def project(self, symptom: Symptom) -> str:
         """Make a projection anew from the log; what was there is kept."""
         services, path = self.services, symptom.path
         kept = self._keep(path)
+        states = [state for state in latest_runs(services) if symptom.subject in {"", state.phase}]
         if path == publish.STATE_FILE:
-            publish.write(services, path, state_file.text(services) or "")
+            self._write_state(states)
             return _done(path, kept)
-        if path.startswith(f"{handing.FOLDER}/"):
-            handing.save(services, next(one for one in handing.known(services) if handing.path(one) == path))
-            return _done(path, kept)
-        state = next(state for state in latest_runs(services) if state.phase == symptom.subject)
+        state = states[0]
         contract = self._contract(state)
         if contract is None:
-            return f"{path}: its locked plan cannot be read, left as it is"
-        contexts = dict(publish.contexts(state, contract))
+            return f"{path}: its plan changed meanwhile, left as it is"
         if path.endswith("progress.json"):
             publish.write_progress(services, contract, state)
-        elif path in contexts:
-            publish.write(services, path, contexts[path])
         else:
             task = path.rpartition("/checkpoint-")[2].removesuffix(".md")
             publish.checkpoint_again(services, state, contract.tasks[task])
@@ -215,7 +197,26 @@ class _Look:
         text = self._read(path)
         if not text:
             return ""
-        return self.services.attic.keep(publish.SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
+        return self.services.attic.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
+
+    def _write_state(self, states: list[RunState]) -> None:
+        """One line of history a run; what an old iDumb wrote comes back from where it is kept."""
+        services = self.services
+        text = self._old_state()
+        for state in sorted(states, key=lambda state: state.last_seq):
+            contract = self._contract(state)
+            shown = schedule.statuses(contract, state) if contract else {t: k.status for t, k in state.tasks.items()}
+            text = services.documents.state(
+                text, state, version=services.version, now=state.changed_at, result=publish.result(shown)
+            )
+        publish.write(services, publish.STATE_FILE, text or "{}\n")
+
+    def _old_state(self) -> str | None:
+        for event in self.services.log.events(kind=takeover.EVENT, newest_first=True):
+            if event.payload["state"]:
+                told = event.payload
+                return json.dumps({**told["state"], "anchors": told["anchors"], "history": told["history"]})
+        return None
 
     def legacy(self) -> Iterator[Symptom]:
         found = [old for old, _ in takeover.pending(self.services)]
@@ -259,4 +260,4 @@ def _mendable(why: str, path: str, phase: str) -> Symptom:
 
 
 def _done(path: str, kept: str) -> str:
-    return f"{path} rebuilt from the log" + (f"; what was there is in {kept}" if kept else "")
+    return f"{path} made anew from the log" + (f"; what was there is in {kept}" if kept else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,6 @@ from idumb.domain.settings import COMMITTED
 
 BRAIN = ".idumb/brain"
 STATE_FILE = f"{BRAIN}/state.json"
-SET_ASIDE = "set-aside"
 EVERY_SECONDS = 2.0
 # A run spends at most a fiftieth of its time on projections.
 _PAUSE = 50
@@ -31,24 +30,10 @@ _DOCUMENTS = 8000
 def write(services: Services, path: str, text: str) -> None:
     """Write one projection; what the system refuses is told and stops nothing, because nothing is lost by it."""
     try:
-        _set_aside(services, path)
         services.reports.write(path, text)
     except OSError as problem:
         services.reporter.note(f"{path} could not be written: {problem.strerror or problem}")
 
-
-def _set_aside(services: Services, path: str) -> None:
-    """Keep the bytes of a file that idumb did not make and whose place it needs."""
-    name = path.rpartition("/")[2]
-    mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
-    text = services.reports.read(path) if mark and path.startswith(f"{BRAIN}/execution/") else None
-    if text and mark not in text:
-        kept = services.attic.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
-        services.reporter.note(f"{path} was not made by idumb; what was in it is kept in {kept}")
-
-
-_MADE = {"progress.json": '"contract_hash":', "": "\nrun: "}
-"""What is in a file that idumb made: by its name, "" for checkpoints."""
 
 # Lines of a report that say when it was made; the tree has the report itself in it, so it is another each time.
 _MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*)$")
@@ -100,20 +85,10 @@ def checkpoint(bench: Bench, attempt: Attempt) -> None:
         state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
     )
     bench.pace.waiting[checkpoint_path(state.phase, attempt.task.id)] = text
-    bench.pace.waiting.update(_context(state, attempt.task))
-
-
-def contexts(state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
-    """Path and text of what the newest attempts of a run left to fresh agents."""
-    for task in (contract.tasks[t] for t in state.attempted if t in contract.tasks):
-        yield from _context(state, task)
-
-
-def _context(state: RunState, task: Task) -> Iterator[tuple[str, str]]:
-    known = state.tasks[task.id]
+    known = state.tasks[attempt.task.id]
     if known.handover:
         place_of = context.path(execution_folder(state.phase), known.id, known.attempt)
-        yield place_of, context.document(task, known.attempt, known.handover)
+        bench.pace.waiting[place_of] = context.document(attempt.task, known.attempt, known.handover)
 
 
 def checkpoint_again(services: Services, state: RunState, task: Task) -> None:
@@ -151,17 +126,8 @@ def waiting_checkpoints(bench: Bench) -> None:
 
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:
-    text = services.documents.progress(state, schedule.statuses(contract, state))
-    write(services, progress_path(state.phase), text)
-
-
-def progress_path(phase: str) -> str:
-    return f"{execution_folder(phase)}/progress.json"
-
-
-def is_behind(services: Services, state: RunState) -> bool:
-    """Whether progress.json tells of another moment than the run's last one."""
-    return f'"updated_at": "{state.moved_at}"' not in (_existing(services, progress_path(state.phase)) or "")
+    text = services.documents.progress(state, schedule.statuses(contract, state), head=services.history.head().commit)
+    write(services, f"{execution_folder(state.phase)}/progress.json", text)
 
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
@@ -169,6 +135,13 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     _missing_checkpoints(services, contract, state)
     shown = schedule.statuses(contract, state)
     write_progress(services, contract, state)
+    now = services.clock.now()
+    existing = _existing(services, STATE_FILE)
+    write(
+        services,
+        STATE_FILE,
+        services.documents.state(existing, state, version=services.version, now=now, result=result(shown)),
+    )
     summary = report_path(contract.folder, "SUMMARY")
     links = {
         t: "/".join([".."] * contract.folder.count("/") + ["..", checkpoint_path(state.phase, t)])
@@ -184,7 +157,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
             shown,
             evidence=evidence_by_task(services, state),
             line_counts=_line_counts(services, state),
-            now=services.clock.now(),
+            now=now,
             links=links,
         ),
     )
