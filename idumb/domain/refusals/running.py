@@ -49,6 +49,7 @@ ROWS: Mapping[str, Row] = {
     "run.moved-on": row(_GO_ON, STATUS),
     "run.none": row("Find the run", way("run", "run the phase", "you are asked to consent first", "{run}")),
     "run.paused": row(_GO_ON),
+    "skip.not-confirmed": row("Skip the task"),
     "run.unknown": row("Find the run", way("list", "see the runs of the phase", LOOK, HINT)),
     "run.waiting": row(_GO_ON, _QUESTIONS, _RESUME),
     "dry-run.failed": row("Finish the dry run"),
