@@ -217,7 +217,7 @@ def require_for(services: Services, contract: Contract, state: RunState) -> None
     raise Refusal(
         "consent.missing",
         missing(contract, gone),
-        hint=f"idumb approve {contract.phase} --hash {contract.hash}",
+        hint=_command(contract),
         details={"contract_hash": contract.hash, **({} if gone is None else gone.details)},
     )
 
@@ -363,7 +363,7 @@ def refusal(contract: Contract, kind: str, words: str, *, evidence: Sequence[str
             "approve",
             "look at it and approve it",
             "an approval of exactly what is there now is kept; it runs nothing",
-            f"idumb approve {phase} --hash {contract.hash}",
+            _command(contract),
         ),
         Choice("no", "leave it", "nothing runs"),
     ]
@@ -381,9 +381,14 @@ def refusal(contract: Contract, kind: str, words: str, *, evidence: Sequence[str
     return Refusal(
         f"approval.{kind}",
         f"Phase {phase} needs a valid approval, and {words}.",
-        hint=f"idumb approve {phase} --hash {contract.hash}",
+        hint=_command(contract),
         details=details,
     )
+
+
+def _command(contract: Contract) -> str:
+    """The command that approves it. A strict plan's also answers its self-check, so `approve` gives it the hash."""
+    return f"idumb approve {contract.phase}" + ("" if contract.mode == STRICT else f" --hash {contract.hash}")
 
 
 def _genuine(services: Services, kept: Kept) -> bool:

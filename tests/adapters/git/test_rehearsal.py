@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.app.ports import Head
-from idumb.git import discover, rehearsal
+from idumb.git import clone, clone_places, discover, rehearsal
 from idumb.git.history import GitHistory
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
 
@@ -87,7 +87,7 @@ def test_before_the_first_commit_the_copy_has_none_either(sandbox: GitSandbox) -
 def top(sandbox: GitSandbox) -> Path:
     sandbox.write("a", "1\n")
     sandbox.commit()
-    return sandbox.common_dir / "idumb/rehearsals"
+    return Path(clone.place_of(place_of(sandbox)), clone_places.COPIES)
 
 
 def test_copies_of_killed_processes_are_cleared_and_live_ones_are_not(sandbox: GitSandbox, top: Path) -> None:
@@ -101,7 +101,7 @@ def test_copies_of_killed_processes_are_cleared_and_live_ones_are_not(sandbox: G
         assert sorted(entry.name for entry in top.iterdir()) == ["1", "1.lock"]
         assert rehearsal.clear(user) == ()
         with rehearsal.made(user, head_of(sandbox)) as second:
-            assert Path(second.root).name == "2"
+            assert Path(second.root).parent.name == "2"
         assert Path(live.root, "a").exists()
     assert not top.exists()
 
