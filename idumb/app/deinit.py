@@ -67,8 +67,10 @@ def _going(services: Services, kept: ports.KeptRefs, own: ports.Belongings, requ
         *STAYS,
         *([f"{FILES}/ with {len(files)} files (--files removes it too)"] if files and not request.files else []),
     ]
+    refs = sorted(kept.list())
     return {
-        "refs": len(kept.list()),
+        "refs": len(refs),
+        "ref_names": refs,
         "folders": [{"what": b.what, "path": b.path, "files": b.files, "bytes": b.bytes} for b in own.list()],
         "files": list(files) if request.files else [],
         "stays": stays,
@@ -94,15 +96,19 @@ def _confirm(services: Services, going: Mapping[str, Any], request: Request, bac
         )
 
 
+def _refs(going: Mapping[str, Any]) -> str:
+    return f"{going['refs']} refs below refs/idumb/ (--json lists them)"
+
+
 def _summed(going: Mapping[str, Any]) -> str:
-    parts = [f"{going['refs']} refs below refs/idumb/"] if going["refs"] else []
+    parts = [_refs(going)] if going["refs"] else []
     parts += [f"the {folder['what']} ({folder['path']})" for folder in going["folders"]]
     parts += [f"{len(going['files'])} files in {FILES}/"] if going["files"] else []
     return ", ".join(parts)
 
 
 def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
-    evidence = [f"{going['refs']} refs below refs/idumb/ go"] if going["refs"] else []
+    evidence = [f"{_refs(going)} go"] if going["refs"] else []
     evidence += [f"{folder['what']} goes: {folder['path']}" for folder in going["folders"]]
     evidence += [f"{len(going['files'])} files in {FILES}/ go"] if going["files"] else []
     evidence += [f"stays: {what}" for what in going["stays"]]

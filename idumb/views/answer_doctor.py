@@ -67,7 +67,8 @@ def deinit(data: phrases.Data) -> str:
     if not data["removed"]:
         return "There is nothing of idumb's in this repository's git folder.\n"
     lines = ["idumb is taken out of this repository."]
-    lines += [f"  gone:  {amount.counted(data['refs'], 'ref')} below refs/idumb/"] if data["refs"] else []
+    lines += [f"  gone:  {amount.counted(data['refs'], 'ref')} below refs/idumb/:"] if data["refs"] else []
+    lines += [f"         {name}" for name in data["ref_names"]]
     lines += [f"  gone:  {folder['what']}: {markup.one_line(folder['path'])}" for folder in data["folders"]]
     lines += [f"  gone:  {amount.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
     lines += [f"  stays: {markup.one_line(what)}" for what in data["stays"]]

@@ -52,10 +52,12 @@ def same(before: ByteLedger, after: ByteLedger) -> bool:
 def test_it_takes_out_refs_log_and_consent_and_leaves_every_byte_of_the_user(project: Project) -> None:
     """R-GIT-8."""
     before, commits = project.repo.ledger(), project.subjects()
+    refs = sorted(project.repo.refs("refs/idumb/"))
     answer = project.quick("deinit", "--yes", "--json")
     assert answer.code == 0, answer.out
     jsonschema.validate(answer.data, SCHEMA)
     assert answer.data["refs"] == 5
+    assert answer.data["ref_names"] == refs
     assert {folder["what"] for folder in answer.data["folders"]} == {
         "consent",
         "copy of the event log",
@@ -106,6 +108,14 @@ def test_without_a_terminal_it_needs_a_word_and_says_what_would_go(project: Proj
     for words in ("5 refs below refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
         assert words in answer.err
     assert not (state_dir() / "backups").exists()
+
+
+def test_the_refs_that_went_are_listed(project: Project) -> None:
+    """R-GIT-8."""
+    refs = project.repo.refs("refs/idumb/")
+    assert project.quick("deinit", "--json").error["details"]["ref_names"] == sorted(refs)
+    words = project.quick("deinit", "--yes").out
+    assert [ref for ref in refs if f"  {ref}\n" not in words] == []
 
 
 def test_said_again_it_has_nothing_to_do(project: Project) -> None:
