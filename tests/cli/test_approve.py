@@ -435,7 +435,7 @@ def _irreversible(project: Project, *, head: str = "") -> None:
 
 @pytest.mark.parametrize("head", ["", STRICT], ids=["guided", "strict"])
 def test_an_irreversible_task_runs_only_when_that_very_task_was_accepted(project: Project, head: str) -> None:
-    """R-LOCK-9."""
+    """R-LOCK-9, R-GIT-4."""
     _irreversible(project, head=head)
     answer = approve(project)
     assert any("T1-02" in warning for warning in answer.object["warnings"])

@@ -110,3 +110,17 @@ def test_a_branch_before_the_first_commit(sandbox: GitSandbox) -> None:
     assert answer.code == 0, answer
     assert sandbox.git("symbolic-ref", "--short", "HEAD") == "idumb/phase-1"
     assert sandbox.try_git("rev-parse", "--verify", "main").returncode != 0
+
+
+def test_a_project_in_a_subfolder_is_held_to_it(sandbox: GitSandbox) -> None:
+    """Paths count from the root wherever a command starts; `scope.root` keeps tasks in the folder."""
+    project = _project(sandbox)
+    sandbox.write("app/main.py", "pass\n")
+    project.plan([making("T1-01", "b.txt")], head="scope: {root: app}\n")
+    inside = Project(sandbox, sandbox.root / "app")
+    refused = inside.quick("check-plan", "1", "--json")
+    assert {row["code"] for row in refused.data["findings"] if row["severity"] == "error"} == {"path.outside-scope"}
+    project.plan([making("T1-01", "app/b.txt")], head="scope: {root: app}\n")
+    answer = _execute(inside)
+    assert answer.code == 0, answer
+    assert project.read("app/b.txt") == "made\n"

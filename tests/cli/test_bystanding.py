@@ -52,7 +52,7 @@ def shown(project: Project, command: str) -> str:
 def test_what_a_role_deletes_and_changes_in_the_user_s_tree_is_named_with_its_bytes(
     project: Project, sandbox: GitSandbox
 ) -> None:
-    """R-GIT-6: it may have been the user, so the answer holds, nothing is put back, and the snapshot stays."""
+    """R-GIT-6, R-GIT-2: it may have been the user, so the answer holds, nothing is put back, and the snapshot stays."""
     readme = project.read("README.md")
     answer = researched(project, "rm notes.txt; echo evil >> README.md; echo new > came.txt")
     assert answer.code == 0

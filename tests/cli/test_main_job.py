@@ -354,6 +354,24 @@ def test_an_undeclared_change_is_taken_in_when_the_flag_says_so(project: Project
     assert sorted(answer.data["tasks"][0]["files"]) == ["a.txt", "stray.txt"]
 
 
+def test_a_task_that_failed_has_its_checkpoint_too(project: Project) -> None:
+    """R-GIT-2: a snapshot before each attempt, and after each the files as it left them, with error and attempts."""
+    project.plan([bad("T1-01", "a.txt")])
+    head = project.repo.head()
+    assert project.execute("--max-attempts", "2").code == 1
+    refs = project.repo.refs("refs/idumb/")
+    for attempt in (1, 2):
+        (base,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/base")]
+        (after,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/checkpoint")]
+        assert "worktree/a.txt" not in project.repo.tree(base)
+        assert "worktree/a.txt" in project.repo.tree(after)
+    document = project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
+    for line in ("status: failed", f'git_hash: "{head}"', '  - "a.txt"', "validation_result: fail"):
+        assert line in document
+    for line in ("retry_count: 1", "attempt: 2", 'error_message: "AC-1 failed"'):
+        assert line in document
+
+
 def test_a_declared_file_that_did_not_change_fails_the_task(project: Project) -> None:
     """R-GIT-5: missing is a failure as extra is."""
     project.plan([task("T1-01", files="create `a.txt`, `b.txt`", check="true", steps=[write("a.txt", "a\n")])])
@@ -542,7 +560,7 @@ def ran(project: Project) -> Project:
 
 
 def test_rollback_to_a_task_is_a_new_commit_that_undo_undoes_exactly(ran: Project) -> None:
-    """R-GIT-3: the branch never moves back, progress is trimmed, undo is exact, undo of undo too."""
+    """R-GIT-3, R-GIT-4: the branch never moves back, progress is trimmed, undo is exact, undo of undo too."""
     before, head, reports = ran.repo.tree(), ran.repo.head(), ran.repo.ledger()
     answer = ran.json("rollback", "1", "--to", "T1-01", "--yes")
     assert answer.code == 0, answer.out

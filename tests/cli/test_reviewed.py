@@ -220,7 +220,7 @@ def test_what_the_user_committed_after_a_kill_is_not_put_back(project: Project) 
 
 
 def test_what_lay_in_the_files_of_a_killed_attempt_can_be_had_by_the_printed_command(project: Project) -> None:
-    """R-LOG-6: whose bytes they are nobody knows, so the place where they are kept is named."""
+    """R-LOG-6, R-GIT-2: whose bytes they are nobody knows, so the place where they are kept is named."""
     steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
     project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
     killed(project)

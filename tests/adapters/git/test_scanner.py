@@ -295,7 +295,7 @@ def test_the_executable_bit_is_seen(sandbox: GitSandbox, trees: GitTrees) -> Non
 
 
 def test_a_large_file_is_stored_whole(sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F21."""
+    """R-GIT-7: F21."""
     monkeypatch.setattr("idumb.git.blobs.LARGE", 1000)
     data = os.urandom(100_000)
     sandbox.write("big", data)
@@ -385,7 +385,7 @@ def test_a_file_stamped_in_the_tick_of_its_scan_is_hashed_again(
 
 
 def test_a_huge_file_is_refused_by_name_before_it_is_read(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F21."""
+    """R-GIT-7: F21."""
     os.truncate(sandbox.write("disk.img"), 5 << 30)
     with pytest.raises(errors.Refusal, match=r"disk\.img has 5120 MiB") as caught:
         trees.scan()
