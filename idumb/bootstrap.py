@@ -92,7 +92,7 @@ class Wired:
     def history(self) -> ports.History:
         from idumb.git.history import GitHistory
 
-        return GitHistory(self.place)
+        return GitHistory(self.place, self.redact)
 
     @cached_property
     def trees(self) -> GitTrees:
@@ -115,6 +115,7 @@ class Wired:
             self.clock,
             kept_refs=partial(kept_refs.exist, common_dir),
             may_create=partial(network.refuse, allowed=lambda: self.settings.git.network),
+            redactor=lambda: self.redactor,
         )
 
     @cached_property
@@ -199,7 +200,7 @@ class Wired:
     def reports(self) -> ports.Reports:
         from idumb.system.reports import FileReports
 
-        return FileReports(self.root, self._guard)
+        return FileReports(self.root, self._guard, self.redact)
 
     @cached_property
     def attic(self) -> FileAttic:
@@ -243,13 +244,24 @@ class Wired:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Knows the values of every variable that a binding hands to a program."""
+        """Knows the values of every variable that a binding hands to a program.
+
+        Where the configuration cannot be read, which others report, those whose names say that they are secrets.
+        """
         from idumb.agents import registry
+        from idumb.domain.errors import IdumbError
         from idumb.system import state_dir
         from idumb.system.redaction import Redactor
 
-        secrets = registry.secret_variables(self.settings)
+        try:
+            secrets = registry.secret_variables(self.settings)
+        except (IdumbError, OSError):
+            secrets = registry.named_secret()
         return Redactor(secrets, key=state_dir.repository_id(self.place.common_dir).encode("ascii"))
+
+    def redact(self, text: str) -> str:
+        """A text without known secrets; what knows them is made when the first one is looked for."""
+        return self.redactor.text(text)
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace:
         if kind == "clone":
@@ -425,6 +437,7 @@ def _works_in(folder: str, place: discover.Repository) -> bool:
 def fresh_view(services: Wired) -> dict[str, Any]:
     """The status view made anew, and kept for the next time where that is possible."""
     import gc
+    import json
 
     from idumb.app import status
     from idumb.domain import step_plan
@@ -442,6 +455,8 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits]
     seen = status_view.observe(place.state_dir, place.root, inputs)
     view = status.view(services)
+    if services.redactor.holds(json.dumps(view)):
+        view = services.redactor.value(view)
     if all(row["run"] for row in view["phases"]):
         del seen["inputs"][commits]
     try:

@@ -37,7 +37,7 @@ class Rehearsal(Wired):
     def log(self) -> SqliteEventLog:
         from idumb.store.throw_away import ThrowAwayLog
 
-        return ThrowAwayLog(self.place.common_dir, self.worktree, self.clock)
+        return ThrowAwayLog(self.place.common_dir, self.worktree, self.clock, lambda: self.redactor)
 
     def close(self) -> None:
         """Nothing is saved for a next command."""

@@ -263,7 +263,7 @@ def _document(request: AgentRequest, place: _Place, redact: Redact) -> str:
     )
     files = desk.declared_files(request, redact) if request.role == BUILDER else ""
     shown = f"\n## The files as they are\n\n{files}\n" if files else ""
-    return f"{head}\n{request.prompt.rstrip()}\n{shown}\n## How to answer\n\n{_how(request, place)}"
+    return f"{head}\n{redact(request.prompt).rstrip()}\n{shown}\n## How to answer\n\n{_how(request, place)}"
 
 
 _BUILD = """\

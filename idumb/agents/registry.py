@@ -148,6 +148,9 @@ def _model(binding: Binding, equipment: Equipment) -> ports.Agent:
 Make = Callable[[Binding, Equipment], ports.Agent]
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
+_PLAIN = re.compile(
+    "HOME|USER|LOGNAME|SHELL|PATH|PWD|LANG|LANGUAGE|LC_.*|TERM|TZ|TMPDIR|CI|XDG_.*|.*_(ENV|MODEL|MODE|REGION|LEVEL)"
+)
 
 PRESETS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
 """Command-line agents that idumb knows."""
@@ -264,12 +267,21 @@ def _beside(homes: str | None) -> list[str]:
 def secret_variables(settings: Settings) -> dict[str, str]:
     """Name and value of every variable that is handed on and is or may be a secret; they are taken out of all records.
 
-    Those are the variables that a binding asks for, and of the others those whose names say so.
+    Those are the variables that a binding asks for, but for a few whose names say that they are none, and of the
+    others those whose names say so.
     """
     from idumb.system import processes
 
     asked = [name for binding in settings.bindings.values() for name in binding.environment]
-    return processes.environment([*asked, *(name for name in settings.environment if _SECRET.search(name))])
+    hidden = (name for name in asked if _SECRET.search(name) or not _PLAIN.fullmatch(name))
+    return processes.environment([*hidden, *(name for name in settings.environment if _SECRET.search(name))])
+
+
+def named_secret() -> dict[str, str]:
+    """The same of this process's whole environment, by the names alone."""
+    from idumb.system import processes
+
+    return processes.environment(filter(_SECRET.search, processes.variables()))
 
 
 def _adapter(name: str) -> Make:

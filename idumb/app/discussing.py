@@ -138,7 +138,7 @@ def _write(services: Services, where: Place, questions: Sequence[Question], answ
         before = services.reports.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
         text = services.texts.with_questions(before, title, questions, answers)
-        services.reports.write(path, text)
+        services.reports.write_source(path, text)
         services.trees.force((path,))
 
 

@@ -106,7 +106,7 @@ def write(services: Services, draft: Draft) -> None:
             hint=f"Compare it with the new one, which is kept in {kept}",
             details={"kept": kept},
         )
-    services.reports.write(draft.path, draft.text)
+    services.reports.write_source(draft.path, draft.text)
     services.trees.force((draft.path,))
 
 

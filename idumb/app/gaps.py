@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from idumb.app import bundle, drafting
 from idumb.app.services import Services
@@ -16,7 +17,12 @@ _SEQUENCE = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 def write(services: Services, contract: Contract, record: dict[str, object]) -> str | None:
     """The path of the plan; None where nothing is open. It is written only where it is legal beside the others."""
-    found = gap.of_record(record)
+    shown = services.surroundings.shown
+    # A command is run as it is, so one that holds a secret cannot be handed on without it.
+    found = tuple(
+        one if one.check is None or shown(one.check) == one.check else replace(one, check=None)
+        for one in gap.of_record(record)
+    )
     if not found:
         return None
     if step_plan.path_in(contract.folder) is not None:
@@ -28,7 +34,8 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
         )
     where = bundle.place(services, contract.phase)
     identity, path = drafting.next_path(services, where)
-    draft = drafting.judge(services, where, identity, path, text(services, contract, identity, found))
+    wanted = shown(text(services, contract, identity, found))
+    draft = drafting.judge(services, where, identity, path, wanted)
     if not draft.legal:
         kept = drafting.keep(services, draft)
         raise IdumbError(

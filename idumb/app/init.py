@@ -37,7 +37,7 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
         if services.reports.exists(path):
             kept.append(path)
         else:
-            services.reports.write(path, text)
+            services.reports.write_source(path, text)
             created.append(path)
     report = takeover.take_over(services)
     return Result({"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]})

@@ -807,7 +807,10 @@ class Reports(Protocol):
     """Projections for people: files under `.idumb/brain/` and the phase folder. Losing them loses nothing."""
 
     def write(self, path: str, text: str) -> None:
-        """Atomically, creating folders; refuses links that lead out of the repository."""
+        """Atomically, creating folders, without known secrets; refuses links that lead out of the repository."""
+
+    def write_source(self, path: str, text: str) -> None:
+        """The same with every byte as it is: a plan, whose commands run, or another file of the user's."""
 
     def remove(self, path: str) -> None: ...
 

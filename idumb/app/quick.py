@@ -47,7 +47,7 @@ def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> 
         if refusal.code == "consent.other-contract":
             refusal.hint = f"{again} --approve {contract.hash}"
         raise
-    services.reports.write(path, text)
+    services.reports.write_source(path, text)
     try:
         services.plans.phase_folder(phase)  # refuses where another command took the same number meanwhile
         done = execute_phase.execute(services, dataclasses.replace(request, phase=phase), contract)

@@ -125,7 +125,7 @@ def _write(services: Services, journal: Journal, wanted: Next) -> None:
     if _present(services, path) != _sha256(wanted.before):
         _abandon(journal)
         raise _changed_meanwhile(path, journal.state.phase)
-    services.reports.write(path, dict(wanted.sources)[path].decode("utf-8"))
+    services.reports.write_source(path, dict(wanted.sources)[path].decode("utf-8"))
     services.trees.force((path,))
 
 

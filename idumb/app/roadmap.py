@@ -22,6 +22,6 @@ def add(services: Services, title: str, goal: str) -> str:
         number = str(max(whole, default=0) + 1)
         before = services.reports.read(bundle.ROADMAP) or "# Roadmap\n"
         text = services.texts.with_phase(before, number, words, quoting.one_line(quoting.shown(goal)))
-        services.reports.write(bundle.ROADMAP, text)
+        services.reports.write_source(bundle.ROADMAP, text)
         services.trees.force((bundle.ROADMAP,))
     return number

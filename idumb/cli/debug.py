@@ -45,7 +45,7 @@ def _write(path: str, data: Mapping[str, Any]) -> None:
 
     try:
         with open(path, "x", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(answer_debug.debug(data))
+            stream.write(output.redacted(answer_debug.debug(data)))
     except FileExistsError as there:
         hint = "Name another file, or move that one away"
         raise Refusal("debug.file-exists", f"{path} is there already, and is not written over.", hint=hint) from there

@@ -102,6 +102,7 @@ def group() -> None:
 def run(argv: Sequence[str]) -> int:
     """Run one command line; the exit code. Nothing but an exit code leaves this function."""
     name = next((a for a in argv if not a.startswith("-")), "idumb")
+    output.redact_by()  # nothing is known yet of the repository
     try:
         code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
     except click.exceptions.Exit as done:

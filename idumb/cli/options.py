@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from idumb.cli import output
+
 if TYPE_CHECKING:
     from idumb.app import ports
     from idumb.app.execute_phase import Request
@@ -167,6 +169,7 @@ def services(
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
         lambda number: _farewell(number, as_json=as_json),
     )
+    output.redact_by(lambda: wired.redactor)
     if progress or writes:
         wired.interrupts.install()
     try:
@@ -215,8 +218,6 @@ def teller(*, as_json: bool) -> Callable[[str], None]:
     """Says on standard error what a command waits for; nothing where a program reads the answer."""
 
     def tell(text: str) -> None:
-        from idumb.cli import output
-
         with contextlib.suppress(OSError, ValueError):  # nobody is there to be told
             output.write(None if as_json else sys.stderr, text + "\n")
 
@@ -236,7 +237,9 @@ def who() -> str:
 def _asker(wired: Wired, *, as_json: bool) -> ports.Asker:
     from idumb.views import ask
 
-    return ask.Nobody() if as_json else ask.at_terminal(wired.interrupts.armed, lambda: _ask_timeout(wired))
+    if as_json:
+        return ask.Nobody()
+    return ask.at_terminal(wired.interrupts.armed, lambda: _ask_timeout(wired), output.redacted)
 
 
 def _ask_timeout(wired: Wired) -> float:

@@ -9,14 +9,25 @@ from idumb.domain import errors
 
 TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from idumb.app.result import Result
+    from idumb.system.redaction import Redactor
 
 
 _noted: list[str] = []  # what was said on the way, for the one object that is printed at the end
+_redactors: list[Callable[[], Redactor]] = []  # of the repository that the command works in, once it is known
 READER_GONE = 128 + 13  # as a shell calls a program that SIGPIPE ended
+
+
+def redact_by(*redactor: Callable[[], Redactor]) -> None:
+    """Whatever is printed from here on is without the secrets that this one knows; it is made when it is needed."""
+    _redactors[:] = redactor
+
+
+def redacted(text: str) -> str:
+    return _redactors[0]().text(text) if _redactors else text
 
 
 def note(text: str) -> None:
@@ -106,11 +117,19 @@ def print_object(
     warnings: tuple[str, ...] = (),
 ) -> None:
     """Exactly one object on standard output, ASCII only, so that no terminal can be led astray by it."""
-    import json
-
     from idumb.views import answer
 
-    write(sys.stdout, json.dumps(answer.whole(command, data=data, warnings=warnings, error=error)) + "\n")
+    _put(sys.stdout, as_line(answer.whole(command, data=data, warnings=warnings, error=error)))
+
+
+def as_line(value: Mapping[str, Any]) -> str:
+    """A JSON object on one line, without known secrets."""
+    import json
+
+    text = json.dumps(value)
+    if _redactors and (redactor := _redactors[0]()).holds(text):
+        text = json.dumps(redactor.value(value))
+    return text + "\n"
 
 
 def escaped(text: str) -> str:
@@ -120,7 +139,12 @@ def escaped(text: str) -> str:
 
 
 def write(stream: Any, text: str) -> None:
-    """Write text that may hold bytes of any file name. A stream that was closed before we started is None."""
+    """Write words for people, without known secrets. A stream that was closed before we started is None."""
+    _put(stream, redacted(text) if text else text)
+
+
+def _put(stream: Any, text: str) -> None:
+    """Write text that may hold bytes of any file name."""
     if stream is None:
         return
     try:
@@ -172,7 +196,7 @@ def of_defect(defect: BaseException) -> errors.IdumbError:
     """A defect of idumb's own; what is needed to report it is written to the state directory."""
     import traceback
 
-    text = "".join(traceback.format_exception(defect))
+    text = redacted("".join(traceback.format_exception(defect)))
     place = _report(text)
     return errors.IdumbError(
         "internal",

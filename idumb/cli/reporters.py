@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TextIO
 
 from idumb.cli import output
@@ -46,7 +45,7 @@ class EventLines:
         if self._stream is None:
             return
         try:
-            self._stream.write(json.dumps(line, ensure_ascii=True) + "\n")
+            self._stream.write(output.as_line(line))
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None
@@ -56,13 +55,17 @@ def for_people() -> ports.Reporter:
     """A live display on a terminal that can draw one, plain lines elsewhere."""
     import sys
 
-    from idumb.system import escaping, processes
+    from idumb.system import processes
 
     known = processes.environment(["TERM", "CI"])
     if sys.stderr.isatty() and known.get("TERM", "dumb") != "dumb" and "CI" not in known:
         from idumb.views.progress_live import LiveProgress
 
-        return LiveProgress(sys.stderr, escape=escaping.show)
+        return LiveProgress(sys.stderr, escape=_shown)
     from idumb.views.progress_plain import PlainProgress
 
-    return PlainProgress(sys.stderr, escape=escaping.show)
+    return PlainProgress(sys.stderr, escape=_shown)
+
+
+def _shown(text: str) -> str:
+    return output.escaped(output.redacted(text))

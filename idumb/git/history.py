@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
@@ -39,8 +39,10 @@ _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 class GitHistory:
     """Reads with libgit2, commits with the git program."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, redact: Callable[[str], str] = str) -> None:
+        """`redact` takes known secrets out of the messages of commits."""
         self._place = repository
+        self._redact = redact
         self._opened: pygit2.Repository | None = None
         self._kept: dict[str, str] | None = None
         self._rules = ignores.outside(repository)
@@ -153,7 +155,7 @@ class GitHistory:
             self._place,
             self.repository,
             paths,
-            message,
+            self._redact(message),
             hooks=hooks,
             allow_empty=allow_empty,
             branch=self._branch_ref(),

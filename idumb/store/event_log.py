@@ -6,14 +6,18 @@ import functools
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from idumb.app import ports
 from idumb.domain import canonical
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.domain.event import EXACT, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
 from idumb.store import chain, connection, pages, problems, run_index, segments
 from idumb.store.chain import COLUMNS, Row
 from idumb.store.standing import nothing_kept
+
+if TYPE_CHECKING:
+    from idumb.system.redaction import Redactor
 
 
 class SqliteEventLog:
@@ -27,11 +31,16 @@ class SqliteEventLog:
         *,
         kept_refs: Callable[[], bool] = nothing_kept,
         may_create: Callable[[str], None] | None = None,
+        redactor: Callable[[], Redactor] | None = None,
     ) -> None:
-        """`kept_refs` says whether refs/idumb holds anything; `may_create` raises where no log may be begun."""
+        """`kept_refs` says whether refs/idumb holds anything; `may_create` raises where no log may be begun.
+
+        `redactor` takes known secrets out of every payload before it is stored.
+        """
         self.database = connection.Database(common_dir, kept_refs, may_create)
         self._worktree = worktree
         self._clock = clock
+        self._redactor = redactor
 
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
@@ -41,7 +50,8 @@ class SqliteEventLog:
         `expected` is the newest event of the run that the caller knows; Refusal `run.moved-on` when there are later
         ones. The payloads of what is given back have been through JSON, so they are what a later replay will see.
         """
-        encoded = [(new, _encoded(new)) for new in events]
+        redactor = None if self._redactor is None else self._redactor()
+        encoded = [(new, _encoded(new, redactor)) for new in events]
         if not encoded:
             return ()
         rows = self.database.write(functools.partial(self._insert, encoded, operation, fence, expected))
@@ -122,10 +132,15 @@ class SqliteEventLog:
         return rows
 
 
-def _encoded(new: NewEvent) -> str:
+def _encoded(new: NewEvent, redactor: Redactor | None) -> str:
     if new.kind not in KINDS:
         raise ValueError(f"no such kind of event: {new.kind}")
-    return canonical.encode(dict(new.payload)).decode("ascii")
+    payload = dict(new.payload)
+    text = canonical.encode(payload).decode("ascii")
+    if redactor is None or not redactor.holds(text):
+        return text
+    clean = {name: value if name in EXACT else redactor.value(value) for name, value in payload.items()}
+    return canonical.encode(clean).decode("ascii")
 
 
 def _row(new: NewEvent, payload: str, seq: int, operation: str, fence: int, at: str, previous: str) -> tuple[str, Row]:

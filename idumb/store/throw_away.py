@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app import ports
 from idumb.domain.approval import Kept
@@ -13,12 +13,17 @@ from idumb.store.consent import FileConsentStore
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.standing import Witnesses
 
+if TYPE_CHECKING:
+    from idumb.system.redaction import Redactor
+
 
 class ThrowAwayLog(SqliteEventLog):
     """An event log without a copy in the user's state directory; it goes with its folder."""
 
-    def __init__(self, common_dir: str, worktree: str, clock: ports.Clock) -> None:
-        super().__init__(common_dir, worktree, clock)
+    def __init__(
+        self, common_dir: str, worktree: str, clock: ports.Clock, redactor: Callable[[], Redactor] | None = None
+    ) -> None:
+        super().__init__(common_dir, worktree, clock, redactor=redactor)
         self.database = _Alone(common_dir)
 
 

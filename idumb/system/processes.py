@@ -95,6 +95,11 @@ def environment(names: Iterable[str], extra: Mapping[str, str] | None = None) ->
     return {**chosen, **(extra or {})}
 
 
+def variables() -> tuple[str, ...]:
+    """The names of all variables of this process."""
+    return tuple(os.environ)
+
+
 def run(
     argv: Sequence[str],
     *,

@@ -14,12 +14,15 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 from idumb.system.token_patterns import LONGEST, PATTERNS
 
 MARK = re.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
 """What stands where a secret was."""
+_ID = re.compile(r"[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}")
+"""What idumb calls operations and runs, and how git and hashes name things."""
 SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8
 CONTEXT = 512
@@ -51,12 +54,19 @@ class Redactor:
     def stream(self) -> Stream:
         return Stream(self)
 
-    def value(self, value: object) -> object:
-        """A JSON value with every string in it redacted, keys included."""
+    def holds(self, text: str) -> bool:
+        """Whether a text, of JSON for one, has anything to take out; so that most values need no second look."""
+        return next(self._matches(_latin(text, "surrogatepass")), None) is not None
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with every string in it redacted, keys included.
+
+        An object id or a digest is what it is, whatever digits a secret shares with it; one that is a secret goes.
+        """
         if isinstance(value, str):
-            return self.text(value)
+            return value if _ID.fullmatch(value) and value not in self._known else self.text(value)
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self.value(item) for key, item in value.items()}
+            return {self.value(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
         return value
@@ -165,5 +175,5 @@ def _base64_fragments(raw: bytes) -> Iterable[str]:
             yield fragment.replace("+", "-").replace("/", "_")
 
 
-def _latin(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+def _latin(text: str, errors: str = "surrogateescape") -> str:
+    return text.encode("utf-8", errors).decode("latin-1")

@@ -23,14 +23,18 @@ class FileReports:
     """Implements the port `Reports`. Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes.
 
     Reports are projections, so they are renamed into place without being forced to disk. `guard` is called before
-    each change and raises where this process may write no more.
+    each change and raises where this process may write no more. `redact` takes known secrets out of a report.
     """
 
-    def __init__(self, root: str, guard: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, root: str, guard: Callable[[], None] = lambda: None, redact: Callable[[str], str] = str) -> None:
         self._root = root
         self._guard = guard
+        self._redact = redact
 
     def write(self, path: str, text: str) -> None:
+        self.write_source(path, self._redact(text))
+
+    def write_source(self, path: str, text: str) -> None:
         self._guard()
         try:
             self._write(path, text.encode("utf-8", "surrogateescape"))

@@ -44,9 +44,9 @@ class Nobody:
 class Terminal:
     """An `Asker` on two text streams. An empty line, the end of input or three unclear answers are no answer.
 
-    `timeout` gives the seconds that a question waits, `now` a moment of a clock that never goes back. After a question
-    that was not answered in time it is not `interactive` and asks nothing more: a run with ten questions must not hold
-    its work tree ten times as long.
+    `timeout` gives the seconds that a question waits, `now` a moment of a clock that never goes back, `shown` a text
+    without known secrets. After a question that was not answered in time it is not `interactive` and asks nothing more:
+    a run with ten questions must not hold its work tree ten times as long.
     """
 
     def __init__(
@@ -57,8 +57,10 @@ class Terminal:
         armed: Armed = contextlib.nullcontext,
         timeout: Timeout = lambda: ASK_TIMEOUT,
         now: Callable[[], float] | None = None,
+        shown: Callable[[str], str] = str,
     ) -> None:
         self.interactive = True
+        self._shown = shown
         self._read = read
         self._write = write
         self._who = who
@@ -122,7 +124,7 @@ class Terminal:
         return False
 
     def _say(self, text: str) -> None:
-        self._write.write(text)
+        self._write.write(self._shown(text))
         self._write.flush()
 
 
@@ -147,14 +149,18 @@ def _readable(stream: TextIO, seconds: float) -> bool:
     return bool(select.select([number], [], [], seconds)[0])
 
 
-def at_terminal(armed: Armed = contextlib.nullcontext, timeout: Timeout = lambda: ASK_TIMEOUT) -> Terminal | Nobody:
+def at_terminal(
+    armed: Armed = contextlib.nullcontext,
+    timeout: Timeout = lambda: ASK_TIMEOUT,
+    shown: Callable[[str], str] = str,
+) -> Terminal | Nobody:
     """The terminal of this process, where standard input and standard error are one; else nobody."""
     try:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return Nobody()
     except (AttributeError, ValueError):
         return Nobody()
-    return Terminal(sys.stdin, sys.stderr, _who(), armed, timeout)
+    return Terminal(sys.stdin, sys.stderr, _who(), armed, timeout, shown=shown)
 
 
 def _who() -> str:

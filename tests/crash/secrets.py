@@ -7,6 +7,7 @@ too. Files of the user that hold them are snapshots' business and stand outside 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import random
@@ -187,14 +188,14 @@ def everywhere(folder: Path, known: list[Canary], tally: Tally, plant: str = "")
             sinks[f"what {name} says"] = f"{answer.out}\n{answer.err}".encode("utf-8", "surrogateescape")
 
         idumb("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "2", "--json")
-        for task_id in ("T1-01", "T1-02", "T1-03", "T1-04"):
+        for task_id in ("T1-01", "T1-02", "T1-03", "T1-04", "T1-05"):
             idumb("show", task_id)
             idumb("show", task_id, "--json")
         idumb("log", "--json", "--limit", "100000")
         idumb("log")
         idumb("status")
         idumb("resume", "1", "--retry-failed")
-    sinks.update(kept(project))
+    sinks.update(kept(project, frozenset(p.read_bytes() for p in (project.folder / ".planning").rglob("*-PLAN.md"))))
     for form in forms:
         found = [name for name, data in sinks.items() if form.seen_in(data)]
         with tally.case(f"{form.name} everywhere"):
@@ -219,27 +220,41 @@ def printing_project(place: Path, forms: list[Canary], known: list[Canary]) -> P
         bindings.append(f"  {mode}: {{adapter: command, argv: {argv}, environment: {names}}}")
     project.configure("\n".join([*bindings, ""]))
     line = f"{sys.executable} {place / 'print.py'}"
+    # What a person wrote into a plan is run as it is, and shown like all else.
+    token = next((canary.text for canary in known if canary.name == "github"), "nothing")
     project.plan(
         [
             making("T1-01", "much.txt", fields="- **Builder:** much\n", steps=()),
             making("T1-02", "error.txt", fields="- **Builder:** error\n", steps=()),
             making("T1-03", "c.txt", fields="- **Validator:** judge\n"),
             task("T1-04", files="create `d.txt`", check=f"{line} error x", steps=[shell(f"{line} more d.txt")]),
+            making("T1-05", "e.txt", criteria=f"  - [ ] It takes {token} — check: `test -s e.txt # {token}`\n").replace(
+                "Task T1-05", f"With {token}"
+            ),
         ]
     )
     return project
 
 
-def kept(project: Project) -> Iterator[tuple[str, bytes]]:
-    """Every file and every object that idumb wrote, by name."""
+def kept(project: Project, theirs: frozenset[bytes] = frozenset()) -> Iterator[tuple[str, bytes]]:
+    """Every file, by name and bytes, and every object that idumb wrote; those in `theirs` are the user's own words."""
     state = Path(os.environ.get("XDG_STATE_HOME", str(Path.home())))
     for top in (project.repo.git_dir / "idumb", project.folder / ".idumb", project.folder / ".planning", state):
         for path in top.rglob("*"):
-            if path.is_file():
-                yield str(path), path.read_bytes()
+            data = path.read_bytes() if path.is_file() else b""
+            yield str(path), os.fsencode(path) + b"\n" + (b"" if data in theirs else data)
+    yield "objects of git", b"\n".join(data for data in objects(project) if data not in theirs)
+    names = subprocess.run(["git", "for-each-ref"], cwd=project.folder, capture_output=True, check=True)
+    logs = (path.read_bytes() for path in (project.repo.git_dir / "logs").rglob("*") if path.is_file())
+    yield "names and logs of refs", b"\n".join([names.stdout, *logs])
+
+
+def objects(project: Project) -> Iterator[bytes]:
     argv = ["git", "cat-file", "--batch-all-objects", "--batch"]
-    done = subprocess.run(argv, cwd=project.folder, capture_output=True, check=True)
-    yield "objects of git", done.stdout
+    found = io.BytesIO(subprocess.run(argv, cwd=project.folder, capture_output=True, check=True).stdout)
+    while head := found.readline():
+        yield found.read(int(head.split()[2]))
+        found.read(1)
 
 
 def normal_output(chance: random.Random) -> Iterator[str]:

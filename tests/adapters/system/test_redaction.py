@@ -198,3 +198,15 @@ def test_a_stream_says_the_same_as_the_whole(pieces: list[bytes], kind: str, pla
     stream = redactor.stream()
     out = b"".join(stream.feed(piece) for piece in pieces) + stream.finish()
     assert out == redactor.data(b"".join(pieces))
+
+
+def test_ids_of_objects_are_what_they_are_unless_one_is_the_secret() -> None:
+    """R-LOG-3: digits that a secret shares with a digest must not cost a tree."""
+    digest, token = "ab123456cd" * 4, "0123456789" * 4
+    redactor = Redactor({"PIN": "123456", "OLD_TOKEN": token})
+    found = redactor.value({"tree": digest, "said": f"the pin is 123456, the tree {digest}", token: [token, 123456]})
+    assert found["tree"] == digest
+    assert "123456" not in found["said"]
+    assert token not in str(found)
+    assert redactor.holds('{"a": "123456"}')
+    assert not redactor.holds('{"a": "12345"}')
