@@ -114,6 +114,10 @@ TOGETHER: Mapping[str, Phase] = {
     "plan.cycle": Phase(
         "T1-01 depends on T1-02 and T1-02 on T1-01", (plan(task("T1-01", "T1-02"), task("T1-02", "T1-01")),)
     ),
+    "task.unreachable": Phase(
+        "T1-03 depends on T1-01, which depends on T1-02, and that on T1-01",
+        (plan(task("T1-01", "T1-02"), task("T1-02", "T1-01"), task("T1-03", "T1-01")),),
+    ),
     "task.duplicate-id": Phase(
         "two plans of a phase have a task T1-01", (plan(task("T1-01")), plan(task("T1-01"), number="02"))
     ),
@@ -144,6 +148,10 @@ SHOWN_HERE: Mapping[str, tuple[str, str]] = {
     "criterion.unknown-key": (
         "01-PLAN.md",
         plan("```yaml task\nid: T1-01\ntitle: Greet\nacceptance: [{text: It greets, chek: 'true'}]\n```\n"),
+    ),
+    "plan.foreign-format": (
+        "01-PLAN.md",
+        "---\nphase: 01-greet\nplan: 01\ntype: execute\nwave: 1\nautonomous: true\n---\n",
     ),
     "plan.second-criteria": (
         "01-PLAN.md",

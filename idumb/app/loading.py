@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,9 @@ from idumb.domain.policy import Policy
 from idumb.domain.run import RunState, replay
 from idumb.domain.settings import Settings
 
+_BEGUN = re.compile(
+    r"(?:#[ \t]*|\[[^\]\n]?\][ \t]*|\bid[\"']?[ \t]*:[ \t]*[\"']?)[*_`\[(]*(?:Task[ \t]+)?(T[\w.-]*-\d+[a-z]?)"
+)
 _UNPROVEN = "criterion.unproven"
 """What the format tells of plans that are not legal; of legal plans the checks tell it, by their mode."""
 
@@ -54,7 +58,7 @@ def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy 
     sources = plans.plans(folder)
     if not sources:
         raise _no_plan(folder)
-    parsed = [(path, plans.parse(data, path)) for path, data in sources]
+    parsed = [(path, plans.parse(data, path, [other for p, other in sources if p != path])) for path, data in sources]
     misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
     return assemble(phase, folder, parsed, settings, sources, misplaced, policy=policy)
 
@@ -215,6 +219,8 @@ def assemble(
     if len(good) == len(parsed) and not errors(findings):
         contract, found = contracts.assemble(good[0].phase, folder, good, settings, policy.digest)
         findings += found
+    else:
+        findings += _across(parsed)
     if contract is not None:
         findings = [f for f in findings if f.code != _UNPROVEN]
     paths = tuple(path for path, _ in parsed)
@@ -226,6 +232,15 @@ def assemble(
     drafts = () if contract else tuple(draft for _, p in parsed if (draft := p.plan or p.draft) is not None)
     kept = tuple(sources)
     return Loaded(phase, folder, contract, tuple(findings), paths, kept, policy, drafts=drafts, as_agreed=earlier)
+
+
+def _across(parsed: Sequence[tuple[str, ports.ParsedPlan]]) -> tuple[Finding, ...]:
+    """What can be said of the graph although something else is wrong, and nothing that only follows from that."""
+    drafts = [draft for _, p in parsed if (draft := p.plan or p.draft) is not None]
+    if len(drafts) < len(parsed):
+        return contracts.across(drafts, None)
+    begun = {id for _, p in parsed if p.plan is None for id in _BEGUN.findall(p.text)}
+    return contracts.across(drafts, begun)
 
 
 def judged(

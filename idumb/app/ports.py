@@ -751,7 +751,8 @@ class PlanFiles(Protocol):
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, in order of name; of the step plan that reports in this folder."""
 
-    def parse(self, data: bytes, path: str) -> ParsedPlan: ...
+    def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
+        """`others` are the other plans of the phase, whose ids are not free."""
 
     def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
         """The plan's bytes with the amendments written in; every other byte as it was.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from idumb.domain.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, P
 from idumb.domain.settings import Settings
 
 MAX_TASKS = 10_000
+_MOST = 100  # cycles, and tasks that can never start, that are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def assemble(
     phase: str, folder: str, plans: Sequence[Plan], settings: Settings, policy_digest: str | None = None
 ) -> tuple[Contract | None, tuple[Finding, ...]]:
     """Put a phase's plans together; the contract is None when a finding is an error."""
-    findings = [*_duplicates(plans), *_dependencies(plans), *_plan_dependencies(plans)]
+    findings = list(across(plans))
     tasks = {task.id: task for plan in plans for task in plan.tasks}
     if len(tasks) > MAX_TASKS:
         findings.append(
@@ -83,20 +84,75 @@ def assemble(
                 "Split the phase.",
             )
         )
-    dependencies = _effective_dependencies(plans)
-    order = graph.topological_order(dependencies)
-    if order.cycle and not any(f.severity == ERROR for f in findings):
-        findings.append(_cycle(plans, order.cycle))
     if any(f.severity == ERROR for f in findings):
         return None, tuple(findings)
+    dependencies = _effective_dependencies(plans)
+    order = graph.topological_order(dependencies)
     hashed = contract_hash(plans, settings, policy_digest)
     contract = Contract(phase, folder, tuple(plans), tasks, order.ids, dependencies, hashed)
     return contract, tuple(findings)
 
 
-def _effective_dependencies(plans: Sequence[Plan]) -> dict[str, tuple[str, ...]]:
-    """Task dependencies plus, for a plan that depends on plans, all tasks of those plans."""
-    by_plan = {p.plan: tuple(t.id for t in p.tasks) for p in plans}
+def across(plans: Sequence[Plan], elsewhere: Collection[str] | None = ()) -> tuple[Finding, ...]:
+    """What is wrong between the tasks and plans of a phase, all of it at once.
+
+    The plans may be drafts: `elsewhere` are ids of tasks that could not be read, None where any could be missing.
+    """
+    known = {task.id for plan in plans for task in plan.tasks} | set(elsewhere or ())
+    unknown = [] if elsewhere is None else [*_unknown(plans, known), *_plan_dependencies(plans)]
+    return (*_duplicates(plans), *_selfish(plans), *unknown, *_circles(plans, known, complete=elsewhere is not None))
+
+
+def _circles(plans: Sequence[Plan], known: Collection[str], *, complete: bool) -> Iterable[Finding]:
+    """Every cycle of plans and of tasks, and the tasks that can never start because of one or of an unknown id."""
+    needed = {plan.plan: tuple(p for p in plan.depends_on if p != plan.plan) for plan in plans}
+    of_plans = graph.cycles(needed, _MOST)
+    round_ = {plan for cycle in of_plans for plan in cycle}
+    first = {plan.plan: plan for plan in reversed(plans)}
+    for cycle in of_plans:
+        yield _plan_cycle(first[cycle[0]], cycle)
+    dependencies = _effective_dependencies(plans, round_)  # else every pair of their tasks is a cycle
+    of_tasks = graph.cycles(dependencies, _MOST)
+    for number, cycle in enumerate(of_tasks):
+        yield _cycle(plans, cycle, more=number + 1 == _MOST)
+    stuck = {task for cycle in of_tasks for task in cycle}
+    stuck |= {task.id for plan in plans if plan.plan in round_ for task in plan.tasks}
+    for task, needs in dependencies.items():
+        if task in needs or (complete and any(one not in known for one in needs)):
+            stuck.add(task)
+    yield from _unreachable(plans, _effective_dependencies(plans), stuck)
+
+
+def _unreachable(
+    plans: Sequence[Plan], dependencies: Mapping[str, Sequence[str]], stuck: Collection[str]
+) -> Iterable[Finding]:
+    """Tasks that wait, through others or not, for one that can never start."""
+    waiting = [task for task in graph.dependents(dependencies, stuck) if task not in stuck] if stuck else []
+    never = {*waiting, *stuck}
+    owner = _owners(plans) if waiting else {}
+    for number, id in enumerate(waiting[:_MOST]):
+        plan, task = owner[id]
+        named = next(one for one in dependencies[id] if one in never)
+        more = f" (and {len(waiting) - _MOST:,} more)" if number + 1 == _MOST < len(waiting) else ""
+        yield _at(
+            plan,
+            task,
+            "depends_on",
+            "task.unreachable",
+            named,
+            "dependencies that can be done",
+            f"{id} can never start: it waits for {named}, which cannot be done{more}.",
+            "Correct what keeps that task from starting, or remove it from `Depends on`.",
+        )
+
+
+def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
+    return {task.id: (plan, task) for plan in plans for task in plan.tasks}
+
+
+def _effective_dependencies(plans: Sequence[Plan], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Task dependencies plus, for a plan that depends on plans, all tasks of those plans, but for those `without`."""
+    by_plan = {p.plan: tuple(t.id for t in p.tasks) for p in plans if p.plan not in without}
     out: dict[str, tuple[str, ...]] = {}
     for plan in plans:
         needed = tuple(t for other in plan.depends_on if other != plan.plan for t in by_plan.get(other, ()))
@@ -109,7 +165,7 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
     seen: dict[str, tuple[Plan, Task]] = {}
     for plan in plans:
         for task in plan.tasks:
-            if task.id in seen and seen[task.id][0] is not plan:
+            if task.id and task.id in seen and seen[task.id][0] is not plan:
                 other, first = seen[task.id]
                 line = first.span.line if first.span else 1
                 yield _at(
@@ -138,35 +194,40 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
         numbers.setdefault(plan.plan, plan)
 
 
-def _dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
-    known = {task.id for plan in plans for task in plan.tasks}
+def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
+    for plan in plans:
+        for task in plan.tasks:
+            if task.id in task.depends_on:
+                yield _at(
+                    plan,
+                    task,
+                    "depends_on",
+                    "task.self-dependency",
+                    task.id,
+                    "another task's id",
+                    f"{task.id} depends on itself.",
+                    "Take the id out of `Depends on`.",
+                )
+
+
+def _unknown(plans: Sequence[Plan], known: Collection[str]) -> Iterable[Finding]:
     for plan in plans:
         for task in plan.tasks:
             for dependency in task.depends_on:
-                if dependency == task.id:
-                    yield _at(
-                        plan,
-                        task,
-                        "depends_on",
-                        "task.self-dependency",
-                        dependency,
-                        "another task's id",
-                        f"{task.id} depends on itself.",
-                        "Take the id out of `Depends on`.",
-                    )
-                elif dependency not in known:
-                    near = nearest(dependency, known)
-                    hint = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
-                    yield _at(
-                        plan,
-                        task,
-                        "depends_on",
-                        "task.unknown-dependency",
-                        dependency,
-                        near or "a task id of this phase",
-                        f"{task.id} depends on {dependency}, which is no task of phase {plan.phase}.",
-                        hint,
-                    )
+                if dependency in known:
+                    continue
+                near = nearest(dependency, known)
+                hint = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
+                yield _at(
+                    plan,
+                    task,
+                    "depends_on",
+                    "task.unknown-dependency",
+                    dependency,
+                    near or "a task id of this phase",
+                    f"{task.id} depends on {dependency}, which is no task of phase {plan.phase}.",
+                    hint,
+                )
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
@@ -186,9 +247,8 @@ def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
                 )
 
 
-def _cycle(plans: Sequence[Plan], cycle: Sequence[str]) -> Finding:
-    owner = {task.id: (plan, task) for plan in plans for task in plan.tasks}
-    plan, task = owner[cycle[0]]
+def _cycle(plans: Sequence[Plan], cycle: Sequence[str], *, more: bool) -> Finding:
+    plan, task = _owners(plans)[cycle[0]]
     named = " → ".join(cycle)
     return _at(
         plan,
@@ -197,9 +257,16 @@ def _cycle(plans: Sequence[Plan], cycle: Sequence[str]) -> Finding:
         "plan.cycle",
         named,
         "dependencies without a cycle",
-        f"The dependencies go round: {named}.",
-        "Take one of these dependencies away.",
+        f"The dependencies go round: {named}{' (and there may be more cycles)' if more else ''}.",
+        "Remove one of these dependencies.",
     )
+
+
+def _plan_cycle(plan: Plan, cycle: Sequence[str]) -> Finding:
+    named = " → ".join(cycle)
+    message = f"The plans depend on each other: {named}."
+    accepted = "plans without a cycle"
+    return _plan_finding(plan, "depends_on", "plan.cycle", named, accepted, message, "Remove one from `depends_on`.")
 
 
 def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:

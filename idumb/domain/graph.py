@@ -6,13 +6,15 @@ Ties are broken by the order in which the nodes were given, so the same plan alw
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`ids` is complete only when `cycle` is empty; `cycle` starts and ends with the same id."""
+    """`ids` are all nodes only where `cycle` is empty; `cycle` starts and ends with the same id."""
 
     ids: tuple[str, ...]
     cycle: tuple[str, ...] = ()
@@ -42,35 +44,102 @@ def topological_order(dependencies: Mapping[str, Sequence[str]]) -> Order:
                 push(ready, k)
     if len(order) == len(ids):
         return Order(tuple(order))
-    return Order(tuple(order), find_cycle(dependencies, set(ids) - set(order)))
+    left = {node: dependencies[node] for node in ids if waiting_for[position[node]]}
+    first = next((node for node in left if node in left[node]), None)
+    found = ((first, first),) if first is not None else cycles(left, 1)
+    return Order(tuple(order), found[0])
 
 
-def find_cycle(dependencies: Mapping[str, Sequence[str]], among: Iterable[str]) -> tuple[str, ...]:
-    """One cycle inside `among`, `A -> B -> C -> A`, each node depending on the next; empty when there is none."""
-    candidates = set(among)
-    done: set[str] = set()
-    for start in (node for node in dependencies if node in candidates):
-        seen: dict[str, int] = {}
-        trail: list[str] = []
-        pending = [(start, iter(dependencies[start]))] if start not in done else []
-        if pending:
-            seen[start] = 0
-            trail.append(start)
-        while pending:
-            node, edges = pending[-1]
-            following = next((d for d in edges if d in candidates and d not in done), None)
-            if following is None:
-                pending.pop()
-                trail.pop()
-                del seen[node]
-                done.add(node)
-            elif following in seen:
-                return (*trail[seen[following] :], following)
+def cycles(dependencies: Mapping[str, Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
+    """Every elementary cycle, at most `most`: `A -> B -> C -> A`, each node depending on the next (Johnson)."""
+    position = {node: at for at, node in enumerate(dependencies)}
+    found: list[tuple[str, ...]] = []
+    components = _components(dependencies, set(position))
+    pending = deque(sorted(components, key=lambda group: min(position[node] for node in group)))
+    while pending and len(found) < most:
+        component = pending.popleft()
+        start = min(component, key=position.__getitem__)
+        edges = {node: [d for d in dict.fromkeys(dependencies[node]) if d in component] for node in component}
+        found += islice(_through(start, edges), most - len(found))
+        pending.extend(_components(edges, component - {start}))
+    return tuple(found)
+
+
+def _through(start: str, edges: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
+    """The elementary cycles that `start` is on."""
+    path, blocked, closed = [start], {start}, set[str]()
+    waiting: dict[str, set[str]] = {}
+    stack = [(start, iter(edges[start]))]
+    while stack:
+        node, following = stack[-1]
+        for other in following:
+            if other == start:
+                yield (*path, start)
+                closed.update(path)
+            elif other not in blocked:
+                path.append(other)
+                stack.append((other, iter(edges[other])))
+                closed.discard(other)
+                blocked.add(other)
+                break
+        else:
+            if node in closed:
+                _unblock(node, blocked, waiting)
             else:
-                seen[following] = len(trail)
-                trail.append(following)
-                pending.append((following, iter(dependencies[following])))
-    return ()
+                for other in edges[node]:
+                    waiting.setdefault(other, set()).add(node)
+            stack.pop()
+            path.pop()
+
+
+def _unblock(node: str, blocked: set[str], waiting: dict[str, set[str]]) -> None:
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if one in blocked:
+            blocked.discard(one)
+            stack.extend(waiting.pop(one, ()))
+
+
+def _components(dependencies: Mapping[str, Sequence[str]], among: set[str]) -> list[set[str]]:
+    """The groups of nodes that all depend on each other, of two nodes or more (Kosaraju)."""
+    edges = {node: [d for d in dependencies[node] if d in among] for node in dependencies if node in among}
+    back: dict[str, list[str]] = {}
+    for node, needed in edges.items():
+        for dependency in needed:
+            back.setdefault(dependency, []).append(node)
+    left = set(edges)
+    found: list[set[str]] = []
+    for root in reversed(_postorder(edges)):
+        group, stack = set(), [root] if root in left else []
+        while stack:
+            node = stack.pop()
+            if node in left:
+                left.discard(node)
+                group.add(node)
+                stack.extend(back.get(node, ()))
+        if len(group) > 1:
+            found.append(group)
+    return found
+
+
+def _postorder(edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """Every node behind those that it leads to, but for the way back of a cycle."""
+    seen: set[str] = set()
+    order: list[str] = []
+    for root in edges:
+        stack = [] if root in seen else [(root, iter(edges[root]))]
+        seen.add(root)
+        while stack:
+            node, following = stack[-1]
+            other = next((one for one in following if one not in seen), None)
+            if other is None:
+                order.append(node)
+                stack.pop()
+            else:
+                seen.add(other)
+                stack.append((other, iter(edges[other])))
+    return order
 
 
 def waves(dependencies: Mapping[str, Sequence[str]], order: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -319,7 +319,7 @@ class _Scanner:
             "a fence is opened and never closed",
             found=fence.mark + fence.info,
             accepted=fence.mark,
-            mend=f"close it with {fence.mark} on a line of its own",
+            mend=f"close it with {fence.mark} on a line of its own, indented by at most three spaces",
         )
 
     def _atx(self, rest: str, indent: int) -> int | None:

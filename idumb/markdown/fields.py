@@ -57,8 +57,11 @@ def label_of(text: str) -> Label | None:
     return Label(head, name, colon=False, end=len(text), bold=False) if name else None
 
 
-def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True) -> Body:
-    """Fields, steps and what is left. `fields_here` False: a known label among these blocks is an error."""
+def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True, indent: int = 0) -> Body:
+    """Fields, steps and what is left. `fields_here` False: a known label among these blocks is an error.
+
+    `indent` is where the fields of the task above would stand.
+    """
     body = Body([], [], [])
     run: list[Item] = []
     for block in flattened(blocks):
@@ -69,11 +72,24 @@ def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True) -
             body.steps.append(block)
             body.taken.append((block.line, block.end_line))
             continue
-        _run(run, body, looker, fields_here=fields_here)
+        _run(run, body, looker, fields_here=fields_here, indent=indent)
         run = []
         _other(block, looker)
-    _run(run, body, looker, fields_here=fields_here)
+    _run(run, body, looker, fields_here=fields_here, indent=indent)
     return body
+
+
+def empty_label(item: Item) -> str:
+    """The label of a field that has no value, such as one whose bullets are not indented; "" for anything else."""
+    text, label = _first(item)
+    empty = label is not None and label.name and label.colon and label.end >= len(text.s) and len(item.children) == 1
+    return label.shown if label and empty else ""
+
+
+def _label_with_bullets(item: Item) -> str:
+    _, label = _first(item)
+    below = len(item.children) > 1 and isinstance(item.children[-1], Items)
+    return label.shown if label is not None and label.name and label.colon and below else ""
 
 
 def known_in(blocks: Iterable[Block]) -> list[tuple[Item, str]]:
@@ -91,12 +107,12 @@ def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
             yield block
 
 
-def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool) -> None:
+def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool, indent: int) -> None:
     """A run of bullets is fields or description, never both."""
     found = [(item, *_first(item)) for item in run]
     problems = looker.problems
     known = any(label and label.name and label.colon for _, _, label in found)
-    for item, text, label in found:
+    for number, (item, text, label) in enumerate(found):
         boxes = not (label and label.name == "acceptance")
         for child in item.children:
             looker.look(child, boxes=boxes)
@@ -104,12 +120,12 @@ def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool) -> N
             _no_colon(item, label, problems)
         elif known and not fields_here:
             if label and label.name:
-                _misplaced(item, label, problems)
+                _misplaced(item, label, problems, indent)
         elif known and label and label.name and label.colon:
             body.values.append(_value(item, text, label, problems.source))
             body.taken.append((item.line, item.end_line))
         elif known and text.s[:1] != "[":  # a box that is none is reported as such
-            _unknown(item, text, label, problems)
+            _unknown(item, text, label, problems, found[number - 1][0] if number else None)
 
 
 def _first(item: Item) -> tuple[Text, Label | None]:
@@ -177,7 +193,7 @@ def _no_colon(item: Item, label: Label, problems: Problems) -> None:
     )
 
 
-def _misplaced(item: Item, label: Label, problems: Problems) -> None:
+def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> None:
     problems.error(
         "field.misplaced",
         item.start,
@@ -185,14 +201,20 @@ def _misplaced(item: Item, label: Label, problems: Problems) -> None:
         field=label.shown,
         found=label.shown,
         accepted="fields of a checklist task are bullets below its box, those of a YAML task are keys",
-        mend="move it into the task",
+        mend=f"indent it by {indent} spaces, below the task, instead of {problems.source.place(item.start)[1] - 1}"
+        if indent
+        else "move it into the task",
     )
 
 
-def _unknown(item: Item, text: Text, label: Label | None, problems: Problems) -> None:
+def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, above: Item | None) -> None:
     shown = label.shown if label and label.colon else text.s
     near = labels.nearest_label(shown[:60])
     known = ", ".join(labels.SHOWN.values())
+    mend = f"did you mean {near}?" if near else "part it from the fields by a line of text, or call it x-…"
+    if above is not None and (owner := empty_label(above) or _label_with_bullets(above)):
+        spaces = above.column - problems.source.place(above.start)[1] + 1
+        mend = f"indent it by {spaces} spaces below {owner}, if it is its value"
     problems.error(
         "task.unknown-label" if label and label.colon else "task.not-a-field",
         item.start,
@@ -200,7 +222,7 @@ def _unknown(item: Item, text: Text, label: Label | None, problems: Problems) ->
         field="task",
         found=shown,
         accepted=known,
-        mend=f"did you mean {near}?" if near else "part it from the fields by a line of text, or call it x-…",
+        mend=mend,
     )
 
 

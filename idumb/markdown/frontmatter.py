@@ -58,6 +58,7 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
     return found
 
 
+_MARGIN = "write --- in line {} at the margin, with neither tab nor space before it"
 _ADD = "begin the file with ---, type: plan, phase, plan, title, goal and ---"
 
 
@@ -70,19 +71,20 @@ def _closing(source: Source, problems: Problems) -> int | None:
             "a plan begins with frontmatter",
             found=lines[0],
             accepted="---",
-            mend=_ADD,
+            mend=_MARGIN.format(1) if lines[0].strip() == "---" else _ADD,
         )
         return None
     for n in range(1, len(lines)):
         if lines[n].startswith("---") and not lines[n][3:].strip(" \t"):
             return n
+    indented = next((n for n, line in enumerate(lines[1:], 2) if line.strip() == "---"), 0)
     problems.error(
         "plan.frontmatter-never-closed",
         source.starts[0],
         "the frontmatter is opened and never closed",
         found="---",
         accepted="---",
-        mend="close it with --- on a line of its own",
+        mend=_MARGIN.format(indented) if indented else "close it with --- on a line of its own",
     )
     return None
 
@@ -111,6 +113,8 @@ class _Reader:
         if name not in _KEYS:
             near = nearest(name, _KEYS)
             mend = f"did you mean {near}?" if near else f"remove it, or call it x-{name}"
+            if owner := next((one for one, keys in _INNER.items() if name in keys), ""):
+                mend = f"indent it, if it belongs to {owner}; otherwise {mend}"
             self._error("plan.unknown-key", key.start, name, f"unknown key `{name}`", found=name, mend=mend)
             return
         line = self.problems.source.place(node.start)[0]
@@ -199,7 +203,7 @@ class _Reader:
         return None
 
     def scope(self, name: str, node: Node) -> Scope | None:
-        fields = self._fields(name, node, {"root": False, "protected": False})
+        fields = self._fields(name, node, _INNER[name])
         if fields is None:
             return None
         root = self._text_of(name, fields.get("root"))
@@ -209,7 +213,7 @@ class _Reader:
     def non_goals(self, name: str, node: Node) -> tuple[NonGoal, ...]:
         found = []
         for item in self._list(name, node):
-            fields = self._fields(name, item, {"id": True, "text": True, "paths": False})
+            fields = self._fields(name, item, _INNER[name])
             if fields is not None:
                 id, text = self._text_of(name, fields["id"]), self._text_of(name, fields["text"])
                 found.append(NonGoal(id or "", text or "", self._texts_of(name, fields.get("paths"))))
@@ -219,7 +223,7 @@ class _Reader:
     def invariants(self, name: str, node: Node) -> tuple[Invariant, ...]:
         found = []
         for item in self._list(name, node):
-            fields = self._fields(name, item, {"id": True, "text": True, "check": True})
+            fields = self._fields(name, item, _INNER[name])
             if fields is not None:
                 id, text, check = (self._text_of(name, fields[k]) for k in ("id", "text", "check"))
                 found.append(Invariant(id or "", text or "", _command(check or "")))
@@ -235,9 +239,8 @@ class _Reader:
 
     def setup(self, name: str, node: Node) -> tuple[Setup, ...]:
         found = []
-        keys = {"service": True, "why": True, "env": False, "where": False, "check": False}
         for item in self._list(name, node):
-            fields = self._fields(name, item, keys)
+            fields = self._fields(name, item, _INNER[name])
             if fields is None:
                 continue
             texts = [self._text_of(name, fields.get(k)) for k in ("service", "why", "where", "check")]
@@ -274,6 +277,8 @@ class _Reader:
             else:
                 near = nearest(key.value, keys)
                 mend = f"did you mean {near}?" if near else "remove it"
+                if key.value in _KEYS:
+                    mend = f"write it at the margin, if it is a key of the plan; otherwise {mend}"
                 message = f"`{name}` has no key `{key.value}`"
                 self._error("plan.unknown-key", key.start, name, message, found=key.value, mend=mend)
         missing = [k for k, required in keys.items() if required and k not in found]
@@ -318,6 +323,13 @@ _KEYS: dict[str, Callable[[_Reader, str, Node], Any]] = {
     "builder": _Reader.name,
     "validator": _Reader.name,
     "limits": _Reader.limits,
+}
+# The keys of maps inside; True: required.
+_INNER: dict[str, dict[str, bool]] = {
+    "scope": {"root": False, "protected": False},
+    "non_goals": {"id": True, "text": True, "paths": False},
+    "invariants": {"id": True, "text": True, "check": True},
+    "setup": {"service": True, "why": True, "env": False, "where": False, "check": False},
 }
 _ACCEPTED = {
     "type": "plan",

@@ -43,6 +43,11 @@ class Looker:
     prefix: str
     problems: Problems
 
+    @property
+    def free(self) -> str:
+        """An id that a new task of the plan can have."""
+        return self.problems.source.free_id(self.prefix if len(self.prefix) > 1 else "T1-")
+
     def like_task(self, text: str) -> bool:
         """Whether a heading begins like the heading of a task."""
         return bool(_LIKE_TASK.match(text)) or text.startswith(self.prefix if len(self.prefix) > 1 else "\n")
@@ -115,8 +120,8 @@ class Looker:
                     "this is a task in the tags of GSD, which idumb does not read",
                     field="task",
                     found=text,
-                    accepted=f"### {self.prefix}01: Title",
-                    mend=f"write it as ### {self.prefix} with two digits, a colon and a title, with fields below",
+                    accepted=f"### {self.free}: Title",
+                    mend=f"write it as ### {self.free}: and the title, with fields below",
                 )
         lines = [text.strip() for _, text in block.pieces]
         if isinstance(block, Paragraph) and not any(map(_LINE_ID.match, lines)) and unread.like_yaml_task(lines):
@@ -138,7 +143,7 @@ class Looker:
             f"`{text[:60]}` looks like a task and is not read as one",
             field="task",
             found=text,
-            accepted=f"### {self.prefix}01: Title, - [ ] {self.prefix}01 Title or - id: {self.prefix}01",
+            accepted=f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}",
             mend="write the marker of a task before it, or put it into a fence `example`",
         )
 
@@ -164,7 +169,7 @@ class Looker:
             "this looks like the heading of a task and is none in Markdown",
             field="task",
             found=text,
-            accepted=f"### {self.prefix}01: Title",
+            accepted=f"### {self.free}: Title",
             mend="write it at the margin, with one blank behind the #",
         )
 
@@ -188,7 +193,7 @@ class Looker:
             "a task stands inside a list or a quote",
             field="task",
             found=text,
-            accepted=f"### {self.prefix}01: Title at the margin",
+            accepted=f"### {self.free}: Title at the margin",
             mend="write it at the margin",
         )
 

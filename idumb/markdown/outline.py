@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from idumb.markdown import blocks, criteria, fields, labels, lookalikes, unread
+from idumb.markdown import blocks, criteria, fields, indents, labels, lookalikes, unread
 from idumb.markdown.lookalikes import Looker
 from idumb.markdown.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.problems import Problems
@@ -15,6 +15,8 @@ _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
 _SEQUENCE = re.compile(r"\d{2,}[a-z]?", re.ASCII)
 _HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
 _BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
+
+_TASKS = re.compile(r"\s*##\s+tasks\s*$", re.IGNORECASE)
 
 HEADING = "heading"
 CHECKLIST = "checklist"
@@ -75,6 +77,7 @@ class _Outliner:
         self.heading: Heading | None = None  # the last one that is no task, since the last task began
         self.last: Block | None = None
         self.told: set[int] = set()
+        self.above: Item | None = None
 
     def read(self) -> Outline:
         for block in self.found:
@@ -98,6 +101,10 @@ class _Outliner:
             self._keep(block)
 
     @property
+    def _free(self) -> str:
+        return self.looker.free
+
+    @property
     def _boxes_count(self) -> bool:
         """Whether boxes are data here."""
         return self.section in {"tasks", "success criteria"} or self._in_free_task
@@ -113,7 +120,7 @@ class _Outliner:
         return not self.has_tasks and self.task is not None and self.task.text_end is None
 
     def _error(self, code: str, at: int, message: str, found: str, mend: str, accepted: str = "") -> None:
-        accepted = accepted or f"### {self.prefix}01: Title"
+        accepted = accepted or f"### {self._free}: Title"
         self.problems.error(code, at, message, field="task", found=found, accepted=accepted, mend=mend)
 
     # Blocks
@@ -121,10 +128,23 @@ class _Outliner:
     def _items(self, block: Items) -> None:
         owned = self.task is not None and self.task.text_end is None and self.heading is None
         known = [] if owned and not isinstance(self.last, Paragraph) else fields.known_in([block])
-        if known and self._fields_of_no_task(known):
+        if known and not self._behind_box(block, known[0][0]) and self._fields_of_no_task(known):
             return
+        self.above = None
         for item in block.children:
             self._item(item)
+            self.above = item
+
+    def _behind_box(self, block: Items, field: Item) -> bool:
+        """Whether a checklist task of this very list comes before the field, which should be indented below it."""
+        if self.section != "tasks":
+            return False
+        texts = (_text_of(item) for item in block.children if item.line < field.line)
+        boxes = ((text, criteria.BOX.match(text)) for text in texts)
+        return any(box and self.looker.like_id(text[box.end() :]) for text, box in boxes)
+
+    def _indent(self, item: Item) -> int:
+        return self.source.place(item.start)[1] - 1
 
     def _fields_of_no_task(self, known: list[tuple[Item, str]]) -> bool:
         """Report fields that belong to no task, at the line that should begin it; whether they do."""
@@ -189,8 +209,8 @@ class _Outliner:
             heading.start,
             "this heading has no id, and the fields below it belong to no task",
             heading.text,
-            f"write {'#' * max(heading.level, 3)} {self.prefix}, two digits, a colon and the title in ## Tasks,"
-            " or turn the fields into text",
+            f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text",
+            f"{'#' * max(heading.level, 3)} {self._free}: Title",
         )
 
     def _canonical(self, block: Canonical) -> None:
@@ -278,21 +298,28 @@ class _Outliner:
             mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, a colon and a title"
             self._error("task.bad-id", at, f"`{text}` looks like a task and has no valid id", text, mend)
         elif heading.indent:
-            self._error("task.indented", at, "a task heading is indented", text, "write it at the margin")
+            message = f"a task heading is indented by {indents.spaces(heading.indent)}"
+            self._error("task.indented", at, message, text, "write it at the margin")
         else:
-            mend = "move it into the section ## Tasks"
-            self._error("task.outside-section", at, "tasks stand only in the section `## Tasks`", text, mend)
+            self._outside(at, text)
+
+    def _outside(self, at: int, text: str, message: str = "tasks stand only in the section `## Tasks`") -> None:
+        lines = self.source.lines
+        indented = next((n for n, line in enumerate(lines) if line[:1] in {" ", "\t"} and _TASKS.match(line)), None)
+        mend = "move it into the section ## Tasks"
+        if indented is not None:
+            what = "tab" if indents.has_tab(lines[indented]) else "indentation"
+            mend = f"remove the {what} before ## Tasks in line {indented + 1}"
+        self._error("task.outside-section", at, message, text, mend)
 
     def _item(self, item: Item) -> None:
-        first = item.children[0] if item.children else None
-        text = first.pieces[0][1] if isinstance(first, Paragraph) else ""
+        text = _text_of(item)
         box = criteria.BOX.match(text)
         if box:
             self._box(item, text, box)
             return
         if lookalikes.YAML_ID.match(text):
-            mend = "write it in the section ## Tasks, indented by at most three blanks"
-            self._error("task.outside-section", item.start, "a YAML task stands outside of `## Tasks`", text, mend)
+            self._outside(item.start, text, "a YAML task stands outside of `## Tasks`, or deeper than its lists do")
         elif self._titled_item(item, text):
             self._look_inside(item)
             return
@@ -315,10 +342,7 @@ class _Outliner:
                 self._numbered(item, text)
         elif self.section != "tasks":
             if like:
-                mend = "move it into the section ## Tasks"
-                self._error(
-                    "task.outside-section", item.start, "tasks stand only in the section `## Tasks`", text, mend
-                )
+                self._outside(item.start, text)
             elif self._in_free_task:
                 self._no_id(item, text)
             self._look_inside(item)
@@ -345,14 +369,19 @@ class _Outliner:
         self._error("box.numbered", item.start, "boxes stand in bullets, not in numbered lists", text, "write - [ ]")
 
     def _no_id(self, item: Item, text: str) -> None:
-        mend = f"write - [ ] {self.prefix}01 and the title, or put the box under Acceptance"
+        mend = f"write - [ ] {self._free} and the title, or put the box under Acceptance"
+        above = _innermost(self.above) if self.above else None
+        label = fields.empty_label(above) if above is not None else ""
+        if above is not None and label:
+            spaces = indents.spaces(above.column - self._indent(above))
+            mend = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
         self._error(
             "task.box-without-id",
             item.start,
             "a box in the tasks has no id",
             text,
             mend,
-            f"- [ ] {self.prefix}01 Title",
+            f"- [ ] {self._free} Title",
         )
 
     def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
@@ -384,10 +413,7 @@ class _Outliner:
     def _fence(self, fence: Fence) -> None:
         if fence.info == "yaml task" and not fence.indent:
             if self.section != "tasks":
-                mend = "move it into the section ## Tasks"
-                self._error(
-                    "task.outside-section", fence.start, "tasks stand only in the section `## Tasks`", fence.info, mend
-                )
+                self._outside(fence.start, fence.info)
             self._begin(Draft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
             return
         if fence.info in lookalikes.STEP_FENCES and not fence.indent:
@@ -418,6 +444,19 @@ class _Outliner:
         if self.task:
             self.task.end_line = line
             self.task = None
+
+
+def _text_of(item: Item) -> str:
+    """The first line of an item."""
+    first = item.children[0] if item.children else None
+    return first.pieces[0][1] if isinstance(first, Paragraph) else ""
+
+
+def _innermost(item: Item) -> Item:
+    """The item that stands last in it."""
+    while item.children and isinstance(last := item.children[-1], Items) and last.children:
+        item = last.children[-1]
+    return item
 
 
 def _section(block: Block) -> str:

@@ -22,6 +22,7 @@ PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"
 ROADMAP = f"{PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have: its reader says that it is too large
+_LARGEST_NAMED = 1024 * 1024
 _LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 
 
@@ -42,11 +43,7 @@ class PlanningFolder:
             raise InputError("phase.not-found", "A phase has a number or a name; none was given.", hint="idumb roadmap")
         found = phases.matching_folders(names, phase)
         if not found and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
-            raise InputError(
-                "phase.bad-name",
-                f"{phase!r} is no name that a phase can have: it is one folder of {PHASES}.",
-                hint="idumb roadmap",
-            )
+            raise self._bad_name(phase)
         if not found:
             raise InputError(
                 "phase.not-found",
@@ -56,6 +53,29 @@ class PlanningFolder:
         if len(found) > 1:
             raise _ambiguous(phase, [f"{PHASES}/{name}" for name in found])
         return f"{PHASES}/{found[0]}"
+
+    def _bad_name(self, phase: str) -> InputError:
+        tool = self._foreign_tool(phase)
+        message = f"{phase!r} is no name that a phase can have: it is one folder of {PHASES}."
+        if tool is None:
+            return InputError("phase.bad-name", message, hint="idumb roadmap")
+        from idumb.markdown import foreign
+
+        message = f"{foreign.said(tool, phase)}."
+        return InputError("phase.bad-name", message, hint="idumb help plan-format shows what to write instead")
+
+    def _foreign_tool(self, path: str) -> str | None:
+        """The tool whose plan is at a path; None where there is no such file."""
+        if paths.problem(path) or not path.endswith(".md"):
+            return None
+        try:
+            text = self._read(path)[:_LARGEST_NAMED].decode("utf-8", "replace")
+        except InputError:
+            return None
+        from idumb.markdown import foreign
+
+        named = foreign.tool(text.splitlines())
+        return named[0] if named else None
 
     def same_phase(self, one: str, other: str) -> bool:
         first, second = _steps_of(one), _steps_of(other)
@@ -98,14 +118,14 @@ class PlanningFolder:
         names = phases.plan_files(self._names(folder, files=True))
         return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
 
-    def parse(self, data: bytes, path: str) -> ParsedPlan:
+    def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         if path.endswith(step_plan.SUFFIXES):
             from idumb.markdown.importers import step_plan as steps
 
             return steps.parse(data, path)
         from idumb.markdown import plan_parser
 
-        return plan_parser.parse(data, path)
+        return plan_parser.parse(data, path, others)
 
     def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
         if path.endswith(step_plan.SUFFIXES):

@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain.plan import Criterion, Plan, Task
-from idumb.markdown import blocks, canonical, criteria, frontmatter, lookalikes, outline, reading, tasks
+from idumb.markdown import (
+    blocks,
+    canonical,
+    criteria,
+    foreign,
+    frontmatter,
+    lookalikes,
+    outline,
+    reading,
+    remedies,
+    tasks,
+)
 from idumb.markdown.entries import from_item
 from idumb.markdown.frontmatter import Frontmatter
 from idumb.markdown.nodes import Block, Canonical, Fence
@@ -28,24 +39,30 @@ MAX_TASKS = 10_000
 __all__ = ["ParsedPlan", "parse"]
 
 
-def parse(data: bytes, path: str, *, quick: bool = True) -> ParsedPlan:
+def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, quick: bool = True) -> ParsedPlan:
     """Read a plan. `path` is only written into the findings and the plan; the text keeps a byte-order mark.
 
+    `others` are the other plans of the phase, whose ids are not free.
     `quick` False reads every task the general way; the result is the same.
     """
-    text, source, problems = decoded(data, path)
+    text, source, problems = decoded(data, path, others)
     if problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
     head = frontmatter.read(source, problems)
+    if problems.any_error and (other := foreign.findings(source)):
+        return ParsedPlan(None, other, text)
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
     found = blocks.scan(source, head.end_line, problems, quick=quick)
     _long_lines(source, head.end_line, found, problems)
     plan = _plan(data, path, head, found, problems)
-    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text, plan)
+    if not problems.any_error:
+        return ParsedPlan(plan, problems.sorted(), text, plan)
+    findings = remedies.explained(problems.sorted(), source, head.end_line, found)
+    return ParsedPlan(None, findings, text, plan)
 
 
-def decoded(data: bytes, path: str) -> tuple[str, Source, Problems]:
+def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, Source, Problems]:
     """The text of a file as far as it can be read, and what is wrong with it as a whole."""
     too_large = len(data) > MAX_BYTES
     try:
@@ -54,7 +71,7 @@ def decoded(data: bytes, path: str) -> tuple[str, Source, Problems]:
     except UnicodeDecodeError as error:
         bad = error.start
         text = data[:bad].decode("utf-8")
-    source = Source(text, path)
+    source = Source(text, path, others)
     problems = Problems(source)
     if too_large:
         problems.error("plan.too-large", 0, "the plan is larger than 32 MiB", accepted="32 MiB", mend="split it")
@@ -105,7 +122,7 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
         canonical.shared(phase, frozenset(values.get("requirements", ()))),
     )
     read = [task for draft in drawn.tasks for task in tasks.read(draft, context)]
-    _whole(read, drawn, problems)
+    _whole(read, drawn, context)
     values["success_criteria"] = _success(head, drawn, problems)
     for required in frontmatter.REQUIRED[1:]:
         values.setdefault(required, "")
@@ -113,14 +130,15 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
     return Plan(path=path, sha256=sha256, tasks=tuple(read), spans=head.spans, **values)
 
 
-def _whole(read: list[Task], drawn: Outline, problems: Problems) -> None:
+def _whole(read: list[Task], drawn: Outline, context: reading.Context) -> None:
     """What must hold of all tasks together."""
+    problems = context.problems
     if not read and not drawn.tasks:
         problems.error(
             "plan.no-tasks",
             problems.source.starts[0],
             "the plan has no tasks",
-            accepted="### T1-01: Title in a section ## Tasks",
+            accepted=f"### {context.looker.free}: Title in a section ## Tasks",
             mend="write a task",
         )
     if len(read) > MAX_TASKS:
@@ -137,7 +155,7 @@ def _whole(read: list[Task], drawn: Outline, problems: Problems) -> None:
                 field="id",
                 found=task.id,
                 accepted="ids that differ",
-                mend="give one of them the next free id",
+                mend=f"give one of them the id {context.looker.free}",
             )
         if task.id:
             first.setdefault(task.id, task)

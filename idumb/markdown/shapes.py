@@ -58,7 +58,7 @@ def _empty(value: Value, problems: Problems) -> None:
         f"{value.label} has no value",
         field=value.label,
         accepted="a value, or none",
-        mend="write none if there is nothing",
+        mend=f"{'indent its value below it, or ' * (value.node is not None)}write none if there is nothing",
     )
 
 

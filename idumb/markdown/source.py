@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 
 
@@ -10,12 +12,12 @@ class Source:
     """Decoded text with its lines (without line ends) and the offset at which each begins.
 
     Lines end at LF or CRLF and nowhere else. `lines` count from 0; everything shown to a person counts from 1.
-    A byte-order mark belongs to the text but to no line.
+    A byte-order mark belongs to the text but to no line. `others` are the other plans of the phase.
     """
 
-    __slots__ = ("cuts", "hidden", "lines", "path", "starts", "text")
+    __slots__ = ("cuts", "free", "hidden", "lines", "others", "path", "starts", "text")
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, others: Sequence[bytes] = ()) -> None:
         self.text = text
         self.path = path
         raw = text.split("\n")
@@ -26,6 +28,8 @@ class Source:
             self.starts[0] = 1
         self.hidden: set[int] = set()  # lines that are nothing but a comment
         self.cuts: dict[int, str] = {}  # lines as they read without their inline comments
+        self.others = others
+        self.free: dict[str, str] = {}
 
     def line_of(self, offset: int) -> int:
         """The line, from 0, on which `offset` stands."""
@@ -39,3 +43,12 @@ class Source:
     def end_of(self, line: int) -> int:
         """The offset behind the last character of `line`, before its line end."""
         return self.starts[line] + len(self.lines[line])
+
+    def free_id(self, prefix: str) -> str:
+        """A task id that nothing in the plans of the phase has or names, for a remedy to propose."""
+        if prefix not in self.free:
+            named = re.compile(re.escape(prefix) + r"(\d{1,9})(?!\d)", re.ASCII)
+            texts = (self.text, *(data.decode("utf-8", "replace") for data in self.others))
+            highest = max((int(number) for text in texts for number in named.findall(text)), default=0)
+            self.free[prefix] = f"{prefix}{highest + 1:02d}"
+        return self.free[prefix]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from idumb.markdown import indents
 from idumb.markdown.problems import Problems
 
 MAX_DEPTH = 20
@@ -65,14 +66,17 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         problems.error(code, place(at), message, field=field, found=found, mend=mend)
     except YAMLError as error:
         at = _mark_of(error, text)
-        problems.error(
-            "yaml.unreadable",
-            place(at),
-            f"this is not readable YAML: {_words_of(error)}",
-            field=field,
-            found=_line_at(text, at),
-            mend="quote values that hold a colon, a hash or a bracket",
+        lines, number = text.split("\n"), text.count("\n", 0, at)
+        words = _words_of(error)
+        check = (
+            "check how this line and the one above it are indented, and " if "did not find expected" in words else ""
         )
+        message, mend = indents.in_yaml(lines, number) or (
+            f"this is not readable YAML: {words}",
+            f"{check}quote values that hold a colon, a hash or a bracket",
+        )
+        found = lines[number].strip(" \r").replace("\t", "\\t")
+        problems.error("yaml.unreadable", place(at), message, field=field, found=found, mend=mend)
     return None
 
 
@@ -193,8 +197,3 @@ def _mark_of(error: Any, text: str) -> int:
 def _words_of(error: Any) -> str:
     words = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
     return str(words)
-
-
-def _line_at(text: str, at: int) -> str:
-    begin = text.rfind("\n", 0, at) + 1
-    return text[begin:].partition("\n")[0].strip()

@@ -83,13 +83,14 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
     value = pairs[name][1] if name in pairs else None
     if isinstance(value, yaml_nodes.Scalar) and value.value.strip():
         return value.value.strip()
+    given = f"{name}: {context.looker.free}" if name == "id" else f"{name}:"
     context.problems.error(
         f"task.no-{name}",
         value.start if value else node.start,
         f"a YAML task needs `{name}`",
         field=name,
         accepted=f"{name}: and a text",
-        mend=f"add {name}:",
+        mend=f"add {given}",
     )
     return None
 
@@ -102,7 +103,7 @@ def _id(task: Reading, pairs: _Pairs, context: Context) -> None:
             f"`{task.id}` is no task id of phase {context.phase}",
             field="id",
             found=task.id,
-            accepted=f"T{context.phase}-01",
+            accepted=context.looker.free,
             mend=f"write T{context.phase}-, two digits or more and at most one lower-case letter",
         )
 
@@ -129,7 +130,7 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
             field="task",
             found=key.value,
             accepted=", ".join([*_YAML_ONLY, *labels.FIELDS]),
-            mend=f"did you mean {near}?" if near else "remove it, or call it x-…",
+            mend=f"did you mean {near}?" if near else "indent it below its key, remove it, or call it x-…",
         )
 
 
@@ -147,6 +148,6 @@ def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> Non
             "an item of a YAML list of tasks begins with its id",
             field="task",
             found=problems.source.lines[previous.line].strip(),
-            accepted="- id: T1-01",
+            accepted=f"- id: {context.looker.free}",
             mend="write id first",
         )

@@ -307,3 +307,46 @@ def test_next_names_the_check_of_a_plan_that_was_changed_into_one_that_cannot_ru
     told = project.quick("next", "--json").data["next"]
     assert told["command"] == "idumb check-plan 1", told
     assert "../b.txt" in told["why"]
+
+
+def test_errors_of_the_format_and_of_the_graph_are_told_at_once(project: Project) -> None:
+    """R-PLAN-5, R-PLAN-6. An id that stands in a line that cannot be read is not called unknown."""
+    tasks = [
+        projects.making("T1-01", "a.txt", after="T1-02"),
+        projects.making("T1-02", "b.txt", after="T1-01, T1-09"),
+        projects.making("T1-03", "c.txt", after="T1-04"),
+        projects.making("T1-04", "d.txt", after="T1-03"),
+        projects.making("T1-05", "e.txt", after="T1-01"),
+        projects.making("T1-06", "f.txt", after="T1-07"),
+        "### T1-07 Without a colon\n\n- **Acceptance:**\n  - [ ] Done — human\n",
+        "- [ ] without an id\n",
+    ]
+    project.plan(tasks)
+    answer = project.quick("check-plan", "1", "--json")
+    wrong = [(f["code"], f["found"]) for f in answer.data["findings"] if f["severity"] == "error"]
+    assert answer.code == 3
+    assert sorted(wrong) == [
+        ("plan.cycle", "T1-01 → T1-02 → T1-01"),
+        ("plan.cycle", "T1-03 → T1-04 → T1-03"),
+        ("task.box-without-id", "[ ] without an id"),
+        ("task.no-colon", "T1-07 Without a colon"),
+        ("task.unknown-dependency", "T1-09"),
+        ("task.unreachable", "T1-01"),
+    ]
+    text = project.quick("check-plan", "1").out
+    assert "write - [ ] T1-10 and the title" in text
+    assert "T1-05 can never start: it waits for T1-01" in text
+
+
+def test_a_file_of_another_tool_is_named_as_a_plan_and_as_a_path(project: Project) -> None:
+    """R-PLAN-5."""
+    tasks = "# Tasks: A\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/a.py\n"
+    for path in ("specs/001-a/tasks.md", ".planning/phases/1/01-PLAN.md"):
+        place = project.folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(tasks, encoding="utf-8")
+    found = project.quick("check-plan", "1", "--json").data["findings"]
+    assert [(f["code"], f["line"]) for f in found] == [("plan.foreign-format", 5)]
+    answer = project.quick("check-plan", "specs/001-a/tasks.md", "--json")
+    assert (answer.code, answer.error["code"]) == (3, "phase.bad-name")
+    assert "a file of spec-kit" in answer.error["message"]

@@ -23,7 +23,7 @@ from idumb.cli import main
 from idumb.markdown import plan_parser
 
 whole = plan_parser.parse
-plan_parser.parse = lambda data, path, **flags: whole(data, path, **flags).as_agreed
+plan_parser.parse = lambda data, path, *others, **flags: whole(data, path, *others, **flags).as_agreed
 sys.exit(main.run(sys.argv[1:]))
 """
 

@@ -12,7 +12,7 @@ from idumb.app.ports import ParsedPlan
 from idumb.domain import step_plan
 from idumb.domain.finding import nearest
 from idumb.domain.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
-from idumb.markdown import frontmatter, json_nodes, plan_parser, steps, yaml_nodes
+from idumb.markdown import foreign, frontmatter, json_nodes, plan_parser, steps, yaml_nodes
 from idumb.markdown.problems import Problems
 from idumb.markdown.yaml_nodes import Mapping, Node, Sequence
 
@@ -25,7 +25,7 @@ _Reader = Callable[[str, Callable[[int], int], Problems, str], Node | None]
 
 def parse(data: bytes, path: str) -> ParsedPlan:
     """Read a step plan. `path`, from the repository's root, is its id too. Never raises on what it reads."""
-    text, _, problems = plan_parser.decoded(data, path)
+    text, source, problems = plan_parser.decoded(data, path)
     phase = step_plan.phase_of(path)
     if phase is None:
         problems.error(
@@ -43,6 +43,8 @@ def parse(data: bytes, path: str) -> ParsedPlan:
     skipped = 1 if text.startswith("\ufeff") else 0
     root = read(text[skipped:], lambda index: index + skipped, problems, "plan")
     plan = _plan(data, path, phase, root, problems)
+    if plan is None and (other := foreign.findings(source)):
+        return ParsedPlan(None, other, text)
     return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
 
 

@@ -81,6 +81,31 @@ def test_what_is_wrong_across_plans_is_found(plans: tuple[Plan, ...], code: str)
     assert codes(*plans) == [code]
 
 
+def test_every_cycle_every_unknown_id_and_what_waits_for_them_is_told_at_once() -> None:
+    """R-PLAN-5, R-PLAN-6."""
+    first = plan("01", task("T1-01", "T1-02"), task("T1-02", "T1-01"), task("T1-03", "T1-04"), task("T1-04", "T1-03"))
+    second = plan("02", task("T1-05", "T1-99"), task("T1-06", "T1-05"), task("T1-07", "T1-01"), task("T1-08"))
+    _, findings = contract.assemble("1", "f", [first, second], AGENT)
+    assert sorted((f.code, f.found) for f in findings) == [
+        ("plan.cycle", "T1-01 → T1-02 → T1-01"),
+        ("plan.cycle", "T1-03 → T1-04 → T1-03"),
+        ("task.unknown-dependency", "T1-99"),
+        ("task.unreachable", "T1-01"),
+        ("task.unreachable", "T1-05"),
+    ]
+
+
+def test_plans_that_wait_for_each_other_are_told_as_plans() -> None:
+    """R-PLAN-6."""
+    plans = [
+        plan("01", task("T1-01"), task("T1-02"), depends_on=("02",)),
+        plan("02", task("T1-03"), task("T1-04"), depends_on=("01",)),
+        plan("03", task("T1-05"), depends_on=("01",)),
+    ]
+    _, findings = contract.assemble("1", "f", plans, AGENT)
+    assert [(f.code, f.found) for f in findings] == [("plan.cycle", "01 → 02 → 01"), ("task.unreachable", "T1-01")]
+
+
 def test_an_unknown_dependency_names_the_nearest_id() -> None:
     _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-1"))], AGENT)
     assert findings[0].accepted == "T1-01"

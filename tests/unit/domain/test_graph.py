@@ -71,3 +71,14 @@ def test_waves_hold_what_depends_on_earlier_waves_only() -> None:
 def test_dependents_are_found_through_others_in_the_plans_order() -> None:
     dependencies = {"a": [], "c": ["b"], "b": ["a"], "d": []}
     assert graph.dependents(dependencies, ["a"]) == ("c", "b")
+
+
+def test_every_elementary_cycle_is_found_up_to_the_number_asked_for() -> None:
+    """R-PLAN-6."""
+    known = {"a": ["b", "c"], "b": ["c", "a"], "c": ["a"], "d": ["e"], "e": ["d", "a"], "f": ["e"]}
+    wanted = [("a", "b", "a"), ("a", "b", "c", "a"), ("a", "c", "a"), ("d", "e", "d")]
+    assert sorted(graph.cycles(known, 100)) == wanted
+    assert len(graph.cycles(known, 2)) == 2
+    assert graph.cycles({"a": ["b"], "b": []}, 100) == ()
+    everybody = {str(n): [str(m) for m in range(40)] for n in range(40)}
+    assert len(set(graph.cycles(everybody, 100))) == 100

@@ -1,0 +1,79 @@
+"""What is wrong with the indentation of a line, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_BULLETS = re.compile(r" *(?:(?:[-+*]|\d{1,9}[.)]) +)+")
+_STRUCTURE = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|`{3,}|~{3,}|---$")
+
+Fault = tuple[str, str]
+"""What is wrong, and the fix."""
+
+
+def in_yaml(lines: Sequence[str], number: int) -> Fault | None:
+    """YAML continues a mapping or a list exactly where one of its lines begins."""
+    if has_tab(lines[number]):
+        return "a tab indents this line, and YAML is indented with spaces", "replace the tab with spaces"
+    levels = sorted({level for pair in _levels(lines, number) for level in pair})
+    width = width_of(lines[number])
+    if not levels or width in levels:
+        return None
+    accepted = " or ".join(map(str, levels))
+    message = f"this line is indented by {spaces(width)}; the lines above it by {accepted}"
+    return message, f"indent it by {accepted}, as the lines that it belongs to"
+
+
+def in_markdown(lines: Sequence[str], number: int) -> Fault | None:
+    """A bullet stands beside the ones above it, or below the text of one by at most three more; all else at the margin.
+
+    Only for lines that make structure: a heading, a fence, a list item.
+    """
+    line = lines[number]
+    if not _STRUCTURE.match(line.strip()):
+        return None
+    if has_tab(line):
+        return "a tab indents it", "replace the tab with spaces"
+    width, levels = width_of(line), _levels(lines, number)
+    if width and line.lstrip().startswith("#"):
+        levels = []
+    lists = [(begin, text) for begin, text in levels if text > begin]
+    if not width or any(width == begin or text <= width <= text + 3 for begin, text in lists):
+        return None
+    if not lists:
+        return f"{spaces(width)} indent it", "write it at the margin"
+    accepted = " or ".join(str(level) for level in sorted({level for pair in lists for level in pair}))
+    return f"it is indented by {spaces(width)}", f"indent it by {accepted}, as the lines that it belongs to"
+
+
+def _levels(lines: Sequence[str], number: int) -> list[tuple[int, int]]:
+    """Of every line above that could be continued, where it begins and where the text behind its bullets does."""
+    found: list[tuple[int, int]] = []
+    last = len(lines[number]) + 10**6
+    for line in reversed(lines[:number]):
+        if line.strip() and (begin := width_of(line)) < last:
+            last = begin
+            bullets = _BULLETS.match(line)
+            found.append((begin, bullets.end() if bullets else begin))
+        if not last:
+            break
+    return found
+
+
+def width_of(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def has_tab(line: str) -> bool:
+    return "\t" in line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def spaces(count: int) -> str:
+    return f"{count} space{'s' * (count != 1)}"
+
+
+def bullet_of(line: str) -> int:
+    """Where the text behind the bullets of a line begins; 0 where it has none."""
+    bullets = _BULLETS.match(line)
+    return bullets.end() if bullets else 0

@@ -1,0 +1,193 @@
+"""R-PLAN-5: a remedy can be followed as it stands: free ids, the indentation that is wrong, the format of a file."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from idumb.domain.finding import ERROR, Finding, errors
+from idumb.markdown import plan_parser
+from idumb.markdown.importers import step_plan
+
+HEAD = """---
+type: plan
+phase: "2"
+plan: "01"
+title: T
+goal: G
+scope:
+  root: src
+  protected: [a]
+non_goals:
+  - id: N1
+    text: no
+limits: {files: 3}
+---
+
+"""
+FIRST = "### T2-01: First\n\n- **Acceptance:**\n  - [ ] There — human\n\n"
+HEADINGS = f"""## Tasks
+
+{FIRST}### T2-02: Second
+
+- **Depends on:** T2-01
+- **Files:**
+  - modify `a.txt`
+- **Acceptance:**
+  - [ ] Still there — check: `true`
+
+```yaml steps
+- tool: run
+  intent: look
+  arguments: {{command: "true"}}
+```
+"""
+CHECKLIST = """## Tasks
+
+- [ ] T2-01 First
+  - **Files:** create `a.txt`
+  - **Acceptance:**
+    - [ ] There — check: `true`
+"""
+FENCE = """## Tasks
+
+```yaml task
+id: T2-01
+title: First
+files:
+  create: [a.txt]
+acceptance:
+  - text: There
+    human: true
+```
+"""
+SIGNS_OF_INDENTATION = re.compile(r"\b(?:indent\w*|margin|spaces?)\b")
+
+
+def found_in(body: str, head: str = HEAD, others: tuple[bytes, ...] = ()) -> list[Finding]:
+    return list(plan_parser.parse((head + body).encode(), "p", others).findings)
+
+
+def said(findings: list[Finding]) -> str:
+    return " ".join(f"{f.message} {f.mend}" for f in findings if f.severity == ERROR)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"## Tasks\n\n{FIRST}- [ ] do it\n",
+        f"## Tasks\n\n{FIRST}### Add it\n\n- **Depends on:** none\n- **Files:** create `a`\n- **Verify:** `a`\n",
+        f"## Tasks\n\n{FIRST}{FIRST}",
+        f"## Tasks\n\n{FIRST}```yaml task\ntitle: A\nacceptance: [A, human]\n```\n",
+        f"## Tasks\n\n{FIRST}<task>\n",
+    ],
+)
+def test_an_id_that_a_remedy_proposes_is_free_in_all_plans_of_the_phase(body: str) -> None:
+    alone = next(f for f in found_in(body) if f.severity == ERROR)
+    assert "T2-02" in alone.mend
+    beside = next(f for f in found_in(body, others=(b"### T2-07: Another\n\xff",)) if f.severity == ERROR)
+    assert "T2-08" in beside.mend
+    assert "T2-01" not in f"{alone.mend} {alone.accepted} {beside.mend} {beside.accepted}"
+
+
+@pytest.mark.parametrize("body", [HEADINGS, CHECKLIST, FENCE])
+@pytest.mark.parametrize("indent", ["\t", "\t\t"])
+def test_a_tab_that_breaks_a_plan_is_called_a_tab(body: str, indent: str) -> None:
+    """Every line of the plan in turn."""
+    tried = 0
+    for changed in indented(HEAD + body, indent):
+        found = found_in(changed, head="")
+        if errors(found) and not unowned(found):
+            tried += 1
+            assert re.search(r"\btab\b", said(found)), changed
+    assert tried > 8
+
+
+@pytest.mark.parametrize("body", [HEADINGS, CHECKLIST])
+@pytest.mark.parametrize("width", range(6))
+def test_an_indentation_that_breaks_a_plan_is_named(body: str, width: int) -> None:
+    """Every line of the plan in turn."""
+    tried = 0
+    for changed in indented(HEAD + body, " " * width):
+        found = found_in(changed, head="")
+        if errors(found) and not unowned(found):
+            tried += 1
+            assert SIGNS_OF_INDENTATION.search(said(found)), changed
+    assert tried > 2
+
+
+def indented(text: str, indent: str) -> list[str]:
+    lines = text.rstrip("\n").split("\n")
+    stripped = [(number, line.lstrip(" ")) for number, line in enumerate(lines)]
+    changes = [(n, indent + line) for n, line in stripped if line and indent + line != lines[n]]
+    return ["\n".join([*lines[:n], line, *lines[n + 1 :], ""]) for n, line in changes]
+
+
+def unowned(found: list[Finding]) -> bool:
+    """What indentation made part of the value above, and so of another meaning: only its absence shows."""
+    return {f.code for f in errors(found)} <= {"task.no-acceptance", "criterion.unproven"}
+
+
+def test_a_field_beside_its_checklist_task_is_sent_below_it() -> None:
+    found = found_in("## Tasks\n\n- [ ] T2-01 First\n- **Files:** create `a`\n- **Acceptance:** none\n")
+    codes = [f.code for f in errors(found)]
+    assert codes == ["task.no-acceptance", "field.misplaced", "field.misplaced"]
+    assert found[1].mend == "indent it by 2 spaces, below the task, instead of 0"
+
+
+def test_a_box_that_is_not_indented_is_sent_below_its_field() -> None:
+    found = found_in("## Tasks\n\n### T2-01: A\n\n- **Acceptance:**\n- [ ] There — human\n")
+    assert [(f.code, f.mend.partition(",")[0]) for f in errors(found)] == [
+        ("field.empty", "in line 21 it is indented by 0 spaces: indent it by 2"),
+        ("task.box-without-id", "indent it by 2 spaces below Acceptance"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "mend"),
+    [("protected: [a]", "indent it, if it belongs to scope"), ("scope:\n  mode: strict", "write it at the margin")],
+)
+def test_a_key_of_the_frontmatter_in_the_wrong_depth_is_sent_where_it_belongs(key: str, mend: str) -> None:
+    head = f'---\ntype: plan\nphase: "2"\nplan: "01"\ntitle: T\ngoal: G\n{key}\n---\n\n'
+    (found,) = errors(found_in(HEADINGS, head))
+    assert (found.code, found.mend.partition(",")[0]) == ("plan.unknown-key", mend.partition(",")[0])
+
+
+GSD = "---\nphase: 01-a\nplan: 01\ntype: execute\nwave: 1\nfiles_modified: [a]\nautonomous: true\n---\n"
+FOREIGN = {
+    "GSD": GSD,
+    "GSD without its keys": '<objective>\nA\n</objective>\n\n<tasks>\n<task type="auto">\n<name>A</name>\n</task>\n',
+    "GSD-2": "# S01: A\n\n## Tasks\n\n- [ ] **T01: A** `est:30m`\n",
+    "spec-kit": "# Tasks: A\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/a.py\n- [x] **T002** Make src/b.py\n",
+    "spec-kitty": "# Work packages\n\n## Work Package WP01: A (Priority: P0)\n\n- [ ] T001 A\n",
+    "spec-kitty with keys": "---\nwork_package_id: WP01\ntitle: A\n---\n\n# A\n",
+    "OpenSpec": "## 1. Setup\n\n- [ ] 1.1 Make src/a.py\n",
+    "BMAD": "# Story 1.2: A\n\nStatus: draft\n",
+    "Backlog.md": "---\nid: task-1\ntitle: A\nstatus: To Do\nassignee: []\nlabels: []\n---\n\n## Description\n",
+    "the original iDumb": "---\ntype: plan\nphase: 1\nphase_name: A\nvalidation_score: '90'\n---\n\n# Phase 1: A\n",
+    "Task Master": '{\n  "tasks": [\n    {"id": 1, "title": "A"}\n  ]\n}\n',
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_file_of_another_tool_is_named_and_nothing_else_is_said(name: str) -> None:
+    (found,) = found_in(FOREIGN[name], head="")
+    tool = re.sub(r" with.*", "", name)
+    assert (found.code, found.severity) == ("plan.foreign-format", ERROR)
+    assert found.message == f"this is a file of {tool}, and idumb does not read that format"
+    assert found.found == FOREIGN[name].split("\n")[found.line - 1].strip()
+
+
+def test_a_step_plan_without_steps_may_be_a_file_of_another_tool() -> None:
+    (found,) = step_plan.parse(b'{"master": {"tasks": [{"id": 1}]}}', "tasks.json").findings
+    assert (found.code, "Task Master" in found.message) == ("plan.foreign-format", True)
+    (other,) = step_plan.parse(b'{"scope": {}}', "tasks.json").findings
+    assert other.code == "plan.missing-key"
+
+
+@pytest.mark.parametrize("wrong", ["goal: G\nwave: 1\nautonomous: true", "goal: G\n\tlabels: []", "goal: G\ngaol: G"])
+def test_a_plan_of_idumb_with_mistakes_is_not_called_another_tool_s(wrong: str) -> None:
+    text = HEAD.replace("goal: G", wrong) + CHECKLIST
+    assert errors(found_in(text, head=""))
+    assert "plan.foreign-format" not in {f.code for f in found_in(text, head="")}
