@@ -116,6 +116,7 @@ def _first(database: connection.Database, where: Where) -> int:
     """The number after which to begin. The clock may have gone back, so times alone do not say it."""
     if where.since is None:
         return where.after
-    found = rows(database, "SELECT MIN(seq) FROM events WHERE at >= ?", [where.since])
+    # Without the plus SQLite looks for the minimum row by row from the first event on, past the index of times.
+    found = rows(database, "SELECT MIN(+seq) FROM events WHERE at >= ?", [where.since])
     earliest = found[0][0] if found else None
     return where.after if earliest is None else max(where.after, earliest - 1)

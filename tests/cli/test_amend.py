@@ -131,6 +131,7 @@ def test_what_is_done_or_makes_no_sense_is_refused_and_nothing_is_written(
     ],
 )
 def test_an_added_task_that_is_not_valid_is_refused_with_findings(project: Project, text: str) -> None:
+    """R-GATE-6."""
     before = project.read(PLAN)
     answer = amend(project, "--add-task", task_file(project, text), "--yes")
     assert answer.code == 3
@@ -138,7 +139,7 @@ def test_an_added_task_that_is_not_valid_is_refused_with_findings(project: Proje
 
 
 def test_without_a_word_the_difference_is_told_and_the_hash_agrees_to_just_that(project: Project) -> None:
-    """R-ASK-1, R-ASK-2, R-LOCK-8."""
+    """R-ASK-1, R-ASK-2, R-LOCK-8, R-GATE-6."""
     before = project.read(PLAN)
     details = refused(amend(project, "--widen", "T1-03", "create c.md"), "amend.not-confirmed")
     assert details["lines"] == ["T1-03: files + create c.md"]

@@ -155,6 +155,7 @@ def test_a_file_is_bound_however_a_command_spells_it(sandbox: GitSandbox, comman
 
 
 def test_a_plan_with_errors_is_not_approved(project: Project) -> None:
+    """R-GATE-1."""
     place = project.folder / ".planning/phases/1/01-PLAN.md"
     place.write_text(place.read_text().replace("T1-01\n- **Files", "T1-09\n- **Files"))
     answer = project.quick("approve", "1", "--hash", "0" * 64, "--json")

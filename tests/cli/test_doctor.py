@@ -400,7 +400,7 @@ def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project, 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "cut", "flipped", "older"])
 def test_a_damaged_event_log_is_made_anew(project: Project, damage: str) -> None:
-    """F43: from its copy; what was there is kept."""
+    """R-LOG-2: F43: from its copy; what was there is kept."""
     events = project.events()
     place = store(project)
     data = place.read_bytes()
@@ -438,7 +438,7 @@ def test_an_event_that_was_changed_is_found_and_taken_from_the_copy(project: Pro
 
 
 def test_a_log_that_nothing_can_bring_back_is_told_with_what_the_refs_still_hold(project: Project) -> None:
-    """F43: never a silent fresh start."""
+    """R-LOG-2: F43: never a silent fresh start."""
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
     symptom = found(project, "store.opens", "problem")[0]

@@ -47,7 +47,7 @@ def test_an_informational_validator_is_reported_and_blocks_nothing(project: Proj
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_path: Path, level: int) -> None:
-    """R-GATE-6."""
+    """R-GATE-6, R-GATE-3."""
     reviewed(project, tmp_path, level)
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
@@ -57,7 +57,7 @@ def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_pat
 
 
 def test_an_informational_gate_tells_that_a_limit_was_passed(project: Project) -> None:
-    """R-GATE-6: what the gate of limits means is for the configuration to say."""
+    """R-GATE-6, R-GATE-1: what the gate of limits means is for the configuration to say."""
     two = task(
         "T1-01",
         files="create `a.txt`, create `b.txt`",

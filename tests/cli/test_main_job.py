@@ -325,7 +325,7 @@ def straying() -> list[str]:
 
 
 def test_an_undeclared_change_stops_the_run_is_named_kept_and_never_committed(project: Project) -> None:
-    """R-GIT-5, R-GIT-6, R-RUN-2."""
+    """R-GIT-5, R-GIT-6, R-RUN-2, R-GATE-4."""
     project.plan(straying())
     answer = project.execute()
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
@@ -400,7 +400,7 @@ def test_a_check_that_changes_what_it_judges_fails_the_task_and_its_residue_is_n
 
 
 def test_conditions_and_invariants_are_checked(project: Project) -> None:
-    """R-RUN-14."""
+    """R-RUN-14, R-GATE-3."""
     invariants = 'invariants: [{id: INV-1, text: no secrets, check: "test ! -e secret.txt"}]\n'
     project.plan(
         [

@@ -68,7 +68,7 @@ def imported(project: Project) -> list[dict[str, Any]]:
 
 
 def test_init_takes_over_state_progress_and_checkpoints_of_an_old_idumb(project: Project) -> None:
-    """R-LOG-9: session, phase, tasks with their commits, anchors and history."""
+    """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history."""
     answer = project.json("init")
     told = answer.data["taken_over"]
     jsonschema.validate(answer.data, json.loads((SCHEMAS / "init.json").read_text(encoding="utf-8")))

@@ -8,13 +8,16 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.event import NewEvent
-from idumb.store import connection, migrations, problems, rebuild
+from idumb.store import connection, migrations, pages, problems, rebuild
+from idumb.store.chain import Row
 from idumb.store.standing import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.meta import source
@@ -56,6 +59,33 @@ def test_reading_creates_nothing(opened: OpenedLog) -> None:
     list(opened.log.events(run="r"))
     opened.log.verify()
     assert list(opened.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({"run": "r"}, "events_by_run"),
+        ({"task": "T1-01"}, "events_by_task"),
+        ({"kind": "evidence.recorded"}, "events_by_kind"),
+        ({"operation": "o"}, "events_by_operation"),
+        ({"since": "2026-01-01T00:00:00Z"}, "events_by_time"),
+    ],
+)
+def test_every_query_of_the_log_is_answered_from_an_index(
+    opened: OpenedLog, monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], index: str
+) -> None:
+    opened.fill(3)
+    plans: list[str] = []
+    unplanned = pages.rows
+
+    def planned(database: connection.Database, query: str, arguments: Sequence[Any]) -> list[Row]:
+        plans.extend(str(row[3]) for row in unplanned(database, f"EXPLAIN QUERY PLAN {query}", arguments))
+        return unplanned(database, query, arguments)
+
+    monkeypatch.setattr(pages, "rows", planned)
+    list(opened.log.events(**asked))  # type: ignore[arg-type]
+    assert any(index in plan for plan in plans), plans
+    assert not [plan for plan in plans if plan.startswith("SCAN")]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +197,7 @@ def test_garbage_in_the_databases_place_is_a_clear_error(opened: OpenedLog) -> N
 
 
 def test_no_flipped_byte_goes_unnoticed(opened: OpenedLog) -> None:
-    """Whatever byte it is: the events are the same, or it is said that they are not. Never a traceback."""
+    """R-LOG-2: Whatever byte it is: the events are the same, or it is said that they are not. Never a traceback."""
     opened.fill(12)
     opened.owner.release()
     opened.close()

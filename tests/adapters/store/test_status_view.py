@@ -162,6 +162,7 @@ def test_every_commit_of_another_program_changes_the_signature(place: Place) -> 
 
 
 def test_reading_it_loads_neither_a_database_nor_anything_dear() -> None:
+    """R-LOG-2."""
     code = "import sys; import idumb.store.status_view; print(*sorted(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-S", "-c", code],

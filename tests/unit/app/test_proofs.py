@@ -49,7 +49,7 @@ def test_a_gate_or_role_of_level_1_or_2_blocks_whatever_kept_it_from_passing(res
 
 @pytest.mark.parametrize("result", [evidence.PASSED, *sorted(proofs.BROKEN)])
 def test_level_0_neither_blocks_nor_proves(result: str) -> None:
-    """R-GATE-6: it is reported, and a timed-out one never counts as passed."""
+    """R-GATE-6, R-GATE-1: it is reported, and a timed-out one never counts as passed."""
     told = dataclasses.replace(made(result, "validator reviewer"), level=0)
     assert proofs.verdict(HOLDS, [made(evidence.PASSED), told])[0] == outcome.PASS
     assert proofs.verdict(HOLDS, [told]) == (outcome.FAIL, "nothing proves this task")

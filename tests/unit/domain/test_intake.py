@@ -410,7 +410,7 @@ def test_the_root_of_a_plan_is_a_folder_of_the_repository(root: str, code: str |
 
 
 def test_requirements_and_tasks_meet_over_all_plans_of_the_phase() -> None:
-    """R-LOCK-6."""
+    """R-LOCK-6, R-GATE-2."""
     one = plan(task(requirements=("REQ-1",)), requirements={"REQ-1": "a", "REQ-2": "b"})
     two = plan(task("T1-02", requirements=("REQ-2",)), requirements={"REQ-2": ""}, path="02-PLAN.md", plan="02")
     assert codes(one, two) == set()
@@ -432,7 +432,7 @@ def test_what_only_a_model_judges_leaves_an_artifact() -> None:
 
 
 def test_strict_mode_wants_non_goals_change_classes_invariants_and_whole_interfaces() -> None:
-    """R-LOCK-6."""
+    """R-LOCK-6, R-GATE-2."""
     half = Interface("greet", {"inputs": "a name"})
     bare = plan(task(interfaces=(half,)))
     wanted = {*ABSENT, "plan.no-invariants", "task.no-change-class", "interface.incomplete"}
