@@ -134,7 +134,8 @@ def _write(services: Services, where: Place, questions: Sequence[Question], answ
     if not questions and not answers:
         return
     path = where.path("CONTEXT")
-    with session.owned(services, "discuss"):
+    with session.owned(services, "discuss") as owned:
+        owned.record()
         before = services.reports.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
         text = services.texts.with_questions(before, title, questions, answers)

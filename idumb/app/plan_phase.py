@@ -60,6 +60,7 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     asked = _roles(services, known, request)
     roles.ensure_consent(services, asked, approve=request.approve, command=_command(request, where))
     with session.owned(services, "plan-phase") as owner:
+        owner.record()
         warnings, known = _researched(services, known, request, owner, tell)
         state = planning_rounds.held(services, Goal(known, identity, path, gaps), owner, warnings, tell)
         return _ended(services, request, where, state, warnings)
@@ -213,7 +214,8 @@ def _offered(services: Services, where: Place, identity: str, path: str, text: s
         text = found[0] if len(found) == 1 else text
     draft = drafting.judge(services, where, identity, path, text)
     if draft.legal:
-        with session.owned(services, "plan-phase"):
+        with session.owned(services, "plan-phase") as owned:
+            owned.record()
             return _written(services, where, draft, 0, ())
     words = f"The plan is not legal; {path} was not written."
     failure = ("plan.invalid", words, "Correct the findings above, then give it again")
@@ -231,7 +233,8 @@ def _from_template(services: Services, where: Place, identity: str, path: str, t
     if not draft.legal:
         found = _data(where, draft, rounds=0, written=False)
         return Result(found, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None), _CORRECT)
-    with session.owned(services, "plan-phase"):
+    with session.owned(services, "plan-phase") as owned:
+        owned.record()
         return _written(services, where, draft, 0, ())
 
 

@@ -56,13 +56,15 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
         return Result({**data, **still, "prompt": roles.prompt(services, _told(known)), "next": [take]})
     if request.offered is not None:
         _require_words(request.offered)
-        with session.owned(services, "research"):
+        with session.owned(services, "research") as owned:
+            owned.record()
             written = _write(services, known, request.offered, None, None)
         return Result({**data, "written": True, "standing": bundle.CURRENT, **written})
     if known.standing == bundle.CURRENT and not request.again:
         return Result({**data, **still})
     roles.ensure_consent(services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {where.phase}")
     with session.owned(services, "research") as owner:
+        owner.record()
         tell(ASKING)
         answered = ask(services, known, owner)
     if isinstance(answered, AgentResult):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from idumb.app import approvals, loading, place, publish, recording, relock
 from idumb.app.journal import Journal
 from idumb.app.ports import Conflict, Snapshot
 from idumb.app.services import Services, kept_at, run_ref
-from idumb.domain import listing
+from idumb.domain import listing, quoting
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
@@ -78,29 +78,62 @@ def contract_of(services: Services, phase: str) -> Contract:
     return loaded.contract
 
 
-def confirm(services: Services, target: Target, *, yes: bool, command: str, facts: Sequence[str] = ()) -> None:
-    """A person's word, by flag or at the terminal. `facts` are shown with the files."""
-    if yes:
+@dataclass(frozen=True, slots=True)
+class Word:
+    """How a person agrees: `yes` is their word by flag, and `tell` then hears what is about to be done.
+
+    `command` gives the word without a question; `operation` is what an undo takes back; `facts` are shown with it.
+    """
+
+    yes: bool
+    command: str
+    facts: tuple[str, ...] = ()
+    operation: str | None = None
+    tell: Callable[[str], None] | None = None
+
+
+def confirm(services: Services, target: Target, word: Word) -> None:
+    """A person's word, by flag or at the terminal."""
+    if word.yes:
+        if word.tell is not None:
+            word.tell(_effect(target, word))
         return
-    answer = services.asker.ask(_question(target, command, facts))
+    answer = services.asker.ask(_question(target, word))
     if answer is None or answer.choice != "yes":
         raise Refusal(
             "rollback.not-confirmed",
-            f"Nothing was done: {target.words} needs your word.",
-            hint=command,
-            details={"paths": list(target.paths), "tasks": list(target.tasks), "facts": list(facts)},
+            f"Nothing was done: {_named(target, word)} needs your word.",
+            hint=word.command,
+            details={
+                "paths": list(target.paths),
+                "tasks": list(target.tasks),
+                "facts": list(word.facts),
+                **({"operation": word.operation} if word.operation else {}),
+            },
         )
 
 
-def _question(target: Target, command: str, facts: Sequence[str]) -> Decision:
+def _named(target: Target, word: Word) -> str:
+    return f"{target.words}, {word.operation}," if word.operation else target.words
+
+
+def _effect(target: Target, word: Word) -> str:
+    files = listing.listed(map(quoting.one_line, target.paths)) or "none"
+    tasks = listing.listed(target.tasks) or "none"
+    lines = [_named(target, word).removesuffix(","), f"tasks: {tasks}", f"files that change: {files}", *word.facts]
+    return "\n  ".join(lines)
+
+
+def _question(target: Target, word: Word) -> Decision:
+    named = (word.operation,) if word.operation else ()
     return Decision(
         id="confirm",
         kind="rollback",
         what=target.words,
         why="Files go back to what they were; the present is kept under a ref first, and `idumb undo` brings it back.",
-        evidence=(*facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths)),
+        evidence=(*named, *word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths)),
         choices=(
-            Choice("yes", "do it", "these files change, and a new commit says so", command),
+            Choice("yes", "do it", "these files change, and a new commit says so", word.command),
             Choice("no", "leave everything", "nothing happens"),
         ),
     )

@@ -16,7 +16,8 @@ def add(services: Services, title: str, goal: str) -> str:
     words = quoting.one_line(quoting.shown(title))
     if not words:
         raise InputError("roadmap.no-title", "A phase needs a title.", hint="idumb roadmap --add TITLE")
-    with session.owned(services, "roadmap"):
+    with session.owned(services, "roadmap") as owned:
+        owned.record()
         known = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
         whole = (int(found[0]) for number in known if (found := re.match(r"\d+", number)))
         number = str(max(whole, default=0) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from idumb.app import compensation, place, recovery, restoring, session
@@ -44,7 +45,7 @@ def rollback(
         )
         words = f"rollback of phase {state.phase} to {task}"
         command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {one}" for one in past), "--yes"])
-        return carry_out(services, journal, contract, tag, words, yes=yes, past=past, command=command)
+        return carry_out(services, journal, contract, tag, words, restoring.Word(yes, command), past)
 
 
 def carry_out(
@@ -53,9 +54,7 @@ def carry_out(
     contract: Contract,
     intent: Intent,
     words: str,
-    *,
-    yes: bool,
-    command: str,
+    word: restoring.Word,
     past: Sequence[str] = (),
 ) -> Result:
     """Take back what was attempted after `intent.said["to"]`."""
@@ -67,7 +66,7 @@ def carry_out(
     effects = compensation.effects(services, state, contract, undone, past)
     present = services.trees.scan(_all_paths(undone))
     target = target_of(services, present, undone, words)
-    restoring.confirm(services, target, yes=yes, command=command, facts=effects.facts)
+    restoring.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
     before = restoring.keep_present(services, journal, target)
     target = compensation.run(services, journal, effects, target, before)
     done = restoring.put_back(services, journal, contract, target, before, _with_effects(intent, effects))

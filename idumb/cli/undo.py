@@ -8,18 +8,26 @@ from idumb.cli import options, output
 
 
 @click.command("undo")
+@click.option(
+    "--operation",
+    metavar="ID",
+    help="The operation to undo, when it is not your newest one. The refusal of --yes names it.",
+)
 @options.accept_git
 @options.yes
 @options.as_json
 @options.debug
 @options.persons_word
-def command(accept_git: tuple[str, ...], yes: bool, as_json: bool) -> int:
+def command(operation: str | None, accept_git: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Undo the newest rollback, undo or run.
 
-    Files go back exactly to what they were before it; undoing an undo brings its effect back.
+    It first names the phase, the operation and the files that change. --yes undoes only your newest operation; when
+    that is another one, undo refuses and names the --operation ID to give. Files go back exactly to what they were
+    before the operation. Undoing an undo brings its effect back.
     """
     from idumb.app import undo
 
     with options.services(as_json=as_json, progress=True) as services:
-        result = undo.undo(services, yes=yes, accept_git=accept_git)
+        request = undo.Request(yes, operation, accept_git, options.teller(as_json=as_json))
+        result = undo.undo(services, request)
     return output.finish("undo", result, as_json=as_json)

@@ -119,7 +119,7 @@ def test_the_commit_of_an_undo_says_undo_once(project: Project) -> None:
     assert project.execute().code == 0
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.json("undo", "--yes").code == 0
-    assert "Undo: rollback to start" in project.subjects()
+    assert "Undo: rollback of phase 1 to start" in project.subjects()
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,16 @@ ROWS: Mapping[str, Row] = {
         way("resume", "let the run do the tasks anew", "they run under the amended plan", "idumb resume {phase}"),
         way("look", "see what the amendment changed", LOOK, "idumb plan-diff {phase}"),
     ),
+    "undo.no-such-operation": row(
+        "Undo it",
+        way("newest", "undo what was done last", "its effect is shown first, and it asks", "idumb undo"),
+        way("log", "see what was done", LOOK, "idumb log"),
+    ),
+    "undo.other-operation": row(
+        "Undo it",
+        way("undo", "take it back all the same", "its files go back, in a new commit", "{command}"),
+        way("leave", "leave everything as it is", "nothing happens", "idumb next"),
+    ),
     "undo.nothing": row("Undo", way("log", "see what was done", LOOK, "idumb log")),
     "rollback.command-failed": row(
         "Roll back",

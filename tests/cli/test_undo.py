@@ -1,0 +1,219 @@
+"""`idumb undo`: it says what it takes back before it acts, and `--yes` takes back only what was done last (R-GIT-3)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.test_states import at_terminal
+from tests.support import choices
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+BUILDER = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def ran(project: Project, phase: str = "1") -> str:
+    """A phase that ran; the operation of its run."""
+    one, two = (f"T{phase}-01", f"p{phase}a.txt"), (f"T{phase}-03", f"p{phase}b.txt")
+    project.plan([making(*one), making(*two, after=one[0])], phase=phase)
+    consent = project.quick("check-plan", phase, "--json").data["contract_hash"]
+    assert project.quick("execute-phase", phase, "--approve", consent, "--json").code == 0
+    return operations(project)[-1]
+
+
+def operations(project: Project) -> list[str]:
+    return [e["operation"] for e in project.events("--kind", "operation.started")]
+
+
+def undo(project: Project, *flags: str) -> Answer:
+    return project.quick("undo", *flags, "--json")
+
+
+def other(answer: Answer) -> dict[str, Any]:
+    assert (answer.code, answer.error["code"]) == (4, "undo.other-operation"), answer
+    return answer.error
+
+
+def halted_quick(project: Project) -> Answer:
+    """A quick task that stops at the user's own change before anything of it is tried."""
+    project.configure(BUILDER % json.dumps("echo more >> README.md"))
+    project.repo.write("README.md", "# Mine\n")
+    words = ("quick", "Say more", "--files", "README.md")
+    asked = project.quick(*words, "--json").error["details"]["contract_hash"]
+    return project.quick(*words, "--approve", asked, "--json")
+
+
+def test_after_a_halted_quick_task_yes_does_not_take_back_an_earlier_run(project: Project) -> None:
+    first = ran(project)
+    halted = halted_quick(project)
+    assert halted.code != 0
+    before = project.repo.ledger()
+
+    error = other(undo(project, "--yes"))
+
+    assert project.repo.ledger().changed_paths(before) == []
+    assert error["details"]["operation"] == first
+    assert error["details"]["phase"] == "1"
+    assert error["details"]["newest"] == operations(project)[-2]
+    assert error["hint"] == f"idumb undo --yes --operation {first}"
+    said = project.quick("undo", "--yes")
+    assert said.code == 4
+    assert f"this would undo run 1 of phase 1 (operation {first} (execute-phase))" in said.err
+    assert "Your newest operation is quick of phase Q1" in said.err
+    assert f"--operation {first}" in said.err
+
+    undone = undo(project, "--yes", "--operation", first)
+    assert undone.code == 0, undone
+    assert (undone.data["phase"], undone.data["tasks"]) == ("1", ["T1-01", "T1-03"])
+    assert not project.exists("p1b.txt")
+    assert project.read("README.md") == "# Mine\n"
+
+
+def test_every_choice_of_that_refusal_can_be_taken(project: Project) -> None:
+    """R-ASK-1."""
+    ran(project)
+    assert project.quick("verify-work", "1", "--json").code == 0
+    refused = undo(project, "--yes")
+    assert [row["id"] for row in other(refused)["details"]["choices"]] == ["undo", "leave"]
+    assert choices.refused(project, refused) == {}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan-phase", "2", "--template"),
+        ("roadmap", "--add", "More"),
+        ("research", "2", "--from", "found.log"),
+        ("discuss", "2", "--usual"),
+        ("verify-work", "1"),
+    ],
+    ids=lambda command: str(command[0]),
+)
+def test_yes_refuses_after_any_other_command_that_writes(project: Project, command: tuple[str, ...]) -> None:
+    """Each of them is an operation with an id, also where it belongs to no run."""
+    first = ran(project)
+    project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
+    project.repo.write("found.log", "It is found.\n")
+    done = project.quick(*command, "--json")
+    assert done.code in (0, 5), done
+    error = other(undo(project, "--yes"))
+    assert f"Your newest operation is {command[0]}" in error["message"]
+    assert undo(project, "--yes", "--operation", first).code == 0
+
+
+def test_a_command_that_failed_before_it_did_anything_is_not_the_newest_operation(project: Project) -> None:
+    ran(project)
+    project.repo.write("p1b.txt", "mine\n")
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "rollback.conflict"
+    project.repo.write("p1b.txt", "made\n")
+    assert undo(project).error["hint"] == "idumb undo --yes"
+    assert undo(project, "--yes").code == 0
+
+
+def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(project: Project) -> None:
+    """R-ASK-1."""
+    first = ran(project)
+    error = undo(project).error
+    assert (error["code"], error["hint"]) == ("rollback.not-confirmed", "idumb undo --yes")
+    assert error["details"]["operation"] == f"operation {first} (execute-phase)"
+    assert error["details"]["paths"] == ["p1a.txt", "p1b.txt"]
+    said = project.quick("undo").err
+    assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your word" in said
+    assert "p1a.txt, p1b.txt" in said
+
+
+def test_yes_says_first_what_it_takes_back(project: Project) -> None:
+    first = ran(project)
+    (project.repo.git_dir / "hooks").mkdir(exist_ok=True)
+    hook = project.repo.git_dir / "hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
+    hook.chmod(0o755)
+    said = project.quick("undo", "--yes")
+    assert said.code == 1
+    words = f"undo of run 1 of phase 1, operation {first} (execute-phase)"
+    shown = f"{words}\n  tasks: T1-01, T1-03\n  files that change: p1a.txt, p1b.txt\n"
+    assert said.err.startswith(shown)
+    assert said.err.index(shown) < said.err.index("git.commit-refused")
+
+
+def test_the_question_at_a_terminal_names_phase_operation_and_effect(project: Project) -> None:
+    """R-ASK-2: and no is an answer."""
+    first = ran(project)
+    code, screen = at_terminal(project, ("undo",), "no")
+    assert code == 4
+    for words in ("undo of run 1 of phase 1", f"operation {first} (execute-phase)", "task T1-03", "file p1b.txt"):
+        assert words in screen
+    assert project.exists("p1b.txt")
+
+
+def test_an_undo_is_undone_and_that_again(project: Project) -> None:
+    ran(project)
+    told = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
+    for what, there in zip(told, (False, True, False), strict=True):
+        done = undo(project, "--yes")
+        assert (done.code, done.data["what"], project.exists("p1b.txt")) == (0, what, there)
+    assert project.subjects()[-3:] == [f"Undo: {what}" for what in told]
+
+
+def test_a_rollback_that_is_undone_is_named_with_its_phase(project: Project) -> None:
+    ran(project)
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes", "--json").code == 0
+    rollback = operations(project)[-1]
+    assert f"undo of rollback of phase 1 to T1-01, operation {rollback} (rollback)" in project.quick("undo").err
+    assert undo(project, "--yes").data["what"] == "rollback of phase 1 to T1-01"
+    assert project.exists("p1b.txt")
+
+
+def test_operation_takes_back_an_earlier_phase_and_leaves_the_newest_run(project: Project) -> None:
+    first, second = ran(project), ran(project, "2")
+    done = undo(project, "--yes", "--operation", first)
+    assert (done.code, done.data["undone"], done.data["phase"]) == (0, first, "1")
+    assert [project.exists(path) for path in ("p1a.txt", "p1b.txt", "p2a.txt", "p2b.txt")] == [False, False, True, True]
+    assert undo(project, "--yes").data["what"] == "undo of run 1 of phase 1"
+    assert undo(project, "--yes", "--operation", second).code == 0
+    assert [project.exists(path) for path in ("p1b.txt", "p2b.txt")] == [True, False]
+
+
+def test_operation_without_yes_asks_and_its_hint_keeps_it(project: Project) -> None:
+    first = ran(project)
+    ran(project, "2")
+    error = undo(project, "--operation", first).error
+    assert (error["code"], error["hint"]) == ("rollback.not-confirmed", f"idumb undo --yes --operation {first}")
+
+
+def test_an_operation_that_cannot_be_undone_is_refused_with_those_that_can(project: Project) -> None:
+    first = ran(project)
+    assert undo(project, "--yes").code == 0
+    second = operations(project)[-1]
+    for wrong in (first, "nonsense"):
+        answer = undo(project, "--yes", "--operation", wrong)
+        assert (answer.code, answer.error["code"]) == (4, "undo.no-such-operation")
+        assert answer.error["details"]["operations"] == [second]
+        assert f"{second} (undo of run 1 of phase 1)" in answer.error["hint"]
+        assert choices.refused(project, answer) == {}
+
+
+def test_with_nothing_to_undo_no_operation_is_one(project: Project) -> None:
+    assert undo(project, "--yes").error["code"] == "undo.nothing"
+    answer = undo(project, "--yes", "--operation", "nonsense")
+    assert (answer.code, answer.error["code"], answer.error["hint"]) == (4, "undo.no-such-operation", "idumb log")
+
+
+def test_work_that_was_submitted_belongs_to_the_command_that_began_it(project: Project) -> None:
+    """R-RUN-3: `start` begins the attempt and `submit` ends it; both together are what was done last."""
+    project.plan([making("T1-01", "a.txt", fields="- **Builder:** editor\n", steps=())])
+    assert project.quick("start", "T1-01", "--approve", project.approval(), "--json").code == 0
+    project.repo.write("a.txt", "made\n")
+    assert project.quick("submit", "T1-01", "--json").code == 0
+    assert undo(project, "--yes").code == 0
+    assert not project.exists("a.txt")
