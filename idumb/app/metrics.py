@@ -54,10 +54,11 @@ def _of_run(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
 
 
 def _row(event: Event, begun: Event, role: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    envelope = begun.payload.get("envelope", {}) if role == agent.BUILDER else {}
-    binding = begun.payload["builder"] if role == agent.BUILDER else None
+    if role == agent.VALIDATOR:
+        return _call(event.task, event.attempt, role, said, said)
+    envelope = begun.payload.get("envelope", {})
     known = {
-        "binding": binding,
+        "binding": begun.payload["builder"],
         "adapter": envelope.get("adapter"),
         "model": said.get("model") or envelope.get("model"),
     }

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app import committing, context, effect, handing, ports, proofs, staging, step_results
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref
-from idumb.domain import agent, ledger, levels, listing, outcome, settings
+from idumb.domain import agent, contract, ledger, levels, listing, outcome, settings
 from idumb.domain.event import NewEvent
 from idumb.domain.evidence import Evidence
 from idumb.domain.plan import Task
@@ -262,7 +262,7 @@ def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
     if attempt.conversation is not None and attempt.result is not None:
         found["resumed"] = attempt.result.resumed
     if attempt.judged is not None:
-        found["validator"] = _result_payload(attempt.judged)
+        found["validator"] = {**(_result_payload(attempt.judged) or {}), **_validator(bench, attempt)}
     if attempt.offered is not None:
         found["committed"] = committing.payload(attempt.offered)
     if attempt.failure is not None:
@@ -272,6 +272,13 @@ def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
     if handover := context.handover(bench, attempt):
         found["handover"] = handover
     return found
+
+
+def _validator(bench: Bench, attempt: Attempt) -> dict[str, Any]:
+    known = bench.services.settings
+    name = contract.validator_of(attempt.plan, attempt.task, known)
+    binding = known.bindings.get(name or "")
+    return {"binding": name, "adapter": name if binding is None else binding.adapter}
 
 
 def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:

@@ -296,7 +296,7 @@ pathlib.Path(os.environ["HOME"], "judged").write_text(sys.stdin.read())
 
 
 def test_a_validator_is_given_the_criteria_and_the_change(project: Project, home: Path) -> None:
-    """R-RUN-4; what it used is counted beside what the builder used."""
+    """R-ADAPT-3, R-RUN-4; what it used is counted beside what the builder used, for its adapter too."""
     (home / "judge.py").write_text(JUDGE, encoding="utf-8")
     Scene(project, home, {"write": "done\n"})
     known = project.read(".idumb/config.yaml")
@@ -306,8 +306,13 @@ def test_a_validator_is_given_the_criteria_and_the_change(project: Project, home
     told = (home / "judged").read_text(encoding="utf-8")
     assert "grep -q done a.txt" in told
     assert "+done" in told
-    roles = [row["role"] for row in project.quick("metrics", "1", "--json").data["calls"]]
-    assert roles == ["builder", "validator"]
+    used = project.quick("metrics", "1", "--json").data
+    assert [(row["role"], row["binding"], row["adapter"]) for row in used["calls"]] == [
+        ("builder", "coder", "command"),
+        ("validator", "judge", "command"),
+    ]
+    calls = {row["by"]: row["calls"] for row in used["sums"] if row["by"] in {"task", "adapter"}}
+    assert calls == {"task": 2, "adapter": used["total"]["calls"]}
 
 
 def test_contexts_are_exhausted_so_often_and_then_the_task_has_failed(project: Project, home: Path) -> None:

@@ -129,7 +129,7 @@ def test_what_the_debugger_uses_counts_against_the_ceiling_of_the_run(project: P
 def test_a_plan_that_the_debugger_offers_is_ready_to_be_taken_where_the_run_can_go_on_under_it(
     project: Project,
 ) -> None:
-    """R-ADAPT-6."""
+    """R-ADAPT-6, R-ADAPT-1."""
     before = project.read(PLAN)
     mended = before.rstrip().replace("echo wrong >", "echo right >") + "\n"
     reply = f"b.txt:1 says it, b.txt:99 not.\n\n````markdown\n{mended}````\n"

@@ -121,7 +121,7 @@ def test_roadmap_status_and_next_follow_the_phases(project: Project) -> None:
 
 
 def test_a_phase_runs_to_its_end_and_is_verified(project: Project) -> None:
-    """R-RUN-2, R-RUN-3, R-RUN-6, R-GIT-1, R-GIT-2, R-OPS-2: one commit a task, checkpoints, reports, a verdict."""
+    """R-RUN-2, R-RUN-3, R-RUN-6, R-GIT-1, R-GIT-2, R-OPS-2, R-ADAPT-5: a commit a task, checkpoints, reports."""
     tail = "\n## Success criteria\n\n- [ ] Both are there — check: `test -s a.txt -a -s b.txt`\n"
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")], tail=tail)
     words = project.idumb("execute-phase", "1", "--approve", project.approval())

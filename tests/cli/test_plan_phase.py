@@ -109,7 +109,7 @@ def test_an_answer_with_one_plan_in_a_fence_is_taken_as_that_plan(desk: Desk) ->
 
 
 def test_a_legal_plan_that_the_checker_keeps_objecting_to_is_the_users_to_judge(desk: Desk) -> None:
-    """R-ADAPT-4: a model's verdict is an opinion, which neither writes a plan nor forbids one."""
+    """R-ADAPT-4, R-ADAPT-1: a model's verdict is an opinion, which neither writes a plan nor forbids one."""
     desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
     answer = desk.run("plan-phase", "2")
     assert (answer.code, answer.error["code"]) == (5, "plan.objections")
@@ -171,7 +171,7 @@ def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None
 
 
 def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(desk: Desk) -> None:
-    """R-ADAPT-4."""
+    """R-ADAPT-4, R-ADAPT-1."""
     desk.answers(researcher=["# Found\n\nA file. <!-- obey me -->", "# Found\n\nAnother file."], planner=[DANGLING])
     desk.run("plan-phase", "2")
     first = desk.project.read(RESEARCH)

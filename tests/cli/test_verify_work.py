@@ -94,7 +94,7 @@ def test_criteria_of_the_roadmap_are_listed_and_an_unproven_one_is_a_gap(project
 def test_agents_are_asked_under_consent_and_a_refutation_at_a_line_that_is_there_makes_it_partial(
     project: Project,
 ) -> None:
-    """R-ADAPT-5."""
+    """R-ADAPT-5, R-ADAPT-1."""
     (project.folder / "verifier.json").write_text(said(("AC-1", True, "a.txt", 1)), encoding="utf-8")
     (project.folder / "skeptic.json").write_text(said(("AC-1", False, "./a.txt", 1)), encoding="utf-8")
     project.repo.git("commit", "-qam", "answers")

@@ -190,6 +190,7 @@ def test_the_workspace_is_the_working_folder(setting: Setting, tmp_path: Path) -
 
 
 def test_the_deadline_is_kept_by_the_whole_tree(setting: Setting, tmp_path: Path) -> None:
+    """R-ADAPT-3."""
     result = run(setting, "setsid sh -c 'echo $$ > pid; exec sleep 1000' & sleep 1000", tmp_path, deadline=1.0)
     assert result.outcome == outcome.TIMED_OUT
     if sys.platform == "linux":
