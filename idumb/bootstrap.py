@@ -80,7 +80,7 @@ class Wired:
             found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return found[2] if len(found) > 2 else "unknown"
 
-        return LocalSurroundings(lambda: program.path(self.root), git_version, self.redactor.text)
+        return LocalSurroundings(lambda: program.path(self.root), git_version, self.redactor)
 
     @cached_property
     def clock(self) -> ports.Clock:
@@ -98,7 +98,7 @@ class Wired:
     def trees(self) -> GitTrees:
         from idumb.git.trees import GitTrees
 
-        return GitTrees(self.place)
+        return GitTrees(self.place, has_secret=lambda names: bool(self.redactor.named([names])))
 
     @cached_property
     def log(self) -> SqliteEventLog:

@@ -20,6 +20,7 @@ from idumb.app import (
     determinism,
     deviating,
     enveloping,
+    exposing,
     hiding,
     leftovers,
     lock,
@@ -219,7 +220,8 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     attempt = dataclasses.replace(attempt, changes=changes, ledger=found)
     _tell_gone(bench, attempt)
     strays = found.paths(ledger.UNDECLARED)
-    if strays and _accepts(bench, attempt, strays):
+    unnamed = exposing.words_of_names(bench, attempt, found.changed)
+    if strays and not unnamed and _accepts(bench, attempt, strays):
         accepted = (*attempt.accepted_paths, *strays)
         found = naming.judge(
             bench, attempt.task, changes, ledger.compare(attempt.task.files, changes, protected, accepted)
@@ -228,7 +230,7 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     found = within.judge(bench, attempt, found)
     attempt = dataclasses.replace(attempt, ledger=found)
     strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
-    words = _leading_out(bench, changes)
+    words = [*filter(None, [unnamed]), *_leading_out(bench, changes)]
     if strays:
         words = [f"changed outside its declared files: {listing.listed(strays)}", *words]
         attempt = dataclasses.replace(attempt, deviation=True)
@@ -347,14 +349,25 @@ def ask_people(bench: Bench, attempt: Attempt) -> Attempt:
         asked.append(question)
         if answer is not None:
             answers.append(answer)
-    judged = proofs.of_answers(asked, answers, attempt.candidate)
-    attempt = dataclasses.replace(
+    attempt = _with_answers(attempt, asked, answers)
+    if attempt.exposed and proofs.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
+        question = exposing.question(attempt)
+        answer = _known_answer(bench, question) or bench.services.asker.ask(question)
+        answers += [] if answer is None else [answer]
+        attempt = _with_answers(attempt, [question], [] if answer is None else [answer])
+    return _look_again(bench, attempt, "changed while a person was asked about it") if answers else attempt
+
+
+_MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence_words.WAITING})
+
+
+def _with_answers(attempt: Attempt, asked: Sequence[Decision], answers: Sequence[Answer]) -> Attempt:
+    return dataclasses.replace(
         attempt,
         questions=(*attempt.questions, *asked),
         answers=(*attempt.answers, *answers),
-        evidence=(*attempt.evidence, *judged),
+        evidence=(*attempt.evidence, *proofs.of_answers(asked, answers, attempt.candidate)),
     )
-    return _look_again(bench, attempt, "changed while a person was asked about it") if answers else attempt
 
 
 def _questions(bench: Bench, attempt: Attempt) -> tuple[Decision, ...]:
@@ -391,9 +404,11 @@ def _look_again(bench: Bench, attempt: Attempt, spoiled_words: str) -> Attempt:
         return attempt
     after = bench.work.changes(attempt.candidate, bench.work.scan(attempt.literal_paths))
     spoiled = [c.path for c in after if c.old is not None]
-    residue = (c.path for c in after if c.old is None)
+    residue = [c.path for c in after if c.old is None]
     attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
-    return attempt.ended(outcome.FAILED, f"{spoiled_words}: {listing.listed(spoiled)}") if spoiled else attempt
+    words = [f"{spoiled_words}: {listing.listed(spoiled)}"] if spoiled else []
+    words += filter(None, [exposing.words_of_names(bench, attempt, residue)])
+    return attempt.ended(outcome.FAILED, "; ".join(words)) if words else attempt
 
 
 def check_standing(bench: Bench, attempt: Attempt) -> Attempt:
@@ -423,6 +438,7 @@ AFTER: tuple[Stage, ...] = (
     freeze_candidate,
     compare_ledger,
     committing.judge,
+    exposing.judge,
     determinism.compare,
     run_checks,
     scan_residue,

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import answers, consent, pending_consent, session
+from idumb.app import answers, consent, exposing, pending_consent, session
 from idumb.app.consent import Pending
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -91,6 +91,8 @@ def decide(services: Services, request: Request) -> Result:
 
 
 def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str:
+    if question.get("task") and exposing.ACCEPTED in question["id"]:
+        return f"idumb accept {question['task']} --why REASON"
     if question.get("task"):
         return f"idumb resume {phase}"
     return "idumb next" if verified == "passed" else f"idumb verify-work {phase}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from idumb.app import going_on
+from idumb.app import exposing, going_on
 from idumb.app.bench import Bench
 from idumb.domain import contract as contracts
 from idumb.domain import ledger, listing
@@ -24,14 +24,14 @@ def asked(bench: Bench, task: Task, attempt: int, reason: str, found: Mapping[st
 
     It halts in strict mode, where a flag says what happens, where somebody at the terminal was asked already, where
     the builder drives idumb itself and can undo it, and where something is among the files that no answer lets a task
-    change.
+    change: a protected path, or a name that holds a secret.
     """
     strays = [path for path, status in found.items() if status == ledger.UNDECLARED]
     plan, event = bench.plans[task.id], bench.journal.event
     told = bench.on_deviation is not None or bench.services.asker.interactive
     if STRICT in (plan.mode, bench.journal.state.mode) or told or not strays or ledger.PROTECTED in found.values():
         return ()
-    if contracts.in_editor(plan, task, bench.services.settings):
+    if contracts.in_editor(plan, task, bench.services.settings) or exposing.any_in(bench.services, strays):
         return ()
     question = _question(task, attempt, strays)
     return (

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import changed_contract, going_on
+from idumb.app import changed_contract, exposing, going_on
 from idumb.app.services import Services, kept_at
 from idumb.domain import contract as contracts
 from idumb.domain import evidence, ledger, outcome, paths, step_plan
@@ -116,13 +116,14 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
     guarded = _protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
+    hidden = exposing.any_in(services, known.deviations)
     before = [p for p in never if known.base is not None and services.trees.entry(known.base, p) is not None]
     return going_on.Strays(
         contract.phase,
         task,
         known.deviations,
-        amend=widens and not inner,
-        accept=not guarded and not inner,
+        amend=widens and not inner and not hidden,
+        accept=not guarded and not inner and not hidden,
         in_editor=contracts.in_editor(plan, contract.tasks[task], services.settings),
         look=not set(never) & {p for p, _ in state.plans}
         or changed_contract.present(services, state.phase) is not None,

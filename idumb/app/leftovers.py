@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from idumb.app import ports, publish
+from idumb.app import exposing, ports, publish
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import Services, attempt_ref, kept_at
 from idumb.domain import contract as contracts
@@ -59,20 +59,24 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
         )
 
 
+def _known(bench: Bench, task: str) -> TaskState:
+    return exposing.found_again(bench.services, bench.journal.state.tasks[task])
+
+
 def _in_editor(bench: Bench, task: Task) -> bool:
     return contracts.in_editor(bench.plans[task.id], task, bench.services.settings)
 
 
 def _is_mended_in_editor(bench: Bench, task: Task) -> bool:
     """The next attempt starts from the base of the one before, at which the declared files had no such changes."""
-    known = bench.journal.state.tasks[task.id]
+    known = _known(bench, task.id)
     failed = known.outcome == outcome.FAILED and known.base is not None and known.left is not None
     return failed and _in_editor(bench, task)
 
 
 def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
     """Uncommitted declared paths, but for those in which the task's own attempts worked."""
-    known = bench.journal.state.tasks[task.id]
+    known = _known(bench, task.id)
     declared = ledger.written_paths(task.files)
     if not declared:
         return ()
@@ -89,7 +93,7 @@ def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
 
 def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
     """Files that git ignores where the task makes new ones: of these git's own status says nothing."""
-    known = bench.journal.state.tasks[task.id]
+    known = _known(bench, task.id)
     own = frozenset(known.touched) if known.base is not None else frozenset()
     named = frozenset(ledger.named_paths(task.files))
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in named - own]
@@ -117,7 +121,7 @@ def _last_writer(bench: Bench, path: str) -> TaskState | None:
     """The task of this run, or carried into it, whose last attempt left the path as it is now."""
     state, work = bench.journal.state, bench.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
-        known = state.tasks[task_id]
+        known = _known(bench, task_id)
         if known.left is not None and path in known.touched:
             return known if work.entry(known.left, path) == work.entry(work.scan((path,)), path) else None
     carried = [t for t in state.tasks.values() if t.carried_from and t.checkpoint and path in t.checkpoint.files]
@@ -142,7 +146,7 @@ def restart(bench: Bench, task: Task) -> None:
 
     An undeclared change is never put back, for it may be the user's, and neither is what was committed since.
     """
-    known = bench.journal.state.tasks[task.id]
+    known = _known(bench, task.id)
     if known.base is None or known.left is None:
         return
     if bench.workspace.kind != "here":
@@ -161,7 +165,7 @@ def made_in(bench: Bench, known: TaskState) -> str:
 
 def take_back(bench: Bench, task: Task) -> None:
     """Put back what attempts made in the user's own tree; Refusal where somebody changed it since."""
-    known, trees = bench.journal.state.tasks[task.id], bench.services.trees
+    known, trees = _known(bench, task.id), bench.services.trees
     if known.base is None or known.left is None:
         return
     own = _own_paths(bench, known, trees.scan(known.touched)) if known.touched else ()
@@ -201,7 +205,7 @@ def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
         return present
     if bench.workspace.kind != "here":
         return attempt.base
-    known = bench.journal.state.tasks[attempt.task.id]
+    known = _known(bench, attempt.task.id)
     attributed = {*_own_paths(bench, known, present), *_open_deviations(bench, known, present)}
     if attempt.task.is_human:
         # A person works between the question and the answer.
@@ -251,7 +255,7 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
     done: list[PutBack] = []
     later: set[str] = set()
     for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
-        known = before.tasks[task_id]
+        known = exposing.found_again(services, before.tasks[task_id])
         if known.status not in outcome.DONE and known.base is not None:
             left, touched = _left_by(services, contract, known)
             own = [p for p in touched if p not in later and p not in set(known.deviations)]

@@ -210,6 +210,9 @@ class Trees(Protocol):
     def read(self, oid: str) -> bytes:
         """An object's bytes. Refusal `git.object-missing` where it is not there or damaged."""
 
+    def pieces(self, oid: str) -> Iterator[bytes]:
+        """A blob's bytes, a piece at a time where it is large."""
+
     def store(self, data: bytes) -> str:
         """Keep bytes as a blob; its id. Used with `keep_blobs` for plans that are locked in."""
 
@@ -728,6 +731,12 @@ class Surroundings(Protocol):
 
     def shown(self, text: str) -> str:
         """A text without the secrets that are known."""
+
+    def knows_secrets(self) -> bool:
+        """Whether there is any value that `secrets_in` could find."""
+
+    def secrets_in(self, pieces: Iterable[bytes]) -> Sequence[tuple[str, int]]:
+        """The variable and the line of each known value in bytes that come in pieces."""
 
 
 class PlanFiles(Protocol):

@@ -22,6 +22,8 @@ SKIP = "skip"
 FAIL = "fail"
 FAILURE = ".failure."
 FAILURE_KIND = "failure"
+SECRET = "secret"
+WITHOUT_SECRET = "take the value out of the file and read it from the variable"
 BROKEN = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
 _AGREES = frozenset({YES, DONE})
 _REFUSES = frozenset({NO, NOT_DONE})
@@ -259,6 +261,8 @@ def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> E
         return Evidence(subject, question.what, evidence.WAITING, tree=tree)
     result = evidence.FAILED if answer.choice in _REFUSES else evidence.PASSED
     said = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
+    if question.kind == SECRET and result == evidence.FAILED:
+        said = f"{said}; {WITHOUT_SECRET}"
     return Evidence(subject, question.what, result, output=said, tree=tree)
 
 
@@ -292,8 +296,8 @@ def proves(found: Iterable[Evidence]) -> bool:
 
 
 def _proves_nothing(subject: str) -> bool:
-    """Evidence made before the work, and of how large it is, says nothing of whether it is done."""
-    return subject.startswith(("precondition", "limit ")) or subject.endswith(" before")
+    """Evidence made before the work, of how large it is, and of what may be committed, says nothing of the work."""
+    return subject.startswith(("precondition", "limit ")) or subject.endswith(" before") or subject == SECRET
 
 
 def _ledger_words(line: ledger.Line) -> str:

@@ -16,7 +16,7 @@ from idumb.domain import outcome, quick
 from idumb.domain.contract import Contract
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
-from idumb.domain.settings import COMMITTED
+from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
 BRAIN = ".idumb/brain"
 STATE_FILE = f"{BRAIN}/state.json"
@@ -222,10 +222,17 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
     Ignored files stay out of it; a document that is gone is committed as gone.
     """
-    if not services.settings.git.commit_reports or state.policy not in COMMITTED:
+    if not services.settings.git.commit_reports or state.policy not in COMMITTED or _commits_wait(state):
         return ()
     ours = (path for path, _ in state.plans if path.startswith(f"{quick.FOLDER}/"))
     return tuple(services.history.uncommitted([*reports, *ours, *relock.committable(services, state)]))
+
+
+def _commits_wait(state: RunState) -> bool:
+    """Whether a builder's commits wait for a person's answer: nothing may be committed before them, where HEAD is."""
+    if state.policy != COMMIT_BUILDER:
+        return False
+    return any(t.status == outcome.WAITING and t.left != t.base for t in state.tasks.values())
 
 
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:

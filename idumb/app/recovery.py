@@ -12,6 +12,7 @@ from idumb.app import (
     committing,
     deviating,
     effect,
+    exposing,
     failing,
     left_clones,
     leftovers,
@@ -123,7 +124,11 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     if f"{task.id}.work" in known.decisions:
         bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
         return
-    asked = (*proofs.questions(task, known.attempt, ()), proofs.validator_question(task, known.attempt, ()))
+    asked = (
+        *proofs.questions(task, known.attempt, ()),
+        proofs.validator_question(task, known.attempt, ()),
+        *exposing.recorded(state, known),
+    )
     given = [
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
         for a in (state.answers[d] for d in known.decisions)

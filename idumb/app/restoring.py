@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import approvals, loading, place, publish, recording, relock
+from idumb.app import approvals, exposing, loading, place, publish, recording, relock
 from idumb.app.journal import Journal
 from idumb.app.ports import Conflict, Snapshot
 from idumb.app.services import Services, kept_at, run_ref
@@ -268,8 +268,9 @@ def settle(services: Services, journal: Journal, contract: Contract) -> Done | N
 def _rest(services: Services, state: RunState) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Put back what still can be of an announced restore; the paths that are, and those that somebody changed."""
     intended = state.restoring or {}
-    paths, left = tuple[str, ...](intended["paths"]), tuple[str, ...]()
+    left = tuple[str, ...]()
     trees = (intended["after_tree"], intended["expected_tree"])
+    paths = exposing.names_in(services, intended["paths"], *trees)
     while conflicts := services.trees.restore(*trees, paths, tell=services.reporter.note):
         left = (*left, *(c.path for c in conflicts))
         paths = tuple(path for path in paths if path not in set(left))

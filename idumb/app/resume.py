@@ -14,6 +14,7 @@ from idumb.app import (
     deviating,
     enveloping,
     execute_phase,
+    exposing,
     going_on,
     handing,
     loading,
@@ -199,14 +200,19 @@ def _say(
 
 def _accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> dict[str, Any]:
     """What an accepted task left: the paths it touched, and declared ones that a person mended by hand since."""
-    known = journal.state.tasks[task]
+    known = exposing.found_again(services, journal.state.tasks[task])
     if known.base is None:
         return {}
+    commits = journal.state.policy in COMMITTED
     if journal.state.workspace == "clone" and known.checkpoint is not None and not known.touched:
+        if commits:
+            exposing.require_consent(services, journal, task, known.checkpoint.tree, known.checkpoint.files)
         _deliver(services, known, known.checkpoint)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
     mended = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
     touched = tuple(dict.fromkeys((*known.touched, *mended)))
+    if commits:
+        exposing.require_consent(services, journal, task, services.trees.scan(touched), touched)
     commit = _commit(services, journal, contract, task, why, touched)
     # Kept under a ref, for a rollback compares with it when git has long collected what nothing names.
     ref = attempt_ref(services, journal.state.id, task, known.attempt, "accepted")

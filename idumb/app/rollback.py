@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app import compensation, place, recovery, restoring, session
+from idumb.app import compensation, exposing, place, recovery, restoring, session
 from idumb.app.journal import Journal
 from idumb.app.restoring import Intent, Target
 from idumb.app.result import Result
@@ -59,7 +59,7 @@ def carry_out(
 ) -> Result:
     """Take back what was attempted after `intent.said["to"]`."""
     state, to = journal.state, str(intent.said["to"])
-    undone = attempted_after(services, state, to)
+    undone = [exposing.found_again(services, known) for known in attempted_after(services, state, to)]
     if not undone:
         restoring.publish_all(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt])
         return _nothing(state, to)

@@ -11,6 +11,7 @@ from typing import Any
 from idumb.app import (
     blocking,
     committing,
+    exposing,
     going_on,
     killed,
     left_clones,
@@ -241,8 +242,10 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
 
 
 def pending(state: RunState) -> list[dict[str, Any]]:
-    """Questions that wait for a person: of tasks that wait, and of the phase itself."""
+    """Questions that wait for a person: of tasks that wait or are to be accepted, and of the phase itself."""
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
+    settled = {t.id for t in state.tasks.values() if t.status in outcome.DONE or t.status == outcome.SKIPPED}
+    waiting |= {i for i, d in state.decisions.items() if exposing.ACCEPTED in i and d.get("task") not in settled}
     unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
     return [dict(d) for i, d in unanswered.items() if i in waiting or (d.get("task") is None and not _over(state, d))]
 

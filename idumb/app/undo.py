@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app import place, restoring, rollback, session
+from idumb.app import exposing, place, restoring, rollback, session
 from idumb.app.journal import Journal
 from idumb.app.restoring import Intent, Target
 from idumb.app.result import Result
@@ -218,7 +218,7 @@ def _undo_restore(
     state, p = journal.state, event.payload
     what = _what(services, state, event)
     target = Target(
-        tuple(p["paths"]),
+        exposing.names_in(services, p["paths"], p["before_tree"], p["after_tree"]),
         p["before_tree"],
         p["after_tree"],
         tuple(p["tasks"]),

@@ -25,7 +25,7 @@ INSTRUCTIONS = (
     " answers to questions are a person's: pass their words on, never give them yourself. Do not commit, and do not"
     " edit plans."
 )
-_AT_A_TERMINAL = frozenset({"deviation", "consent", "approval", "irreversible", "verification"})
+_AT_A_TERMINAL = frozenset({"deviation", "consent", "approval", "irreversible", "secret", "verification"})
 _CONSENT = "consent."
 """How the ids of questions about consent begin. They are refused unseen: one may be asked while this looks."""
 _LEAVES_OUT = frozenset({("effect", "skip"), ("failure", "skip")})
@@ -86,8 +86,8 @@ class Session:
     async def decide(self, decision: str, choice: str, guidance: str = "") -> Answer:
         """Pass on the answer of a person to a question (`status` lists them with their choices). Never answer yourself.
 
-        Whose undeclared changes are, consent, that a task is left out, and that a phase counts as verified, a person
-        says at a terminal.
+        Whose undeclared changes are, consent, whether a secret is committed, that a task is left out, and that a phase
+        counts as verified, a person says at a terminal.
         guidance: the person's own words to the next attempt.
         """
         if decision.startswith(_CONSENT):

@@ -17,7 +17,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`kind`: human-verify, human-action, decision, criterion, deviation, consent, rollback, undo, halt, plan."""
+    """`kind`: one of those that `docs/schemas/decision.json` lists, or consent, approval, undo, halt, plan."""
 
     id: str
     kind: str

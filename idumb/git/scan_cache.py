@@ -7,6 +7,7 @@ import hashlib
 import marshal
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pygit2
@@ -19,7 +20,7 @@ from idumb.git.scanner import Scanner
 from idumb.git.writer import Writer
 
 # marshal reads only what the same Python wrote; another one starts anew.
-_FORMAT = b"idumb scan 2 " + sys.version.encode() + b"\n"
+_FORMAT = b"idumb scan 3 " + sys.version.encode() + b"\n"
 _DIGEST = 32
 
 
@@ -45,20 +46,29 @@ def load(place: Repository, repository: pygit2.Repository, writer: Writer) -> Sc
     commit, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
     if refs.current(repository, ref(place)) != commit:
         return Scanner(place, writer)
-    scanner = Scanner(place, writer, _unpack(packed))
+    scanner = Scanner(place, writer, _unpack(marshal.loads(packed)))  # noqa: S302 - the same
     scanner.rules, scanner.index = rules, index
     return scanner
 
 
-def save(place: Repository, repository: pygit2.Repository, writer: Writer, scanner: Scanner) -> None:
-    """Write the cache; a failure is no failure of the caller's work."""
+def save(
+    place: Repository,
+    repository: pygit2.Repository,
+    writer: Writer,
+    scanner: Scanner,
+    has_secret: Callable[[bytes], bool],
+) -> None:
+    """Write the cache, unless a name in it holds a secret; a failure is no failure of the caller's work."""
     if scanner.top.tree is None or not scanner.counted:
         return
     with contextlib.suppress(OSError, pygit2.GitError, errors.Refusal):
+        packed = marshal.dumps(_pack(scanner.top))
+        if has_secret(packed):
+            return
         commit = writer.commit(scanner.top.tree, "idumb: scan cache\n", [], dated=False)
         writer.flush()
         refs.move(repository, place, ref(place), commit)
-        body = marshal.dumps((commit, scanner.rules, scanner.index, _pack(scanner.top)))
+        body = marshal.dumps((commit, scanner.rules, scanner.index, packed))
         _write(_path(place), _FORMAT + hashlib.sha256(body).digest() + body)
         scanner.counted = 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pygit2
@@ -35,12 +35,18 @@ class GitTrees:
     """Holds the scanner's memory between calls; `close` saves it for the next process.
 
     `objects` is the repository that keeps objects and refs where that is not the one of the work tree (a clone),
-    `rules` the one whose ignore rules hold, besides those of the work tree.
+    `rules` the one whose ignore rules hold, besides those of the work tree. Names in which `has_secret` finds a known
+    value are not remembered.
     """
 
     def __init__(
-        self, repository: Repository, objects: Repository | None = None, rules: Repository | None = None
+        self,
+        repository: Repository,
+        objects: Repository | None = None,
+        rules: Repository | None = None,
+        has_secret: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
+        self._has_secret = has_secret
         self._place = repository
         self._objects = objects or repository
         self._rules = rules or repository
@@ -169,6 +175,13 @@ class GitTrees:
             words = f"object {oid} is missing or damaged: {problem}"
             raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem
 
+    def pieces(self, oid: str) -> Iterator[bytes]:
+        try:
+            yield from blobs.chunks(self.repository, self._objects.root, oid)
+        except (KeyError, pygit2.GitError) as problem:
+            words = f"object {oid} is missing or damaged: {problem}"
+            raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem
+
     def store(self, data: bytes) -> str:
         oid = self.writer.blob(data).hex()
         self.writer.flush()
@@ -240,6 +253,6 @@ class GitTrees:
     def close(self) -> None:
         """Save what the scanner knows; losing it costs time only."""
         if self._scanner is not None and self._objects is self._place:
-            scan_cache.save(self._place, self.repository, self.writer, self._scanner)
+            scan_cache.save(self._place, self.repository, self.writer, self._scanner, self._has_secret)
         if self._writer is not None:
             self._writer.close()

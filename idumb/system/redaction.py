@@ -38,9 +38,9 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str] | None = None, *, key: bytes = b"") -> None:
         self._key = key
-        values = (value for value in (secrets or {}).values() if len(value) >= SHORTEST_VALUE)
-        spelled = {_latin(spelling) for value in values for spelling in spellings(value)}
-        self._known = tuple(sorted(spelled))
+        values = {name: value for name, value in (secrets or {}).items() if len(value) >= SHORTEST_VALUE}
+        self._names = {_latin(text): name for name, value in sorted(values.items()) for text in spellings(value)}
+        self._known = tuple(sorted(self._names))
         self.overlap = max(LONGEST, *map(len, self._known), 0)
 
     def text(self, text: str) -> str:
@@ -57,6 +57,31 @@ class Redactor:
     def holds(self, text: str) -> bool:
         """Whether a text, of JSON for one, has anything to take out; so that most values need no second look."""
         return next(self._matches(_latin(text, "surrogatepass")), None) is not None
+
+    @property
+    def knows(self) -> bool:
+        """Whether there is any value to look for; forms of tokens are known always."""
+        return bool(self._known)
+
+    def named(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
+        """Variable and line of each known value in bytes that come in pieces, the first lines first.
+
+        A token that is known by its form alone is none of them: tests and manuals are full of made-up ones.
+        """
+        sought = [(spelling.encode("latin-1"), name) for spelling, name in self._names.items()]
+        longest = max((len(one) for one, _ in sought), default=1)
+        found, text, line = set(), b"", 1
+        for piece in pieces:
+            text += piece
+            for one, name in sought:
+                at = text.find(one)
+                while at >= 0:
+                    found.add((line + text.count(b"\n", 0, at), name))
+                    end = text.find(b"\n", at)
+                    at = -1 if end < 0 else text.find(one, max(end, at + 1))
+            done = max(len(text) - longest + 1, 0)
+            line, text = line + text.count(b"\n", 0, done), text[done:]
+        return tuple((name, where) for where, name in sorted(found))
 
     def value(self, value: Any) -> Any:
         """A JSON value with every string in it redacted, keys included.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from idumb.system import shipped
+from idumb.system.redaction import Redactor
 
 ROLES = ("builder", "validator")
 
@@ -14,13 +15,13 @@ ROLES = ("builder", "validator")
 class LocalSurroundings:
     """Implements the port `Surroundings`.
 
-    `git` finds the git program, `git_version` asks it, `redact` takes known secrets out of a text.
+    `git` finds the git program, `git_version` asks it, `redactor` knows the secrets.
     """
 
-    def __init__(self, git: Callable[[], str], git_version: Callable[[], str], redact: Callable[[str], str]) -> None:
+    def __init__(self, git: Callable[[], str], git_version: Callable[[], str], redactor: Redactor) -> None:
         self._git = git
         self._git_version = git_version
-        self._redact = redact
+        self._redactor = redactor
 
     def places(self) -> tuple[str, ...]:
         return self._places
@@ -38,7 +39,13 @@ class LocalSurroundings:
         return {"python": platform.python_version(), "git": self._git_version()}
 
     def shown(self, text: str) -> str:
-        return self._redact(text)
+        return self._redactor.text(text)
+
+    def knows_secrets(self) -> bool:
+        return self._redactor.knows
+
+    def secrets_in(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
+        return self._redactor.named(pieces)
 
 
 def _template(role: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,33 @@ from tests.support.project import Project, task, write
 
 VALUE = "hunter-Zq81xWvT-2"
 TOKEN = "ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
-HANDED = "bindings:\n  other: {adapter: command, argv: ['true'], environment: [API_TOKEN]}\n"
+STRICT = (
+    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+    "success_criteria: [{text: it is there, check: test -s a.py}]\n"
+)
+BUILDER = """
+import os, subprocess, sys
+for path, text in eval(sys.argv[1]):
+    path = path.replace("VALUE", os.environ["API_TOKEN"])
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    if text is None:
+        os.remove(path)
+    else:
+        open(path, "w").write(text.replace("VALUE", os.environ["API_TOKEN"]))
+    if len(sys.argv) > 2:
+        subprocess.run(["git", "add", "-A", "."], check=True)
+        subprocess.run(["git", "commit", "-q", "-m", "work"], check=True)
+"""
+
+
+def bound(project: Project, *files: tuple[str, str | None], commits: bool = False, more: str = "") -> None:
+    """A builder `maker` that writes these files, with the secret where they say VALUE, and may commit each of them."""
+    wanted = json.dumps([sys.executable, "-c", BUILDER, repr(list(files)), *(["commit"] if commits else [])])
+    project.configure(f"{more}bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [API_TOKEN]}}\n")
+
+
+def built(id: str = "T1-01", files: str = "create `a.py`", check: str = "test -f a.py", after: str = "none") -> str:
+    return task(id, files=files, check=check, after=after, fields="- **Builder:** maker\n")
 
 
 @pytest.fixture
@@ -22,7 +50,7 @@ def project(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A value of an agent's variable is known as a secret, whoever builds."""
     monkeypatch.setenv("API_TOKEN", VALUE)
     made = projects.create(sandbox)
-    made.configure(HANDED)
+    bound(made)
     return made
 
 
@@ -80,3 +108,161 @@ def test_a_report_of_an_empty_configuration_hides_variables_by_their_names(proje
     answer = project.idumb("show", VALUE)
     assert answer.code != 0
     assert VALUE not in answer.out + answer.err
+
+
+def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(project: Project) -> None:
+    """R-LOG-3: the question names file, line and variable; yes commits."""
+    bound(project, ("a.py", "import os\n\nkey = 'VALUE'\n"))
+    project.plan([built(), built("T1-02", "create `b.py`", "true", after="T1-01")])
+    commits = project.subjects()
+    waits = project.execute()
+    assert waits.code == 5, waits.out
+    asked = project.json("decisions").data["decisions"]
+    assert [(d["id"], d["kind"], d["evidence"]) for d in asked] == [
+        ("T1-01.secret.1", "secret", ["a.py:3: the value of API_TOKEN"])
+    ]
+    assert set(project.subjects()) - set(commits) == {"Phase 1: reports of run 1"}
+    theirs = frozenset([project.read("a.py").encode()])
+    assert shown(project, VALUE, said=(waits, *asked_of(project)), theirs=theirs) == []
+    assert project.idumb("decide", "T1-01.secret.1", "yes").code == 0
+    gone_on = project.resume()
+    assert project.statuses()["T1-01"] == "completed", gone_on.out
+    assert VALUE in project.repo.git("show", "HEAD:a.py") or VALUE in project.repo.git("show", "HEAD~1:a.py")
+    assert shown(project, VALUE, said=(gone_on, *asked_of(project)), theirs=theirs) == []
+
+
+def test_no_fails_the_attempt_and_tells_the_next_one_what_to_do(project: Project) -> None:
+    """R-LOG-3."""
+    bound(project, ("a.py", "VALUE\n"))
+    project.plan([built()])
+    assert project.execute("--max-attempts", "2").code == 5
+    assert project.idumb("decide", "T1-01.secret.1", "no", "--guidance", "it belongs to the vault").code == 0
+    again = project.resume("--max-attempts", "2")
+    assert again.code == 5, again.out  # the second attempt left the same, and is asked about
+    finished = next(e for e in project.events("--kind", "attempt.finished") if e["payload"]["outcome"] == "failed")
+    assert "it belongs to the vault" in finished["payload"]["feedback"]
+    assert "read it from the variable" in finished["payload"]["feedback"]
+    assert "Task T1-01" not in project.subjects()
+
+
+def test_a_value_that_head_has_already_is_no_question(project: Project) -> None:
+    """R-LOG-3: what is in the history cannot be kept out of it."""
+    project.repo.write("old.py", f"key = '{VALUE}'\n")
+    project.repo.commit("as it was")
+    bound(project, ("a.py", "VALUE\n"))
+    project.plan([built()])
+    assert project.execute().code == 0
+
+
+def test_a_strict_run_fails_over_a_secret(project: Project) -> None:
+    """R-LOG-3: in strict mode nobody is asked while it runs."""
+    bound(project, ("a.py", "VALUE\n"))
+    strict = built().replace("- **Builder", "- **Requirements:** REQ-1\n- **Change:** extending\n- **Builder")
+    project.plan([strict], head=STRICT)
+    hash_ = project.approval()
+    assert project.quick("approve", "1", *project.answers(), "--hash", hash_, "--json").code == 0
+    failed = project.json("execute-phase", "1")
+    assert failed.code == 1, failed.out
+    assert "a.py:1: the value of API_TOKEN" in failed.out
+    assert "Task T1-01" not in project.subjects()
+
+
+@pytest.mark.parametrize("more", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
+def test_work_in_a_clone_waits_in_the_same_way(project: Project, more: str) -> None:
+    """R-LOG-3."""
+    bound(project, ("a.py", "VALUE\n"), commits="builder" in more, more=more)
+    project.plan([built()])
+    waits = project.execute()
+    assert waits.code == 5, waits.out
+    assert not project.exists("a.py")
+    assert project.idumb("decide", "T1-01.secret.1", "yes").code == 0
+    done = project.resume()
+    assert done.code == 0, done.out
+    assert VALUE in project.repo.git("show", "HEAD:a.py", "HEAD~1:a.py")
+
+
+def test_a_secret_that_a_builders_next_commit_takes_away_is_in_the_history(project: Project) -> None:
+    """R-LOG-3."""
+    bound(project, ("a.py", "VALUE\n"), ("a.py", "clean\n"), commits=True, more="git: {commit: builder}\n")
+    project.plan([built()])
+    assert project.execute().code == 5
+
+
+def test_steps_and_quick_ask_too(project: Project) -> None:
+    """R-LOG-3: every way by which idumb commits."""
+    step = {"tool": "run", "intent": "write it", "arguments": {"command": "printenv API_TOKEN > a.py"}}
+    project.configure("environment: [PATH, API_TOKEN]\n")
+    project.plan([task("T1-01", files="create `a.py`", check="test -f a.py", steps=[step])])
+    assert project.execute().code == 5
+    bound(project, ("q.py", "VALUE\n"))
+    first = project.json("quick", "make it", "--files", "q.py", "--check", "test -f q.py", "--builder", "maker")
+    approve = first.error["details"]["contract_hash"]
+    words = ("quick", "make it", "--files", "q.py", "--check", "test -f q.py", "--builder", "maker")
+    assert project.json(*words, "--approve", approve).code == 5
+
+
+def test_accepting_a_secret_needs_a_word_of_its_own(project: Project) -> None:
+    """R-LOG-3."""
+    bound(project, ("a.py", "VALUE\n"))
+    project.plan([built(check="false")])
+    assert project.execute("--max-attempts", "1").code == 1
+    refused = project.json("accept", "T1-01", "--why", "good enough")
+    assert refused.code == 5, refused.out
+    question = refused.error["details"]["decision"]
+    assert [d["id"] for d in project.json("decisions").data["decisions"]] == [question]
+    assert project.idumb("decide", question, "yes").code == 0
+    accepted = project.json("accept", "T1-01", "--why", "good enough")
+    assert accepted.code == 0, accepted.out
+    assert VALUE in project.repo.git("log", "-p", "-1", "--", "a.py")
+    theirs = frozenset([project.read("a.py").encode()])
+    assert shown(project, VALUE, said=(refused, accepted, *asked_of(project)), theirs=theirs) == []
+
+
+def test_a_task_that_declares_the_name_fails_and_shows_none_of_it(project: Project) -> None:
+    """R-LOG-3: the next attempt starts from the same base, so that to rename the file is enough."""
+    bound(project, ("out/VALUE.txt", "x\n"))
+    project.plan([built(files="create `out/*.txt`", check="true")])
+    failed = project.execute("--max-attempts", "1")
+    assert failed.code == 1, failed.out
+    assert "the names of files hold a known secret" in failed.out
+    assert shown_in_records(project, VALUE, failed) == []
+    tree = project.events("--kind", "attempt.finished")[0]["payload"]["left"]
+    assert VALUE in project.repo.git("ls-tree", "-r", "--name-only", tree)
+    bound(project, ("out/VALUE.txt", None), ("out/other.txt", "x\n"))
+    amended = project.idumb("resume", "1", "--retry-failed", "--accept-changed", "envelope")
+    assert amended.code in (0, 4), amended.err
+
+
+def shown_in_records(project: Project, secret: str, *said: Answer) -> list[str]:
+    """As `shown`, without the trees of snapshots: they have the user's files under the names that these have."""
+    found = shown(project, secret, said=(*said, *asked_of(project)))
+    return [name for name in found if name != "objects of git"]
+
+
+def test_an_undeclared_file_with_such_a_name_halts_and_no_choice_takes_it(project: Project) -> None:
+    """R-LOG-3."""
+    bound(project, ("a.py", "x\n"), ("VALUE.txt", "x\n"))
+    project.plan([built()])
+    halted = project.execute("--max-attempts", "1")
+    assert halted.code == 1, halted.out
+    assert project.json("decisions").data["decisions"] == []
+    assert not {"accept", "amend"} & {c["id"] for c in halted.error["details"].get("choices", ())}
+    accepted = project.json("accept", "T1-01", "--why", "good enough")
+    assert accepted.error["code"] == "accept.secret-name", accepted.out
+    back = project.idumb("rollback", "1", "--to", "start", "--yes")
+    assert shown_in_records(project, VALUE, halted, accepted, back) == []
+
+
+def test_a_retry_that_renames_the_file_completes(project: Project) -> None:
+    """R-LOG-3: a name that the log does not have is found again in the trees."""
+    script = (
+        "import os, glob; v = os.environ['API_TOKEN']; os.makedirs('out', exist_ok=True); p = f'out/{v}.txt';"
+        " os.rename(p, 'out/plain.txt') if os.path.exists(p) else open(p, 'w').write('x')"
+    )
+    wanted = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [API_TOKEN]}}\n")
+    project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
+    done = project.execute("--max-attempts", "2")
+    assert done.code == 0, done.out
+    assert [p.name for p in (project.folder / "out").iterdir()] == ["plain.txt"]
+    assert shown_in_records(project, VALUE, done) == []

@@ -14,6 +14,7 @@ _NEXT = way("next", "see what can run now", LOOK, "idumb next")
 _SHOW = way("show", "see what happened to it", LOOK, "idumb show {task}")
 _SKIP = way("skip", "leave the task out", "what depends on it stays blocked", "idumb skip {task} --why REASON")
 _ACCEPT = way("accept", "take the task as it is", "it counts as done by your word", "idumb accept {task} --why REASON")
+_AGAIN = "idumb accept {task} --why REASON"
 _TASKS = way("list", "see the tasks of the phase", LOOK, "idumb graph {phase}")
 _QUESTIONS = way("list", "see the questions that wait", LOOK, "idumb decisions")
 _MOVE = way(
@@ -41,6 +42,16 @@ _NO_TASK = row("Find the task", _TASKS)
 _LOCKED = row(_GO_ON)
 
 ROWS: Mapping[str, Row] = {
+    "accept.secret": row(
+        "Accept the task",
+        way("yes", "commit the value", "everybody who gets the repository has it", "idumb decide {decision} yes"),
+        way("again", "take the value out, then accept the task again", "its files are committed", _AGAIN),
+    ),
+    "accept.secret-name": row(
+        "Accept the task",
+        way("rename", "rename or remove the files, then accept the task again", "its files are committed", _AGAIN),
+        _SKIP,
+    ),
     "run.contract-changed": _LOCKED,
     "run.failed": _FAILED,
     "run.halted": _FAILED,

@@ -210,3 +210,13 @@ def test_ids_of_objects_are_what_they_are_unless_one_is_the_secret() -> None:
     assert token not in str(found)
     assert redactor.holds('{"a": "123456"}')
     assert not redactor.holds('{"a": "12345"}')
+
+
+@given(st.binary(max_size=40), st.integers(1, 7), st.integers(0, 3))
+def test_a_known_value_is_found_with_its_line_however_the_bytes_are_cut(before: bytes, size: int, lines: int) -> None:
+    """R-LOG-3."""
+    whole = before + b"\n" * lines + b"key = hunter-Zq81\nrest\n"
+    pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+    found = Redactor({"API_TOKEN": "hunter-Zq81", "SHORT": "abc"}).named(pieces)
+    assert found == (("API_TOKEN", before.count(b"\n") + lines + 1),)
+    assert Redactor({}).named(pieces) == ()

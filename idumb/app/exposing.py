@@ -1,0 +1,208 @@
+"""Known secrets that a change would expose: one in a name fails the attempt, one in a file is a person's to decide.
+
+The log has no secret, and so no name with one. What must be found again by its name is found in the trees instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from idumb.app import ports, proofs
+from idumb.app.bench import Attempt, Bench
+from idumb.app.journal import Journal
+from idumb.app.services import Services, attempt_ref
+from idumb.domain import canonical, ledger, listing, outcome
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.errors import Refusal, Waiting
+from idumb.domain.ledger import Change
+from idumb.domain.plan import STRICT
+from idumb.domain.run import RunState, TaskState
+from idumb.domain.settings import COMMITTED
+
+MARK = ".secret."
+ACCEPTED = ".secret-accepted."
+YES, NO = "yes", "no"
+_REDACTED = "[redacted:"  # how each mark begins that stands for a secret
+_SHOWN = 20
+
+
+def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
+    """Those of the paths that hold a secret, each with what is shown of it."""
+    known = tuple(paths)
+    shown = services.surroundings.shown
+    if not known or shown("\n".join(known)) == "\n".join(known):
+        return {}
+    return {path: text for path in known if (text := shown(path)) != path}
+
+
+def any_in(services: Services, paths: Iterable[str]) -> bool:
+    """Whether the name of a path holds a secret, or held one before it was recorded."""
+    known = tuple(paths)
+    return any(_REDACTED in path for path in known) or bool(named(services, known))
+
+
+def words_of_names(bench: Bench, attempt: Attempt, paths: Iterable[str]) -> str:
+    """Why an attempt has failed that changed files whose names cannot be recorded; "" where none is among them."""
+    found = named(bench.services, paths)
+    if not found:
+        return ""
+    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
+    return (
+        "the names of files hold a known secret, and nothing under such a name is recorded or committed:"
+        f" {listing.listed(found.values())}; rename or remove them (git ls-tree -r --name-only {ref} names them)"
+    )
+
+
+def found_again(services: Services, known: TaskState) -> TaskState:
+    """The state of a task with the names that the log does not have, as the trees have them."""
+    if known.base is None or known.left is None:
+        return known
+    touched, deviations = (
+        names_in(services, paths, known.base, known.left) for paths in (known.touched, known.deviations)
+    )
+    return dataclasses.replace(known, touched=touched, deviations=deviations)
+
+
+def names_in(services: Services, paths: Iterable[str], old: str, new: str) -> tuple[str, ...]:
+    """Paths as the log has them; those with a secret by the names of what differs between two trees."""
+    recorded = tuple(paths)
+    if not any(_REDACTED in path for path in recorded):
+        return recorded
+    changed = (change.path for change in services.trees.changes(old, new))
+    by_text = {text: path for path, text in named(services, changed).items()}
+    return tuple(by_text.get(path, path) for path in recorded)
+
+
+def judge(bench: Bench, attempt: Attempt) -> Attempt:
+    """Look into what would be committed. A strict run fails over a secret; else a person is asked about it later."""
+    if attempt.outcome is not None or attempt.candidate is None:
+        return attempt
+    if bench.policy not in COMMITTED or attempt.task.is_human:
+        return attempt  # nobody commits it, or a person does
+    commits = () if attempt.offered is None else attempt.offered.commits
+    # What one commit of a builder's added and the next took away is in the history all the same.
+    changes = [*attempt.changes, *(change for one in commits for change in one.changes)]
+    found = _added(bench.services, bench.work, changes)
+    if found and STRICT in (attempt.plan.mode, bench.journal.state.mode):
+        if bench.commits is not None and attempt.offered is not None and attempt.offered.made:
+            bench.commits.drop()
+        return attempt.ended(outcome.FAILED, f"{_what(attempt.task.id, found)}; {proofs.WITHOUT_SECRET}")
+    return dataclasses.replace(attempt, exposed=found)
+
+
+def question(attempt: Attempt) -> Decision:
+    """Asked before a known secret is committed; it names file, line and variable, and never the value."""
+    return _question(f"{attempt.task.id}{MARK}{attempt.number}", attempt.task.id, attempt.exposed, _FAILS)
+
+
+def recorded(state: RunState, known: TaskState) -> tuple[Decision, ...]:
+    """Such questions of a task that waits, as they were put."""
+    return tuple(_as_asked(state.decisions[one]) for one in known.decisions if MARK in one)
+
+
+def require_consent(services: Services, journal: Journal, task: str, tree: str, paths: Sequence[str]) -> None:
+    """What a person accepts is committed too: the same question before it, and a name with a secret is refused.
+
+    Errors `accept.secret-name` and `accept.secret`; the question waits where nobody can be asked.
+    """
+    names = named(services, paths) | {path: path for path in paths if _REDACTED in path}
+    if names:
+        raise Refusal(
+            "accept.secret-name",
+            f"The names of files that {task} left hold a known secret: {listing.listed(names.values())}",
+            hint=f"Rename or remove them (git status names them), then idumb accept {task} --why REASON",
+            details={"task": task, "paths": list(names.values())},
+        )
+    head = services.history.tree_of(services.history.head().commit)
+    trees = services.trees
+    found = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)))
+    if not found:
+        return
+    asked = _question(f"{task}{ACCEPTED}{canonical.digest(list(found))[:8]}", task, found, _NOT_ACCEPTED)
+    answer = _answered(services, journal, asked)
+    if answer == YES:
+        return
+    again = f"idumb accept {task} --why REASON"
+    words = f"{asked.what}. Nothing was accepted."
+    details = {"task": task, "decision": asked.id, "evidence": list(found)}
+    if answer == NO:
+        without = f"{proofs.WITHOUT_SECRET.capitalize()}, then {again}"
+        raise Refusal("accept.secret", words, hint=without, details=details)
+    raise Waiting("accept.secret", words, hint=f"idumb decide {asked.id} {YES}, then {again}", details=details)
+
+
+def _answered(services: Services, journal: Journal, asked: Decision) -> str | None:
+    """What a person said to it, now or before; the question is recorded either way."""
+    before = journal.state.answers.get(asked.id)
+    if before is not None:
+        return str(before["choice"])
+    answer: Answer | None = services.asker.ask(asked)
+    events = [] if asked.id in journal.state.decisions else [_event(journal, "decision.asked", asked.task, asked)]
+    if answer is not None and answer.choice == YES:
+        events.append(_event(journal, "decision.answered", asked.task, answer))
+    if events:
+        journal.write(*events)
+    return None if answer is None else answer.choice
+
+
+def _event(journal: Journal, kind: str, task: str | None, said: Decision | Answer) -> Any:
+    return journal.event(kind, task, **dataclasses.asdict(said))
+
+
+_FAILS = "the attempt fails, and the next one is told to leave the value out"
+_NOT_ACCEPTED = "the task is not accepted, and everything is kept"
+
+
+def _what(task: str, found: Sequence[str]) -> str:
+    return f"{task} would commit a known secret: {listing.listed(found, 5, between='; ')}"
+
+
+def _question(id: str, task: str, found: Sequence[str], refused: str) -> Decision:
+    return Decision(
+        id=id,
+        kind=proofs.SECRET,
+        task=task,
+        what=_what(task, found),
+        why="HEAD has the value nowhere. Once it is committed, everybody who gets the repository has it.",
+        evidence=tuple(found),
+        choices=(
+            Choice(YES, "commit it", "the value is committed with the task"),
+            Choice(NO, "do not", refused),
+        ),
+    )
+
+
+def _as_asked(row: Mapping[str, Any]) -> Decision:
+    choices = tuple(Choice(**choice) for choice in row["choices"])
+    return Decision(**{**row, "evidence": tuple(row["evidence"]), "choices": choices})
+
+
+def _added(services: Services, trees: ports.Trees, changes: Iterable[Change]) -> tuple[str, ...]:
+    """A line for each known value in these files that HEAD has nowhere: file, line, variable."""
+    around = services.surroundings
+    if not around.knows_secrets():
+        return ()
+    new = {(c.path, c.new.oid): None for c in changes if c.new is not None and c.new.mode != ledger.SUBMODULE}
+    found = [(path, line, name) for path, oid in new for name, line in around.secrets_in(trees.pieces(oid))]
+    if not found:
+        return ()
+    known = _in_head(services, {name for _, _, name in found})
+    lines = (f"{around.shown(path)}:{line}: the value of {name}" for path, line, name in found if name not in known)
+    return tuple(dict.fromkeys(lines))[:_SHOWN]
+
+
+def _in_head(services: Services, names: set[str]) -> set[str]:
+    """Those of the variables whose values HEAD has in some file. Read only where one was found in a change."""
+    history, trees, seen = services.history, services.trees, set[str]()
+    for change in trees.changes(history.tree_of(None), history.tree_of(history.head().commit)):
+        if change.new is None or change.new.mode == ledger.SUBMODULE:
+            continue
+        try:
+            seen |= {name for name, _ in services.surroundings.secrets_in(trees.pieces(change.new.oid))} & names
+        except Refusal:
+            continue  # a clone without all of its objects
+        if seen == names:
+            break
+    return seen
