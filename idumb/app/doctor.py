@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from idumb.app import examine_agents, examine_files, examine_log, session
+from idumb.app import examine_agents, examine_files, examine_log, publish, session, state_file
+from idumb.app.journal import Journal
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import health
@@ -91,11 +92,20 @@ def _mend(services: Services, seen: Sequence[Seen]) -> tuple[list[str], tuple[st
     if rest and not _log_fails(services, failed):
         with session.owned(services, "doctor") as owned:
             journal = owned.journal(RunState())
+            _try_to_keep(services, journal, failed)
             for one in rest:
                 _try(one, done, failed)
             if done:
                 journal.write(journal.event("doctor.mended", done=done, failed=failed))
     return done, tuple(failed)
+
+
+def _try_to_keep(services: Services, journal: Journal, failed: list[str]) -> None:
+    """`state.json` is rebuilt only after what it holds beyond the log was recorded."""
+    try:
+        state_file.keep(services, journal)
+    except OSError as problem:
+        failed.append(f"{publish.STATE_FILE}: {problem}")
 
 
 def _log_fails(services: Services, failed: list[str]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from idumb.app import loading, publish, schedule, takeover
+from idumb.app import handing, loading, publish, schedule, session, state_file, takeover
 from idumb.app.examine_log import latest_runs
 from idumb.app.services import Services, kept_at
-from idumb.domain import canonical, finding, health, outcome
+from idumb.domain import canonical, finding, health, legacy, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
@@ -17,9 +17,6 @@ from idumb.domain.run import Checkpoint, RunState
 
 _SHOWN = 20
 _MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
-SET_ASIDE = "set-aside"
-# HEAD moves on by itself, and so does the log: the end of the operation is recorded after the projection.
-_MOVES_ON = frozenset({"git_hash", "updated_at"})
 _LOSES_NOTHING = "it is made from the event log, nothing is lost"
 
 
@@ -36,7 +33,10 @@ def checks(services: Services) -> tuple[Check, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
+    """`made` are the texts of projections at one head of the log."""
+
     services: Services
+    made: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
 
     def configuration(self) -> Iterator[Symptom]:
         if not self.services.reports.exists(".idumb/config.yaml"):
@@ -106,58 +106,72 @@ class _Look:
             return False
 
     def projections(self) -> Iterator[Symptom]:
-        for state in latest_runs(self.services):
-            contract = self._contract(state)
-            if contract is not None:
-                yield from self._documents(state, contract)
+        for path, wanted in self._wanted().items():
+            why = self._differs(path, wanted)
+            if why:
+                yield _mendable(why, path)
         yield from self._state_file()
 
-    def _documents(self, state: RunState, contract: Contract) -> Iterator[Symptom]:
-        folder = publish.execution_folder(state.phase)
-        progress = f"{folder}/progress.json"
-        wanted = self.services.documents.progress(state, schedule.statuses(contract, state), head=None)
-        why = self._differs(progress, wanted)
-        if why:
-            yield _mendable(why, progress, state.phase)
-        # Those of a run on another branch lie there, and made here they would bar the way to it.
-        if state.branch != self.services.history.head().branch:
-            return
-        for task in state.attempted:
-            if state.tasks[task].checkpoint is not None and task in contract.tasks:
-                path = publish.checkpoint_path(state.phase, task)
-                why = self._damaged_document(path, state)
-                if why:
-                    yield _mendable(why, path, state.phase)
+    def _wanted(self) -> dict[str, str]:
+        """Path and text of every file below `.idumb/brain` that the log tells of, but for `state.json`."""
+        head = self.services.log.head()
+        if head not in self.made:
+            self.made.clear()
+            self.made[head] = dict(self._made())
+        return self.made[head]
+
+    def _made(self) -> Iterator[tuple[str, str]]:
+        services = self.services
+        for state in latest_runs(services):
+            contract = self._contract(state)
+            if contract is not None:
+                wanted = services.documents.progress(state, schedule.statuses(contract, state))
+                yield publish.progress_path(state.phase), wanted
+        yield from self._documents().items()
+        for document in handing.known(services):
+            yield handing.path(document), services.documents.handoff(document)
+
+    def _documents(self) -> dict[str, str]:
+        """What the runs of this work tree wrote about their tasks; a later run writes over an earlier one."""
+        found: dict[str, str] = {}
+        branch = self.services.history.head().branch
+        for run in state_file.runs_here(self.services):
+            state = session.run_of(self.services, run)
+            # Those of a run on another branch lie there, and made here they would bar the way to it.
+            contract = self._contract(state) if state.branch == branch else None
+            if contract is None:
+                continue
+            found.update(publish.contexts(self.services, state, contract))
+            for path, text in publish.checkpoints(self.services, state, contract, contract.order):
+                if text is None:
+                    found.pop(path, None)
+                else:
+                    found[path] = text
+        return found
 
     def _differs(self, path: str, wanted: str) -> str:
-        """Why a projection in JSON is not what the log says."""
+        """Why a file is not what the log says; "" where it is. Git may have written other ends of lines."""
         text = self._read(path)
-        why = damaged(text)
-        if why or text is None:
-            return why
+        if text is not None and wanted in (text, text.replace("\r\n", "\n")):
+            return ""
+        is_json = path.endswith(".json")
+        why = damaged(text) if is_json else _emptied(text)
+        if why or text is None or not is_json:
+            return why or "it is not as the log says"
         present, known = json.loads(text), json.loads(wanted)
-        moved = {key for key in known if key not in _MOVES_ON and present.get(key) != known[key]}
-        return f"it is behind the log in {', '.join(sorted(moved))}" if moved else ""
-
-    def _damaged_document(self, path: str, state: RunState) -> str:
-        text = self._read(path)
-        if text is None:
-            return "it is missing"
-        if not text.strip():
-            return "it is empty"
-        if has_markers(text):
-            return "it has conflict markers of git"
-        kept = state.tasks[path.rpartition("/checkpoint-")[2].removesuffix(".md")].checkpoint
-        if kept is not None and not (text.startswith("---\n") and kept.snapshot in text):
-            return "it is not the one of the newest checkpoint"
-        return ""
+        moved = sorted({key for key in {*known, *present} if present.get(key) != known.get(key)})
+        return f"it is not as the log says in {', '.join(moved)}" if moved else "it is not as idumb writes it"
 
     def _state_file(self) -> Iterator[Symptom]:
-        path = publish.STATE_FILE
-        if any(True for _ in latest_runs(self.services)):
-            why = damaged(self._read(path))
-            if why:
-                yield _mendable(why, path, "")
+        path, wanted = publish.STATE_FILE, state_file.text(self.services)
+        more = takeover.of_path(self.services, path)
+        if more is not None and more[0].what == legacy.STATE and wanted is not None:
+            words = "it holds what the log does not have yet"
+            yield health.warn(words, path, means="it is recorded before the file is rebuilt", mends=True)
+            return
+        why = "" if wanted is None else self._differs(path, wanted)
+        if why:
+            yield _mendable(why, path)
 
     def _read(self, path: str) -> str | None:
         try:
@@ -166,57 +180,28 @@ class _Look:
             return ""
 
     def _contract(self, state: RunState) -> Contract | None:
-        """The contract of the run, None where the plan is another one by now."""
+        """The contract as the run locked it, None where its kept bytes cannot be read any more."""
         try:
-            loaded = loading.present(self.services, state.phase)
+            return loading.contract_of(self.services, state)
         except IdumbError:
             return None
-        contract = loaded.contract
-        return contract if contract is not None and contract.hash == state.contract_hash else None
 
     def project(self, symptom: Symptom) -> str:
-        """Make a projection anew from the log; what was there is kept."""
+        """Rebuild a projection from the log; what was there is kept."""
         services, path = self.services, symptom.path
+        text = state_file.text(services) if path == publish.STATE_FILE else self._wanted().get(path)
+        if text is None:
+            return f"{path}: the log says nothing of it any more, left as it is"
         kept = self._keep(path)
-        states = [state for state in latest_runs(services) if symptom.subject in {"", state.phase}]
-        if path == publish.STATE_FILE:
-            self._write_state(states)
-            return _done(path, kept)
-        state = states[0]
-        contract = self._contract(state)
-        if contract is None:
-            return f"{path}: its plan changed meanwhile, left as it is"
-        if path.endswith("progress.json"):
-            publish.write_progress(services, contract, state)
-        else:
-            task = path.rpartition("/checkpoint-")[2].removesuffix(".md")
-            publish.checkpoint_again(services, state, contract.tasks[task])
-        return _done(path, kept)
+        services.reports.write(path, text)
+        return f"{path} rebuilt from the log" + (f"; what was there is in {kept}" if kept else "")
 
     def _keep(self, path: str) -> str:
-        text = self._read(path)
+        """What cannot be read cannot be kept, and is not replaced."""
+        text = self.services.reports.read(path)
         if not text:
             return ""
-        return self.services.attic.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
-
-    def _write_state(self, states: list[RunState]) -> None:
-        """One line of history a run; what an old iDumb wrote comes back from where it is kept."""
-        services = self.services
-        text = self._old_state()
-        for state in sorted(states, key=lambda state: state.last_seq):
-            contract = self._contract(state)
-            shown = schedule.statuses(contract, state) if contract else {t: k.status for t, k in state.tasks.items()}
-            text = services.documents.state(
-                text, state, version=services.version, now=state.changed_at, result=publish.result(shown)
-            )
-        publish.write(services, publish.STATE_FILE, text or "{}\n")
-
-    def _old_state(self) -> str | None:
-        for event in self.services.log.events(kind=takeover.EVENT, newest_first=True):
-            if event.payload["state"]:
-                told = event.payload
-                return json.dumps({**told["state"], "anchors": told["anchors"], "history": told["history"]})
-        return None
+        return self.services.attic.keep(publish.SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
 
     def legacy(self) -> Iterator[Symptom]:
         found = [old for old, _ in takeover.pending(self.services)]
@@ -239,25 +224,26 @@ def _last_words(state: RunState) -> dict[str, Checkpoint]:
 
 def damaged(text: str | None) -> str:
     """Why a projection in JSON cannot be read; "" where it can."""
+    why = _emptied(text)
+    if why:
+        return why
+    try:
+        return "" if isinstance(canonical.decode(text or ""), dict) else "it holds no JSON object"
+    except ValueError as problem:
+        return f"it is no JSON: {problem}"
+
+
+def _emptied(text: str | None) -> str:
     if text is None:
         return "it is missing"
     if not text.strip():
         return "it is empty"
-    if has_markers(text):
-        return "it has conflict markers of git"
-    try:
-        return "" if isinstance(canonical.decode(text), dict) else "it holds no JSON object"
-    except ValueError as problem:
-        return f"it is no JSON: {problem}"
+    return "it has conflict markers of git" if has_markers(text) else ""
 
 
 def has_markers(text: str) -> bool:
     return all(any(line.startswith(marker) for line in text.splitlines()) for marker in _MARKERS)
 
 
-def _mendable(why: str, path: str, phase: str) -> Symptom:
-    return health.warn(why, path, means=_LOSES_NOTHING, mends=True, subject=phase)
-
-
-def _done(path: str, kept: str) -> str:
-    return f"{path} made anew from the log" + (f"; what was there is in {kept}" if kept else "")
+def _mendable(why: str, path: str) -> Symptom:
+    return health.warn(why, path, means=_LOSES_NOTHING, mends=True)

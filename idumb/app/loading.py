@@ -168,9 +168,9 @@ def locked(services: Services, state: RunState, folder: str) -> Loaded:
 def contract_of(services: Services, state: RunState) -> Contract:
     """The contract as the run locked it last, whatever became of the plans since."""
     folder = step_plan.folder_of(state.phase)
-    if step_plan.path_of(state.phase) is None:
+    if step_plan.path_of(state.phase) is None and state.plans:
         folder = state.plans[0][0].rpartition("/")[0]
-    contract = locked(services, state, folder).contract
+    contract = locked(services, state, folder).contract if state.plans else None
     if contract is None:
         raise InputError(
             "plan.invalid",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
     from idumb.domain.question import Question
     from idumb.domain.quick import Wanted
     from idumb.domain.remembered import Remembered
+    from idumb.domain.state_file import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -999,9 +1000,10 @@ class Documents(Protocol):
         self, state: RunState, task: Task, evidence: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
     ) -> str: ...
 
-    def progress(self, state: RunState, statuses: Mapping[str, str], *, head: str | None) -> str: ...
+    def progress(self, state: RunState, statuses: Mapping[str, str]) -> str: ...
 
-    def state(self, existing: str | None, state: RunState, *, version: str, now: str, result: str) -> str: ...
+    def state(self, told: Told) -> str:
+        """`state.json`; the same words of the log give the same bytes."""
 
     def summary(
         self,

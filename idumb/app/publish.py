@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +21,7 @@ from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
 BRAIN = ".idumb/brain"
 STATE_FILE = f"{BRAIN}/state.json"
+SET_ASIDE = "set-aside"
 EVERY_SECONDS = 2.0
 # A run spends at most a fiftieth of its time on projections.
 _PAUSE = 50
@@ -30,10 +32,24 @@ _DOCUMENTS = 8000
 def write(services: Services, path: str, text: str) -> None:
     """Write one projection; what the system refuses is told and stops nothing, because nothing is lost by it."""
     try:
+        _set_aside(services, path)
         services.reports.write(path, text)
     except OSError as problem:
         services.reporter.note(f"{path} could not be written: {problem.strerror or problem}")
 
+
+def _set_aside(services: Services, path: str) -> None:
+    """Keep the bytes of a file that idumb did not make and whose place it needs."""
+    name = path.rpartition("/")[2]
+    mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
+    text = services.reports.read(path) if mark and path.startswith(f"{BRAIN}/execution/") else None
+    if text and mark not in text:
+        kept = services.attic.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
+        services.reporter.note(f"{path} was not made by idumb; what was in it is kept in {kept}")
+
+
+_MADE = {"progress.json": '"contract_hash":', "": "\nrun: "}
+"""What is in a file that idumb made: by its name, "" for checkpoints."""
 
 # Lines of a report that say when it was made; the tree has the report itself in it, so it is another each time.
 _MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*)$")
@@ -79,29 +95,66 @@ def report_path(folder: str, what: str) -> str:
 def checkpoint(bench: Bench, attempt: Attempt) -> None:
     """The document of a checkpoint waits for the next progress: git is asked about new files in one go."""
     state = bench.journal.state
-    if state.tasks[attempt.task.id].checkpoint is None:
-        return
-    text = bench.services.documents.checkpoint(
-        state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
-    )
-    bench.pace.waiting[checkpoint_path(state.phase, attempt.task.id)] = text
     known = state.tasks[attempt.task.id]
+    if known.checkpoint is not None and known.checkpoint.attempt == attempt.number:
+        text = bench.services.documents.checkpoint(
+            state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
+        )
+        bench.pace.waiting[checkpoint_path(state.phase, known.id)] = text
     if known.handover:
-        place_of = context.path(execution_folder(state.phase), known.id, known.attempt)
-        bench.pace.waiting[place_of] = context.document(attempt.task, known.attempt, known.handover)
+        bench.pace.waiting.update([_context(state.phase, attempt.task, known.attempt, known.handover)])
 
 
-def checkpoint_again(services: Services, state: RunState, task: Task) -> None:
-    """The same document, made from the log."""
-    attempt = state.tasks[task.id].attempt
-    evidence: list[Mapping[str, Any]] = []
-    lines: list[Mapping[str, Any]] = []
-    for event in services.log.events(run=state.id, task=task.id):
-        if event.attempt == attempt and event.kind == "evidence.recorded":
-            evidence.append(event.payload)
-        elif event.attempt == attempt and event.kind == "attempt.finished":
-            lines = list(event.payload["ledger"])
-    write(services, checkpoint_path(state.phase, task.id), services.documents.checkpoint(state, task, evidence, lines))
+def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
+    """Path and text of what an attempt left to a fresh agent."""
+    return context.path(execution_folder(phase), task.id, attempt), context.document(task, attempt, handover)
+
+
+def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
+    """The same documents, made from the log."""
+    for path, text in checkpoints(services, state, contract, tasks) if tasks else ():
+        if text is not None:
+            write(services, path, text)
+
+
+def contexts(services: Services, state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
+    """Path and text of what attempts of a run left to fresh agents."""
+    for event in services.log.events(run=state.id, kind="attempt.finished"):
+        task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
+        if task is not None and handover:
+            yield _context(state.phase, task, event.attempt or 1, handover)
+
+
+def checkpoints(
+    services: Services, state: RunState, contract: Contract, tasks: Collection[str]
+) -> Iterator[tuple[str, str | None]]:
+    """Path and text of the documents of checkpoints, from the log alone; None where a rollback removed one.
+
+    Each says what was known when its checkpoint was recorded, whatever came after it. `state` may be ahead of the log.
+    """
+    now, trimmed = RunState(), set[str]()
+    evidence: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    lines: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    texts: dict[int, Callable[[], str]] = {}
+    for event in services.log.events(run=state.id):
+        now.apply(event)
+        of = event.task or "", event.attempt or 1
+        if event.kind == "rollback.completed":
+            trimmed.update(event.payload["tasks"])
+        elif event.kind == "evidence.recorded":
+            evidence.setdefault(of, []).append(event.payload)
+        elif event.kind == "attempt.finished":
+            lines[of] = event.payload["ledger"]
+        elif event.kind == "checkpoint.recorded" and event.task in tasks:
+            moment = RunState(id=state.id, tasks={of[0]: now.tasks[of[0]]})
+            said = tuple(evidence.get(of, ())), lines.get(of, ())
+            texts[event.seq] = functools.partial(services.documents.checkpoint, moment, contract.tasks[of[0]], *said)
+    for name in tasks:
+        kept = state.tasks[name].checkpoint
+        if kept is None and name in trimmed:
+            yield checkpoint_path(state.phase, name), None
+        elif kept is not None and kept.seq in texts:
+            yield checkpoint_path(state.phase, name), texts[kept.seq]()
 
 
 def progress(bench: Bench) -> None:
@@ -126,8 +179,17 @@ def waiting_checkpoints(bench: Bench) -> None:
 
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:
-    text = services.documents.progress(state, schedule.statuses(contract, state), head=services.history.head().commit)
-    write(services, f"{execution_folder(state.phase)}/progress.json", text)
+    text = services.documents.progress(state, schedule.statuses(contract, state))
+    write(services, progress_path(state.phase), text)
+
+
+def progress_path(phase: str) -> str:
+    return f"{execution_folder(phase)}/progress.json"
+
+
+def is_behind(services: Services, state: RunState) -> bool:
+    """Whether progress.json tells of another moment than the run's last one."""
+    return f'"updated_at": "{state.moved_at}"' not in (_existing(services, progress_path(state.phase)) or "")
 
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
@@ -135,13 +197,6 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     _missing_checkpoints(services, contract, state)
     shown = schedule.statuses(contract, state)
     write_progress(services, contract, state)
-    now = services.clock.now()
-    existing = _existing(services, STATE_FILE)
-    write(
-        services,
-        STATE_FILE,
-        services.documents.state(existing, state, version=services.version, now=now, result=result(shown)),
-    )
     summary = report_path(contract.folder, "SUMMARY")
     links = {
         t: "/".join([".."] * contract.folder.count("/") + ["..", checkpoint_path(state.phase, t)])
@@ -157,7 +212,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
             shown,
             evidence=evidence_by_task(services, state),
             line_counts=_line_counts(services, state),
-            now=now,
+            now=services.clock.now(),
             links=links,
         ),
     )
@@ -167,12 +222,13 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:
     """A run that was killed did not write its last ones, or left those of an earlier attempt."""
-    for task in state.attempted:
-        kept = state.tasks[task].checkpoint
-        if task not in contract.tasks or kept is None:
-            continue
-        if kept.snapshot not in (_existing(services, checkpoint_path(state.phase, task)) or ""):
-            checkpoint_again(services, state, contract.tasks[task])
+    kept = {task: state.tasks[task].checkpoint for task in state.attempted if task in contract.tasks}
+    missing = [
+        task
+        for task, one in kept.items()
+        if one is not None and one.snapshot not in (_existing(services, checkpoint_path(state.phase, task)) or "")
+    ]
+    checkpoints_again(services, state, contract, missing)
 
 
 def result(shown: Mapping[str, str]) -> str:

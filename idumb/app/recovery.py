@@ -46,6 +46,7 @@ def recover(bench: Bench) -> tuple[str, ...]:
     for task_id in found:
         bench.checks.end_processes()
         _recover(bench, bench.contract.tasks[task_id], bench.journal.state.tasks[task_id])
+    publish.checkpoints_again(bench.services, bench.journal.state, bench.contract, found)
     _keep_refs(bench)
     _refuse_emptied(bench)
     return tuple(found)
@@ -334,7 +335,7 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
             left=None,
         ),
     )
-    publish.checkpoint_again(services, bench.journal.state, task)
+    publish.checkpoints_again(services, bench.journal.state, bench.contract, [task.id])
     _note_others(bench, task, others)
 
 

@@ -372,14 +372,13 @@ def publish_all(services: Services, journal: Journal, contract: Contract, tasks:
 
 def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
     """Progress is trimmed to match; checkpoints of rolled-back tasks go, or come back; verified is what still is."""
-    touched = []
-    for task in tasks:
-        known = state.tasks.get(task)
-        touched.append(publish.checkpoint_path(state.phase, task))
-        if known is not None and known.checkpoint is None:
-            publish.remove(services, touched[-1])
-        elif known is not None and task in contract.tasks:
-            publish.checkpoint_again(services, state, contract.tasks[task])
+    touched = [publish.checkpoint_path(state.phase, task) for task in tasks]
+    known = [task for task in tasks if task in state.tasks]
+    for task in known:
+        if state.tasks[task].checkpoint is None:
+            publish.remove(services, publish.checkpoint_path(state.phase, task))
+    back = [task for task in known if state.tasks[task].checkpoint is not None and task in contract.tasks]
+    publish.checkpoints_again(services, state, contract, back)
     if set(contract.order) == set(state.tasks):
         touched += publish.ending(services, contract, state)
     touched += publish.verification(services, contract, state)

@@ -70,7 +70,18 @@ class Owned:
     def close(self, error: str | None) -> None:
         """Say how the operation ended; one that could not begin has no end."""
         for journal in self.opened:
+            self._project(journal)
             journal.write(journal.event("operation.finished", command=self.command, error=error))
+
+    def _project(self, journal: Journal) -> None:
+        """progress.json and state.json tell of where the command leaves the run."""
+        from idumb.app import loading, state_file
+
+        state = journal.state
+        if state.id and publish.is_behind(self.services, state):
+            with suppress(IdumbError):  # a contract that cannot be read is told of where it is needed
+                publish.write_progress(self.services, loading.contract_of(self.services, state), state)
+        state_file.record(self.services, journal)
 
 
 @contextmanager

@@ -5,10 +5,12 @@ Nothing of it counts as proven: it is history that was told and not witnessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app import session
+from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.domain import legacy
 from idumb.domain.legacy import OldFile
@@ -22,14 +24,25 @@ EVENT = "legacy.imported"
 def pending(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
     """Files of an old iDumb that the log does not know yet, with their bytes."""
     known = {(f["path"], f["digest"]) for event in services.log.events(kind=EVENT) for f in event.payload["files"]}
-    found = []
-    for path in services.reports.files(FOLDER):
-        text = services.reports.read(path)
-        data = (text or "").encode("utf-8", "surrogateescape")
-        old = None if text is None else services.plans.old_state(path, data)
-        if old is not None and (old.path, old.digest) not in known:
-            found.append((old, data))
-    return tuple(found)
+    found = (of_path(services, path) for path in services.reports.files(FOLDER))
+    new = (one for one in found if one is not None)
+    return tuple((old, data) for old, data in new if old.what == legacy.STATE or (old.path, old.digest) not in known)
+
+
+def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
+    """What one file says, with its bytes; of `state.json` what the log does not say. None where that is nothing."""
+    from idumb.app import state_file
+
+    text = services.reports.read(path)
+    data = (text or "").encode("utf-8", "surrogateescape")
+    old = None if text is None else services.plans.old_state(path, data)
+    if old is None or old.what != legacy.STATE:
+        return None if old is None else (old, data)
+    found = state_file.beyond(services, dict(old.found))
+    if found is None:
+        return None
+    only = {**found.state, "anchors": list(found.anchors), "history": list(found.history)}
+    return dataclasses.replace(old, found=only), data
 
 
 def take_over(services: Services) -> Mapping[str, Any] | None:
@@ -38,12 +51,13 @@ def take_over(services: Services) -> Mapping[str, Any] | None:
         return None
     with session.owned(services, "init") as owned:
         found = pending(services)
-        if not found:
-            return None
-        files = [_kept(services, old, data) for old, data in found]
-        report = {**legacy.told(tuple(old for old, _ in found)), "files": files}
-        journal = owned.journal(RunState())
-        journal.write(journal.event(EVENT, **report))
+        return write(services, owned.journal(RunState()), found) if found else None
+
+
+def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
+    files = [_kept(services, old, data) for old, data in found]
+    report = {**legacy.told(tuple(old for old, _ in found)), "files": files, "worktree": services.worktree}
+    journal.write(dataclasses.replace(journal.event(EVENT, **report), run=None))
     return report
 
 

@@ -65,6 +65,7 @@ KINDS: Mapping[str, str] = {
     "phase.forced": "a verified phase is run again on the user's word",
     "reports.committed": "the Markdown reports were committed",
     "legacy.imported": "files of an old iDumb were taken over; told, not witnessed",
+    "history.recorded": "a line of the history in state.json: how a run stands",
     "call.retried": "a call of an agent met something that passes, and is made again",
     "breaker.changed": "the circuit breaker of an agent opened, lets one call through, or closed",
     "role.asked": "the agent of a role that builds nothing was asked, and how that ended",

@@ -135,7 +135,7 @@ class RunState:
     `order` is the execution order; `attempted` the tasks with an attempt, in the order of their first one.
     `version` counts the locks of the contract from 1, `chain` binds each of them to those before; `amending` is the
     amendment that was announced and not recorded yet, `appended` are the answers that the plan itself tells of,
-    `spent` is what was used by role.
+    `spent` is what was used by role. `moved_at` is when the run or a task of it last changed its standing.
     """
 
     id: str = ""
@@ -154,6 +154,7 @@ class RunState:
     reason: str = ""
     started_at: str = ""
     changed_at: str = ""
+    moved_at: str = ""
     failures_in_a_row: int = 0
     tasks: dict[str, TaskState] = field(default_factory=dict)
     attempted: dict[str, int] = field(default_factory=dict)
@@ -192,6 +193,19 @@ class RunState:
         return self.verification is not None and self.verification.get("status") == "passed"
 
     @property
+    def stage(self) -> str:
+        """The word of iDumb for where the phase is."""
+        if self.verified:
+            return "verified"
+        return "executed" if self.state in {COMPLETED, FAILED} else "executing"
+
+    @property
+    def git_hash(self) -> str | None:
+        """HEAD as the newest checkpoint that counts has it; before the first one, where the run began."""
+        kept = [task.checkpoint for task in self.tasks.values() if task.checkpoint is not None]
+        return max(kept, key=lambda one: one.seq).git_hash if kept else self.base_commit
+
+    @property
     def session(self) -> str:
         """`closed` once every task is settled, `active` before; a rollback opens it again."""
         return "closed" if self.state in CLOSED and self.restoring is None else "active"
@@ -205,6 +219,8 @@ class RunState:
         handler = _HANDLERS.get(event.kind)
         if handler is not None:
             handler(self, event)
+        if event.kind.startswith(_MOVING):
+            self.moved_at = event.at
         self.last_seq = event.seq
         self.changed_at = event.at
 
@@ -644,6 +660,8 @@ def _undo(state: RunState, event: Event) -> None:
 def _task(event: Event) -> str:
     return event.task or ""
 
+
+_MOVING = ("run.", "task.", "attempt.", "checkpoint.recorded", "rollback.completed", "undo.completed", "contract.")
 
 _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "run.started": _run_started,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports import PromptRequest
-from idumb.domain import canonical, run
 from idumb.domain.contract import Contract
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState
@@ -14,6 +13,7 @@ from idumb.domain.run import RunState
 if TYPE_CHECKING:
     from idumb.domain.gap import Gap
     from idumb.domain.handoff import Document
+    from idumb.domain.state_file import Told
 
 Filled = Callable[[str | None, str, Mapping[str, str]], str]
 
@@ -35,26 +35,16 @@ class MarkdownDocuments:
 
         return checkpoint.render(task, state, evidence=evidence, ledger=lines)
 
-    def progress(self, state: RunState, statuses: Mapping[str, str], *, head: str | None) -> str:
+    def progress(self, state: RunState, statuses: Mapping[str, str]) -> str:
         from idumb.views import progress
 
-        return progress.render(state, statuses, head=head)
+        return progress.render(state, statuses)
 
-    def state(self, existing: str | None, state: RunState, *, version: str, now: str, result: str) -> str:
-        from idumb.views import state_json
+    def state(self, told: Told) -> str:
+        from idumb.domain import state_file
+        from idumb.views import markup
 
-        old, phase = _object(existing) or {}, _phase(state)
-        entry = state_json.Entry(now, f"execute-phase:{state.phase}", result, state.id)
-        newly = phase == "verified" and old.get("phase") != phase
-        return state_json.render(
-            old,
-            now=now,
-            version=version,
-            phase=phase,
-            validated_at=now if newly else None,
-            validations=int(old.get("validationCount") or 0) + 1 if newly else None,
-            history=[entry],
-        )
+        return markup.json_text(state_file.shown(told))
 
     def summary(
         self,
@@ -111,19 +101,3 @@ class MarkdownDocuments:
         from idumb.views import gap_plan
 
         return gap_plan.render(contract, gaps, identity=identity, first=first, builder=builder, reach=reach)
-
-
-def _phase(state: RunState) -> str:
-    """The word of iDumb for where the phase is."""
-    if state.verified:
-        return "verified"
-    return "executed" if state.state in {run.COMPLETED, run.FAILED} else "executing"
-
-
-def _object(text: str | None) -> dict[str, Any] | None:
-    """The JSON object in `text`; None where it holds none, so that a damaged file is written anew."""
-    try:
-        value = canonical.decode(text or "")
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None

@@ -10,7 +10,7 @@ from idumb.domain.run import RunState
 from idumb.views import markup, standing
 
 
-def fields(state: RunState, where: Mapping[str, str], head: str | None) -> dict[str, Any]:
+def fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:
     """Lists of task ids in execution order. `completed` holds the accepted ones too, so that a resume skips them."""
     current = standing.of(where, outcome.RUNNING)
     return {
@@ -18,7 +18,7 @@ def fields(state: RunState, where: Mapping[str, str], head: str | None) -> dict[
         "failed": list(standing.of(where, outcome.FAILED)),
         "blocked": list(standing.of(where, outcome.BLOCKED)),
         "started_at": state.started_at,
-        "git_hash": head or "no-git",
+        "git_hash": state.git_hash or "no-git",
         "accepted": list(standing.of(where, outcome.ACCEPTED)),
         "skipped": list(standing.of(where, outcome.SKIPPED)),
         "waiting": list(standing.of(where, outcome.WAITING)),
@@ -30,10 +30,10 @@ def fields(state: RunState, where: Mapping[str, str], head: str | None) -> dict[
         "state": state.state,
         "reason": state.reason,
         "contract_hash": state.contract_hash,
-        "updated_at": state.changed_at,
+        "updated_at": state.moved_at,
     }
 
 
-def render(state: RunState, statuses: Mapping[str, str], *, head: str | None = None) -> str:
-    """`statuses` are those of `schedule.statuses`; `head` is HEAD's commit now, None where there is none yet."""
-    return markup.json_text(fields(state, statuses, head))
+def render(state: RunState, statuses: Mapping[str, str]) -> str:
+    """`statuses` are those of `schedule.statuses`; nothing but the log is asked."""
+    return markup.json_text(fields(state, statuses))

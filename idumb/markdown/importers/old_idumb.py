@@ -44,20 +44,15 @@ def read(path: str, data: bytes) -> OldFile | None:
     return _progress(path, data, found, match[1]) if match[2] else _checkpoint(path, data, found, match[1])
 
 
-def _state(path: str, data: bytes) -> OldFile | None:
+def _state(path: str, data: bytes) -> OldFile:
+    """All that it says; which part of it the log has already is not known here."""
     try:
         found = _object(data)
     except _Unreadable as problem:
         return _unknown(path, data, str(problem))
-    history = [line for line in _list(found, "history") if not (isinstance(line, dict) and line.get("run"))]
-    theirs = {"anchors": _list(found, "anchors"), "history": history, "styles": _list(found, "styleHistory")}
-    ran = len(history) < len(_list(found, "history"))
-    if ran and not any(theirs.values()):
-        return None  # idumb made it, or nothing of theirs is left in it
     session = found.get("session") or found.get("sessionId") or found.get("session_id")
-    kept = {**found, "history": history, "anchors": theirs["anchors"], "session": session}
-    # Phase and validations are brought up to date by idumb, so they do not tell an old file from the same one later.
-    return OldFile(path, legacy.STATE, legacy.digest([found.get("initialized"), theirs]), kept)
+    named = {"session": session} if session else {}
+    return OldFile(path, legacy.STATE, legacy.digest(data.hex()), {**found, **named})
 
 
 def _progress(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> OldFile | None:

@@ -68,7 +68,7 @@ def slugs(title: str = "Unique slugs") -> Contract:
 class Log:
     """Events in order; `state` is their replay."""
 
-    def __init__(self, contract: Contract) -> None:
+    def __init__(self, contract: Contract, base: str | None = COMMIT) -> None:
         self.contract = contract
         self.events: list[Event] = []
         self.add(
@@ -79,7 +79,7 @@ class Log:
             plans=[[p.path, p.sha256] for p in contract.plans],
             mode="guided",
             policy="task",
-            base_commit=COMMIT,
+            base_commit=base,
             base_tree=TREE,
             branch="main",
             tasks=[[i, contracts.task_digest(contract.tasks[i])] for i in contract.order],

@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from idumb.app import ports
-from idumb.views import checkpoint, documents, progress, state_json, summary, verification
+from idumb.views import checkpoint, documents, progress, summary, verification
 from tests.unit.views import examples
 
 NOW = "2026-01-02T04:00:00.000000Z"
@@ -114,7 +114,7 @@ def test_a_task_without_a_checkpoint_has_no_document() -> None:
 def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
     """R-LOG-4."""
     log = examples.partial_run()
-    found = json.loads(progress.render(log.state, log.statuses, head=examples.COMMIT))
+    found = json.loads(progress.render(log.state, log.statuses))
     assert (found["completed"], found["failed"], found["blocked"]) == (["T1-01", "T1-04"], ["T1-02"], ["T1-03"])
     assert (found["waiting"], found["remaining"], found["current"]) == (["T1-05"], [], None)
     assert found["git_hash"] == examples.COMMIT
@@ -122,7 +122,7 @@ def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
 
 
 def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> None:
-    log = examples.Log(examples.slugs())
+    log = examples.Log(examples.slugs(), base=None)
     log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
     found = json.loads(progress.render(log.state, log.statuses))
     assert (found["current"], found["git_hash"]) == ("T1-01", "no-git")
@@ -137,40 +137,6 @@ def test_an_accepted_task_counts_as_completed_but_is_named_apart() -> None:
     assert found["accepted"] == ["T1-02"]
     assert "accepted by a person: good enough" in _section(_summary(log), "Completed Tasks")
     assert log.statuses["T1-03"] == "ready"
-
-
-def test_state_keeps_unknown_keys_and_does_not_double_history() -> None:
-    """R-LOG-4: state.json as in iDumb."""
-    entry = state_json.Entry(NOW, "execute-phase:1", "partial")
-    old = {"version": "0.2.0", "anchors": [{"id": "a"}], "mine": 7, "history": [{"timestamp": "x", "action": "init"}]}
-    once = json.loads(state_json.render(old, now=NOW, phase="executed", history=[entry]))
-    twice = state_json.fields(once, now="later", phase="executed", history=[entry])
-    assert once == twice
-    assert (once["version"], once["mine"], once["anchors"], once["phase"]) == ("0.2.0", 7, [{"id": "a"}], "executed")
-    assert [line["action"] for line in once["history"]] == ["init", "execute-phase:1"]
-    assert list(once)[:10] == [
-        "version", "initialized", "framework", "phase", "lastValidation", "validationCount", "anchors", "history",
-        "activeStyle", "styleHistory",
-    ]  # fmt: skip
-
-
-def test_a_run_that_goes_on_stays_one_line_of_the_history() -> None:
-    port, log = documents.MarkdownDocuments(lambda request: request.role), examples.partial_run()
-    once = port.state(None, log.state, version="1.0.0", now="then", result="partial")
-    log.add("verification.recorded", status="passed")
-    twice = json.loads(port.state(once, log.state, version="2.0.0", now=NOW, result="pass"))
-    assert [(line["timestamp"], line["result"]) for line in twice["history"]] == [(NOW, "pass")]
-    assert (twice["version"], twice["phase"]) == ("1.0.0", "verified")
-    assert (twice["lastValidation"], twice["validationCount"]) == (NOW, 1)
-    again = json.loads(port.state(json.dumps(twice), log.state, version="2.0.0", now="later", result="pass"))
-    assert (again["lastValidation"], again["validationCount"]) == (NOW, 1)
-
-
-def test_state_holds_fifty_entries_but_never_drops_what_the_file_came_with() -> None:
-    entries = [state_json.Entry(NOW, f"execute-phase:{n}", "pass") for n in range(60)]
-    assert len(state_json.fields(None, now=NOW, history=entries)["history"]) == 50
-    long = {"history": [{"n": n} for n in range(70)]}
-    assert len(state_json.fields(long, now=NOW)["history"]) == 70
 
 
 def test_the_summary_has_the_frontmatter_and_the_seven_sections() -> None:
@@ -378,13 +344,5 @@ def test_the_documents_port_renders_each_document() -> None:
     )
     assert text == _summary(log)
     assert port.verification(log.contract, examples.record(log.contract), now=NOW) == _verification(log)
-    assert json.loads(port.progress(log.state, log.statuses, head=None))["git_hash"] == "no-git"
+    assert json.loads(port.progress(log.state, log.statuses))["git_hash"] == examples.COMMIT
     assert _front(port.checkpoint(log.state, log.contract.tasks["T1-01"], evidence["T1-01"], []))["verdict"] == "PASS"
-
-
-def test_a_damaged_state_file_is_written_anew() -> None:
-    log = examples.partial_run()
-    port = documents.MarkdownDocuments(lambda request: request.role)
-    for existing in (None, "{ not json", "[]"):
-        state = json.loads(port.state(existing, log.state, version="1.0.0", now=NOW, result="partial"))
-        assert (state["phase"], state["history"][0]["result"]) == ("executed", "partial")

@@ -1,0 +1,244 @@
+"""Everything in `.idumb/brain` is made from the event log alone, byte for byte (R-LOG-4, R-LOG-9)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from idumb.app import state_file
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+if TYPE_CHECKING:
+    import pytest
+
+STATE = ".idumb/brain/state.json"
+EXECUTION = ".idumb/brain/execution/1"
+NOTES = ".idumb/brain/notes.md"
+
+
+TIRED = """
+import json, os, pathlib, sys
+if pathlib.Path("b.txt").exists():
+    pathlib.Path("b.txt").write_text("all\\n")
+else:
+    pathlib.Path("b.txt").write_text("half\\n")
+    pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(
+        json.dumps({"state": "context-exhausted", "handover": "half is done"})
+    )
+"""
+
+
+def brain(project: Project) -> dict[str, bytes]:
+    """Every file below `.idumb/brain` with its bytes."""
+    folder = project.folder / ".idumb/brain"
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def forget(project: Project, *keep: str) -> None:
+    """Remove all of `.idumb/brain` but what idumb did not make there."""
+    kept = {name: project.read(name) for name in (".idumb/brain/README.md", *keep)}
+    shutil.rmtree(project.folder / ".idumb/brain")
+    for name, text in kept.items():
+        project.repo.write(name, text)
+
+
+def fixed(project: Project) -> list[str]:
+    answer = project.json("doctor", "--fix")
+    check = next(check for check in answer.data["checks"] if check["code"] == "projections.true")
+    assert [one for one in check["symptoms"] if one["state"] != "ok"] == []
+    return list(answer.data["mended"])
+
+
+def state(project: Project) -> dict[str, Any]:
+    return dict(json.loads(project.read(STATE)))
+
+
+def history(project: Project) -> list[tuple[str, str]]:
+    return [(line["action"], line["result"]) for line in state(project)["history"]]
+
+
+def eventful(sandbox: GitSandbox) -> Project:
+    """Two phases with three runs: one failed and was accepted, one was rolled back and went on, one was forced."""
+    project = projects.create(sandbox)
+    wrong = task("T1-02", files="create `b.txt`", check="false", steps=[write("b.txt", "b\n")])
+    handed = making("T1-01", "a.txt", fields="- **Handoff to:** human\n")
+    project.plan([handed, wrong])
+    project.plan([making("T2-01", "c.txt"), making("T2-02", "d.txt", after="T2-01")], phase="2")
+    assert project.execute().code == 1
+    assert project.json("accept", "T1-02", "--why", "so").code == 0
+    assert project.resume().code == 0
+    assert project.execute(phase="2").code == 0
+    assert project.json("rollback", "2", "--to", "T2-01", "--yes").code == 0
+    assert project.resume(phase="2").code == 0
+    return project
+
+
+def test_all_of_it_is_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
+    """R-LOG-4: history, timestamps and documents are those that were there."""
+    project = eventful(sandbox)
+    before = brain(project)
+    assert history(project) == [("execute-phase:1", "pass"), ("execute-phase:2", "pass")]
+    assert sorted(name.split("/")[0] for name in before) == ["README.md", *["execution"] * 6, "handoffs", "state.json"]
+    assert fixed(project) == []
+    forget(project)
+    assert fixed(project)
+    assert brain(project) == before
+    assert fixed(project) == []
+
+
+def test_it_is_rebuilt_after_older_events_went_to_the_archive_and_under_another_plan(sandbox: GitSandbox) -> None:
+    """R-LOG-4: earlier runs of a phase keep their lines; the locked plans are in the git folder."""
+    project = projects.create(sandbox)
+    for number in (1, 2, 3):
+        project.plan([making("T1-01", "a.txt", f"{number}\n")])
+        if number > 1:
+            assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+        assert project.execute().code == 0
+    assert [line["run"] for line in state(project)["history"]] == list(
+        dict.fromkeys(e["run"] for e in project.events("--kind", "run.started"))
+    )
+    assert project.json("archive", "--keep-runs", "1").data["moved"] > 0
+    before = brain(project)
+    (project.folder / ".planning/phases/1/01-PLAN.md").write_text("# Nothing yet\n", encoding="utf-8")
+    forget(project)
+    fixed(project)
+    assert brain(project) == before
+
+
+def test_documents_of_tasks_that_a_later_run_carried_and_of_attempts_before_the_last_are_rebuilt(
+    sandbox: GitSandbox,
+) -> None:
+    """R-LOG-4: what a run wrote is rebuilt, although a later one of the phase did not write it again."""
+    project = projects.create(sandbox)
+    project.configure(
+        "builder: tired\nbindings:\n  tired:\n    adapter: command\n    argv: [python3, tired.py]\n    prompt: stdin\n"
+    )
+    project.repo.write("tired.py", TIRED)
+    project.repo.commit("the agent")
+    by_agent = task("T1-02", files="create `b.txt`", check="test -s b.txt")
+    project.plan([making("T1-01", "a.txt"), by_agent])
+    assert project.execute().code == 0
+    project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
+    assert project.execute().code == 0
+    before = brain(project)
+    names = sorted(Path(name).name for name in before if name.startswith("execution"))
+    assert names == [*(f"checkpoint-T1-0{n}.md" for n in (1, 2, 3)), "context-T1-02-1.md", "progress.json"]
+    project.repo.write(f"{EXECUTION}/checkpoint-T1-01.md", project.read(f"{EXECUTION}/checkpoint-T1-01.md") + "x\n")
+    (project.folder / EXECUTION / "checkpoint-T1-02.md").unlink()
+    (project.folder / EXECUTION / "context-T1-02-1.md").unlink()
+    assert len(fixed(project)) == 3
+    assert brain(project) == before
+
+
+def test_a_document_says_what_was_known_at_its_checkpoint_after_a_later_attempt_too(sandbox: GitSandbox) -> None:
+    """R-LOG-4: a reset of its task changes nothing in it."""
+    project = projects.create(sandbox)
+    project.configure("run: {max_attempts: 2}\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])])
+    assert project.execute().code == 1
+    document = f"{EXECUTION}/checkpoint-T1-01.md"
+    before = project.read(document)
+    assert "\nretry_count: 1\n" in before
+    assert project.json("accept", "T1-01", "--why", "so").code == 0
+    assert project.read(document) == before
+    forget(project)
+    fixed(project)
+    assert project.read(document) == before
+
+
+def test_runs_of_an_idumb_that_recorded_no_lines_keep_theirs(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-4: where `state.json` has none for them, they come from their runs, in their place, and once."""
+    project = projects.create(sandbox)
+    with monkeypatch.context() as older:
+        older.setattr(state_file, "record", lambda services, journal: None)
+        for phase in ("1", "2"):
+            project.plan([making(f"T{phase}-01", f"{phase}.txt")], phase=phase)
+            assert project.quick("execute-phase", phase, "--approve", project.approval(phase), "--json").code == 0
+    project.plan([making("T3-01", "c.txt")], phase="3")
+    assert project.execute(phase="3").code == 0
+    assert history(project) == [(f"execute-phase:{n}", "pass") for n in (1, 2, 3)]
+    ended = [e["at"] for e in project.events("--kind", "run.completed")]
+    assert [line["timestamp"] for line in state(project)["history"]][:2] == ended[:2]
+    earlier = [event["payload"].get("earlier", []) for event in project.events("--kind", "history.recorded")]
+    assert [len(lines) for lines in earlier] == [2]
+    assert project.json("accept", "T3-01", "--why", "x").code != 0
+    before = brain(project)
+    forget(project)
+    fixed(project)
+    assert brain(project) == before
+
+
+def test_a_state_file_that_cannot_be_read_is_left_and_stops_nothing(sandbox: GitSandbox) -> None:
+    """R-LOG-9: what nobody could record is not replaced, neither by a run nor by doctor."""
+    project = projects.create(sandbox)
+    project.repo.write("mine.json", "{}\n")
+    (project.folder / STATE).symlink_to("../../mine.json")
+    project.plan([making("T1-01", "a.txt")])
+    answer = project.execute()
+    assert answer.code == 0
+    assert f"{STATE} is left as it is" in " ".join(answer.object["warnings"])
+    assert project.json("doctor", "--fix").data["mended"] == []
+    assert (project.folder / STATE).is_symlink()
+    (project.folder / STATE).unlink()
+    fixed(project)
+    assert history(project) == [("execute-phase:1", "pass")]
+
+
+def test_what_an_older_state_file_holds_is_recorded_before_it_is_replaced(sandbox: GitSandbox) -> None:
+    """R-LOG-9: lines of runs that this log does not know, keys of other tools, and when it began."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    old = {"initialized": "2025-01-01", "mine": {"a": 1}, "validationCount": 2, "anchors": [{"id": "x"}]}
+    lines = [{"timestamp": "t", "action": "execute-phase:7", "agent": "idumb", "result": "pass", "run": "0123"}]
+    project.repo.write(STATE, json.dumps({**old, "history": lines}))
+    assert project.execute().code == 0
+    known = state(project)
+    assert {key: known[key] for key in ("initialized", "mine", "anchors")} == {
+        k: old[k] for k in old if k != "validationCount"
+    }
+    assert (known["validationCount"], known["history"][0]) == (3, lines[0])
+    (told,) = project.events("--kind", "legacy.imported")
+    assert Path(told["payload"]["files"][0]["kept"]).is_file()
+    assert project.json("init").data["taken_over"] is None
+    before = brain(project)
+    forget(project)
+    fixed(project)
+    assert brain(project) == before
+
+
+def test_doctor_records_it_too_where_it_rebuilds_the_file(sandbox: GitSandbox) -> None:
+    """R-LOG-9."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    project.repo.write(STATE, json.dumps({**state(project), "mine": 7}))
+    symptom = next(c for c in project.json("doctor").data["checks"] if c["code"] == "projections.true")["symptoms"][0]
+    assert (symptom["path"], symptom["mends"]) == (STATE, True)
+    fixed(project)
+    assert state(project)["mine"] == 7
+    assert fixed(project) == []
+
+
+def test_files_that_idumb_did_not_make_are_left_or_kept(sandbox: GitSandbox) -> None:
+    """R-LOG-9: also where a file of idumb's needs the place of one."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    theirs = "---\nid: checkpoint-T1-01\ntask_id: T1-01\nstatus: failed\n---\n\n# Mine\n"
+    project.repo.write(NOTES, "mine\n")
+    project.repo.write(f"{EXECUTION}/checkpoint-T1-01.md", theirs)
+    project.commit_own()
+    assert project.execute().code == 0
+    assert project.read(NOTES) == "mine\n"
+    kept = [path.read_text() for path in (project.repo.common_dir / "idumb/set-aside").rglob("*") if path.is_file()]
+    assert kept == [theirs]
+    before = brain(project)
+    forget(project, NOTES)
+    fixed(project)
+    assert brain(project) == before

@@ -1,0 +1,96 @@
+"""`state.json` as iDumb keeps it, as a function of what the log says (R-LOG-4, R-LOG-9)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.domain import state_file
+from idumb.domain.state_file import Entry, Imported
+
+OLD: dict[str, Any] = {
+    "version": "0.2.0",
+    "anchors": [{"id": "a"}],
+    "mine": 7,
+    "history": [{"timestamp": "x", "action": "init"}],
+    "phase": "executed",
+    "validationCount": 3,
+}
+
+
+def line(run: str, at: str = "t", phase: str = "executed", result: str = "pass") -> Entry:
+    return Entry(at, "execute-phase:1", result, run, phase)
+
+
+def imported(present: dict[str, Any], told: state_file.Told = ()) -> Imported:
+    found = state_file.beyond(present, told)
+    assert found is not None
+    return found
+
+
+def test_what_a_file_had_beyond_the_log_stays_in_it() -> None:
+    told = (imported(OLD), line("r"))
+    known = state_file.shown(told)
+    assert (known["version"], known["mine"], known["anchors"], known["phase"]) == (
+        "0.2.0",
+        7,
+        [{"id": "a"}],
+        "executed",
+    )
+    assert [one["action"] for one in known["history"]] == ["init", "execute-phase:1"]
+    assert list(known)[:10] == [
+        "version", "initialized", "framework", "phase", "lastValidation", "validationCount", "anchors", "history",
+        "activeStyle", "styleHistory",
+    ]  # fmt: skip
+    assert state_file.beyond(known, told) is None
+
+
+def test_a_run_that_goes_on_stays_one_line_of_the_history() -> None:
+    told = (line("r", "then", result="partial"), line("q", "later"), line("r", "now", "verified"))
+    known = state_file.fields(told)
+    assert [(one["run"], one["timestamp"], one["result"]) for one in known["history"]] == [
+        ("q", "later", "pass"),
+        ("r", "now", "pass"),
+    ]
+    assert (known["initialized"], known["phase"]) == ("then", "verified")
+    assert (known["lastValidation"], known["validationCount"]) == ("now", 1)
+    assert state_file.fields((imported(OLD), line("r", "now", "verified")))["validationCount"] == 4
+
+
+def test_what_is_no_list_and_what_is_null_is_kept_too() -> None:
+    """R-LOG-9: a damaged history is one line; null is a value where nothing else is known of the key."""
+    told = (imported({"history": "gone", "anchors": {"id": "a"}, "mine": None, "framework": None}),)
+    known = state_file.shown(told)
+    assert (known["history"], known["anchors"]) == (["gone"], [{"id": "a"}])
+    assert ("mine" in known, known["mine"], known["framework"]) == (True, None, "idumb")
+    assert state_file.beyond(known, told) is None
+
+
+def test_fifty_lines_are_shown_but_never_fewer_than_a_file_came_with() -> None:
+    told = tuple(line(f"r{n}") for n in range(60))
+    assert (len(state_file.shown(told)["history"]), len(state_file.fields(told)["history"])) == (50, 60)
+    assert state_file.beyond(state_file.shown(told), told) is None
+    long = imported({"history": [{"n": n} for n in range(70)]})
+    assert len(state_file.shown((long,))["history"]) == 70
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(["history", "anchors", "phase", "validationCount", "lastValidation", "initialized", "version"])
+
+
+@given(st.dictionaries(KEYS | st.text(max_size=4), JSON, max_size=6), st.lists(st.sampled_from("abc"), max_size=4))
+def test_whatever_a_file_holds_is_taken_over_once(present: dict[str, Any], runs: list[str]) -> None:
+    """R-LOG-9: what was recorded is in the file that follows, and nothing of that one is new."""
+    told: tuple[Entry | Imported, ...] = tuple(line(run) for run in runs)
+    found = state_file.beyond(present, told)
+    after = (*told, found) if found is not None else told
+    known = state_file.fields(after)
+    assert state_file.beyond(present, after) is None
+    assert state_file.beyond(json.loads(json.dumps(known)), after) is None
