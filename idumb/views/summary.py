@@ -232,8 +232,8 @@ def _reason(task: TaskState) -> str:
 
 
 def _attempts(task: TaskState) -> str:
-    """Those that count; where none does, because each agent's context was full, those that were made."""
-    return str(task.attempts or task.attempt)
+    """All that were made, as in the list of dead letters; retries begin their own count."""
+    return str(task.attempt)
 
 
 def _diagnosis(facts: _Facts, task_id: str) -> list[str]:

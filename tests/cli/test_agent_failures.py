@@ -296,7 +296,7 @@ pathlib.Path(os.environ["HOME"], "judged").write_text(sys.stdin.read())
 
 
 def test_a_validator_is_given_the_criteria_and_the_change(project: Project, home: Path) -> None:
-    """R-ADAPT-3, R-RUN-4; what it used is counted beside what the builder used, for its adapter too."""
+    """R-ADAPT-3, R-RUN-4, R-OPS-1; what it used is counted beside what the builder used, for its adapter too."""
     (home / "judge.py").write_text(JUDGE, encoding="utf-8")
     Scene(project, home, {"write": "done\n"})
     known = project.read(".idumb/config.yaml")

@@ -77,7 +77,7 @@ def test_a_retry_is_a_new_attempt_of_that_task_alone_under_the_same_checks(proje
 
 
 def test_a_retry_is_one_attempt_and_the_letter_counts_all_that_were_made(project: Project) -> None:
-    """R-HAND-3: of a task, and of each task that failed in a run; `resume --retry-failed` has them all again."""
+    """R-HAND-3, R-OPS-2: of a task, and of each that failed in a run; `resume --retry-failed` has them all again."""
 
     def attempts() -> dict[str, int]:
         rows = dlq(project, "list").data["dead_letters"]
@@ -91,6 +91,8 @@ def test_a_retry_is_one_attempt_and_the_letter_counts_all_that_were_made(project
     assert attempts() == {"T1-01": 4, "T1-02": 3, "run": 7}
     assert project.resume("--retry-failed", "--max-attempts", "2").code == 1
     assert attempts() == {"T1-01": 6, "T1-02": 5, "run": 11}
+    failed = project.read(".planning/phases/1/1-SUMMARY.md").split("## Failed Tasks")[1].split("###")[0]
+    assert [row.split("|")[-2].strip() for row in failed.splitlines() if "T1-0" in row] == ["6", "5"]
 
 
 def test_what_is_removed_is_hidden_until_it_fails_again_and_stays_in_the_log(project: Project) -> None:

@@ -350,7 +350,7 @@ def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None
 
 
 def test_what_a_run_left_is_held_against_what_is_there(open_one: Project) -> None:
-    """R-OPS-6: integrity of the work tree, and a bundle that tells all of it without claiming a signature."""
+    """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the work tree, and a bundle that claims no signature."""
     put(open_one, "a.txt", "right\n")
     assert open_one.json("submit", "T1-01").code == 0
     whole = follows(open_one.json("audit", "workspace", "1"), "audit")

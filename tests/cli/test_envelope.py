@@ -91,7 +91,7 @@ def test_each_part_is_shown_with_its_hash_and_the_text_that_was_hashed(project: 
 
 
 def test_two_tasks_are_compared_part_by_part_with_both_values(project: Project, program: Path) -> None:
-    """R-ENV-1."""
+    """R-ENV-1, R-OPS-1."""
     project.plan([built("T1-01"), making("T1-02", "b.txt")])
     assert project.execute().code == 0
     found = shown(project, "diff", "T1-01", "T1-02")

@@ -246,7 +246,7 @@ def test_a_failed_task_blocks_its_dependents_and_the_others_go_on(project: Proje
 
 
 def test_max_attempts_is_obeyed(project: Project) -> None:
-    """R-RUN-5."""
+    """R-RUN-5, R-OPS-4."""
     project.plan([bad("T1-01", "a.txt")])
     answer = project.execute("--max-attempts", "2")
     assert answer.data["tasks"][0]["attempts"] == 2
@@ -442,7 +442,7 @@ def test_events_are_printed_as_dense_lines_and_are_those_of_the_log(project: Pro
 
 
 def test_log_filters(project: Project) -> None:
-    """R-LOG-1: by run, type, task and time."""
+    """R-LOG-1, R-OPS-1: by run, type, task and time."""
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
     assert project.execute().code == 0
     every = project.events("1")
