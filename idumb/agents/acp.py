@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import executable, figures, own_home, replies, running
+from idumb.agents import catalogue, executable, figures, own_home, replies, running
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
 from idumb.agents.papers import Papers
-from idumb.agents.presets import installed
+from idumb.agents.presets import installed, reading
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.domain import agent, listing, outcome, paths
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
@@ -180,7 +180,7 @@ class AcpAgent:
             truncated=finished.output.truncated,
             steps=tuple(self._record(i, call) for i, call in enumerate(client.calls.values())),
             seconds=finished.seconds,
-            cause=finished.cause if not client.over else None,
+            cause=finished.cause if finished.timed_out or not client.over else None,
             crashed=finished.crashed and not client.over,
             failure=failure,
             reply=reply,
@@ -239,20 +239,26 @@ def _wrong(request: AgentRequest, path: str, inside: str) -> str:
 
 
 def _ending(client: Client, finished: processes.Finished, last: str) -> tuple[str, str, str | None]:
-    """(outcome, message, kind of failure) of what was said, or of how the process ended in the middle of it."""
+    """(outcome, message, kind of failure) of what was said, or of how the process ended in the middle of it.
+
+    What an agent says when it is stopped is no end of its own.
+    """
+    if finished.timed_out:
+        return outcome.TIMED_OUT, finished.words(), agent.STALL
     if client.stop is not None:
         return _STOPS.get(client.stop, (outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
     if client.error is not None:
         said = client.error
         if client.code == AUTH_REQUIRED:
             return outcome.ERRORED, f"{said}; {_LOGIN}", agent.NOT_LOGGED_IN
+        if client.refuses_model or reading.kind_of(said) == agent.UNKNOWN_MODEL:
+            accepted = catalogue.words(catalogue.plain(client.offered))
+            return outcome.ERRORED, f"{said}; {accepted}", agent.UNKNOWN_MODEL
         kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), agent.MALFORMED)
         ended = outcome.FAILED if kind in {agent.MALFORMED, agent.CONTEXT_EXHAUSTED} else outcome.ERRORED
         return ended, said, kind
     words = finished.words() or f"exit {finished.exit_code}"
     said = f"{words} before its answer was complete" + (f": {last}" if last else "")
-    if finished.timed_out:
-        return outcome.TIMED_OUT, finished.words(), agent.STALL
     return outcome.ERRORED, said, agent.MALFORMED
 
 

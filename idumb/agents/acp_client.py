@@ -22,6 +22,7 @@ AUTH_REQUIRED = -32000
 
 _INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL = 1, 2, 3, 4, 5
 _ONCE = "allow_once"
+_CLAUDE = "claude-agent-acp"
 _STEPS: Mapping[int, str] = {
     _INITIALIZE: "initialize",
     _NEW: "session/new",
@@ -64,7 +65,8 @@ class Client:
     """`permits` says why a wish is refused, or "". `mode` and `model` are of the agent's own, None for its usual ones.
 
     When it is over, `stop` is the reason for which the agent stopped; or `error` says what went wrong, with the
-    agent's `code` where it gave one.
+    agent's `code` where it gave one. `offered` are the ids of models that it lists, `refuses_model` says that it does
+    not take the one that is wanted.
     """
 
     cwd: str
@@ -77,6 +79,8 @@ class Client:
     stop: str | None = None
     error: str | None = None
     code: int | None = None
+    offered: tuple[str, ...] = ()
+    refuses_model: bool = False
     session: str | None = None
     agent: str = ""
     used: Mapping[str, Any] = field(default_factory=dict)
@@ -154,6 +158,7 @@ class Client:
     def _failed(self, about: int, error: Any) -> bytes:
         said = error if isinstance(error, dict) else {"message": str(error)}
         words = " ".join(str(part) for part in (said.get("message"), _detail(said.get("data"))) if part)
+        self.refuses_model = about == _MODEL
         code = said.get("code")
         self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
         return b""
@@ -165,17 +170,24 @@ class Client:
         info = result.get("agentInfo")
         if isinstance(info, dict):
             self.agent = " ".join(str(info[k]) for k in ("name", "version") if info.get(k))
-        return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": []})
+        return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": [], **_chosen_by_claude(self.model)})
 
     def _set_model(self, session: Mapping[str, Any]) -> bytes:
-        """By the way that the agent offers; there are two."""
+        """By the way that the agent offers; there are two. Claude Code's was told with the session, any id of it."""
         if session.get("models"):
+            self.offered = _ids(session["models"].get("availableModels"), "modelId")
             return _request(_MODEL, "session/set_model", {"sessionId": self.session, "modelId": self.model})
-        for option in session.get("configOptions") or ():
-            if "model" in (option.get("category"), option.get("id")):
+        options = [o for o in session.get("configOptions") or () if "model" in (o.get("category"), o.get("id"))]
+        for option in options:
+            self.offered = _ids(option.get("options"), "value")
+            if not self.offered or self.model in self.offered:
                 given = {"sessionId": self.session, "configId": option["id"], "value": self.model}
                 return _request(_MODEL, "session/set_config_option", given)
-        self._fail(f"it cannot be told to use the model {self.model}; leave `model` out, and choose it with the agent")
+        if options and _CLAUDE in self.agent:
+            return self._set_mode()
+        self.refuses_model = True
+        why = "does not know" if options else "cannot be told to use"
+        self._fail(f"it {why} the model {self.model}")
         return b""
 
     def _set_mode(self) -> bytes:
@@ -244,6 +256,19 @@ class Client:
     def _count(self, usage: Any) -> None:
         if isinstance(usage, dict):
             self.used = {**self.used, **usage}
+
+
+def _chosen_by_claude(model: str | None) -> dict[str, Any]:
+    """The model in the words of Claude Code's agent, which lists aliases only; others pass over what is in `_meta`."""
+    return {} if model is None else {"_meta": {"claudeCode": {"options": {"model": model}}}}
+
+
+def _ids(listed: Any, key: str) -> tuple[str, ...]:
+    """The ids in a list of models, which may stand in groups."""
+    found: list[str] = []
+    for entry in listed or ():
+        found += _ids(entry["options"], key) if "options" in entry else [str(entry[key])]
+    return tuple(found)
 
 
 def _with(call: Call, *, allowed: bool, why: str) -> Call:

@@ -71,6 +71,21 @@ class Endpoint:
         self, path: str, body: bytes, headers: Mapping[str, str], *, until: float | None, idle: float | None
     ) -> Answer:
         """Send and take in one answer; raises NoAnswer. `until` is on the monotonic clock, `idle` in seconds."""
+        return self._asked("POST", path, body, headers, until, idle)
+
+    def get(self, path: str, headers: Mapping[str, str], *, until: float) -> Answer:
+        """The same for what a server offers."""
+        return self._asked("GET", path, None, headers, until, None)
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        until: float | None,
+        idle: float | None,
+    ) -> Answer:
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
             raise NoAnswer("the time was over before it was asked", late=True)
@@ -87,7 +102,7 @@ class Endpoint:
                 # It was over while the name was looked up, when there was no connection to be cut.
                 raise TimeoutError
             reached.append(connection.sock)
-            return self._exchange(connection, path, body, headers, idle)
+            return self._exchange(connection, method, path, body, headers, idle)
         except TimeoutError:
             if over.is_set() or (until is not None and time.monotonic() >= until):
                 raise NoAnswer(f"{self.name} did not answer in time", late=True) from None
@@ -110,13 +125,19 @@ class Endpoint:
         return NoAnswer(f"{self.name} could not be reached, or went away: {reason}")
 
     def _exchange(
-        self, connection: HTTPConnection, path: str, body: bytes, headers: Mapping[str, str], idle: float | None
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        idle: float | None,
     ) -> Answer:
         from http.client import HTTPException
 
         try:
             connection.sock.settimeout(idle)
-            connection.request("POST", self._target(path), body, dict(headers))
+            connection.request(method, self._target(path), body, dict(headers))
             with contextlib.closing(connection.getresponse()) as response:
                 data = _taken(response)
         except HTTPException as problem:

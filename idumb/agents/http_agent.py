@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.agents import desk, figures, replies, results
+from idumb.agents import catalogue, desk, figures, replies, results
 from idumb.agents.endpoint import Answer, NoAnswer
 from idumb.agents.http_failures import Ended, refused, unanswered
 from idumb.agents.http_options import JSON_OBJECT, JSON_SCHEMA, Options
@@ -131,7 +131,7 @@ class _Talk:
         """(the model's message, why it stopped)."""
         answer = self._posted()
         if answer.status != 200:
-            raise refused(answer)
+            raise self._with_models(refused(answer))
         try:
             said = canonical.decode(answer.body)
             self._count(said)
@@ -159,13 +159,22 @@ class _Talk:
         if len(data) > _LONGEST_TALK:
             words = f"the talk with the model is longer than {_LONGEST_TALK} bytes"
             raise Ended(outcome.FAILED, words, failure=agent.CONTEXT_EXHAUSTED)
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "idumb"}
-        if self.options.key is not None:
-            headers["Authorization"] = f"Bearer {self.options.key}"
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **self._headers()}
         try:
             return self.options.endpoint.post(_PATH, data, headers, until=self.until, idle=self.request.idle_timeout)
         except NoAnswer as problem:
             raise unanswered(problem) from None
+
+    def _headers(self) -> dict[str, str]:
+        key = self.options.key
+        return {"User-Agent": "idumb", **({"Authorization": f"Bearer {key}"} if key is not None else {})}
+
+    def _with_models(self, ended: Ended) -> Ended:
+        """What the server lists, where it does not know the model."""
+        if ended.failure != agent.UNKNOWN_MODEL:
+            return ended
+        accepted = catalogue.words(catalogue.listed(self.options.endpoint, self._headers()))
+        return Ended(ended.outcome, f"{ended.message}; {accepted}", failure=ended.failure)
 
     def _extras(self) -> dict[str, Any]:
         extras: dict[str, Any] = {}

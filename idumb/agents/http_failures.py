@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from idumb.agents.endpoint import Answer, NoAnswer
+from idumb.agents.presets import reading
 from idumb.domain import agent, canonical, outcome
 
 _TOO_LONG = re.compile(
@@ -55,10 +56,18 @@ def refused(answer: Answer) -> Ended:
         after = answer.headers.get("retry-after", "")
         when = f"; try again after {after[:40]}{' s' if after.isdigit() else ''}" if after else ""
         return Ended(outcome.ERRORED, words + when, failure=agent.RATE_LIMITED)
-    if status == 404:
-        return Ended(outcome.ERRORED, f"{words}; look at base_url and model", failure=agent.MISSING)
+    if status in {400, 404, 422}:
+        return _not_found(words, status, said)
     if status in {408, 425} or status >= 500:
         return Ended(outcome.ERRORED, words, failure=agent.NETWORK)
+    return Ended(outcome.ERRORED, words, failure=agent.MALFORMED)
+
+
+def _not_found(words: str, status: int, said: str) -> Ended:
+    if reading.kind_of(said) == agent.UNKNOWN_MODEL:
+        return Ended(outcome.ERRORED, words, failure=agent.UNKNOWN_MODEL)
+    if status == 404:
+        return Ended(outcome.ERRORED, f"{words}; look at base_url and model", failure=agent.MISSING)
     return Ended(outcome.ERRORED, words, failure=agent.MALFORMED)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import executable, own_home, replies, running
+from idumb.agents import catalogue, executable, own_home, replies, running
 from idumb.agents.listening import Listening
 from idumb.agents.papers import Papers
 from idumb.agents.presets import installed, reading
@@ -35,8 +36,12 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
 }
 """What a binding may choose, with the values of each."""
 
+IDLE_TIMEOUT = 15 * 60
+"""Seconds without progress after which it is stopped where the configuration names none: longer than models think."""
+
 _FORMAT = "1"
 _KEPT = 4 * 1024 * 1024
+_LISTS = 20.0  # seconds in which it lists its models
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
 _NEXT: Mapping[str, str] = {
     agent.RATE_LIMITED: "wait, and go on",
@@ -71,6 +76,7 @@ class PresetAgent:
 
     continues = True
     tells = True
+    idle_timeout = IDLE_TIMEOUT
 
     def __init__(self, preset: Preset, binding: Binding, around: Surroundings) -> None:
         self.name = preset.name
@@ -132,6 +138,7 @@ class PresetAgent:
                 separate_errors=True,
                 sink=kept,
                 watch=listening,
+                progress=reading.Progress(),
             )
         except OSError as problem:
             return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING), False
@@ -139,7 +146,33 @@ class PresetAgent:
         said = self._preset.read(kept.whole(finished.output), errors)
         idle = not finished.timed_out and not said.usage.tokens_out and bool(said.error)
         words = f"{said.error}\n{errors.decode('utf-8', 'replace')}"
-        return self._result(request, finished, kept, said, errors), idle and reading.says_session_is_unknown(words)
+        result = self._result(request, finished, kept, said, errors)
+        if result.failure == agent.UNKNOWN_MODEL:
+            accepted = catalogue.words(self._models(argv[0], wanted, environment))
+            result = dataclasses.replace(result, message=_joined(result.message, self._around.redact(accepted)))
+        return result, idle and reading.says_session_is_unknown(words)
+
+    def _models(self, program: str, wanted: Wanted, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """The ids of models that its server lists, or else the agent itself."""
+        server = self._preset.server
+        if server is not None and (found := server.models(self._around.environment)):
+            return found
+        if not self._preset.lists:
+            return ()
+        with tempfile.TemporaryDirectory() as nowhere:
+            try:
+                listed = processes.run(
+                    (program, *self._preset.lists),
+                    cwd=wanted.home or nowhere,
+                    environment=environment,
+                    timeout=_LISTS,
+                    agent=True,
+                    guarded=True,
+                    separate_errors=True,
+                )
+            except OSError:
+                return ()
+        return self._preset.listed(listed.output.head + listed.output.tail)
 
     def _result(
         self, request: AgentRequest, finished: processes.Finished, kept: _Kept, said: Said, errors: bytes
@@ -175,9 +208,10 @@ class PresetAgent:
                 return outcome.TIMED_OUT, _joined(words, said.error if said.failure else ""), failure
             return outcome.FAILED, words, None
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
-        if said.failure is not None:
-            ended = outcome.FAILED if said.failure in _OF_WORK else outcome.ERRORED
-            return ended, _joined(said.error, exited, self._next(said.failure)), said.failure
+        failure = self._preset.exits.get(finished.exit_code or 0) or said.failure
+        if failure is not None:
+            ended = outcome.FAILED if failure in _OF_WORK else outcome.ERRORED
+            return ended, _joined(said.error, exited, self._next(failure)), failure
         if exited or said.error:
             return outcome.FAILED, _joined(exited, said.error or last_line(errors)), None
         if not said.ended:

@@ -55,7 +55,9 @@ def request(
         session=attempt.conversation.session if role == agent.BUILDER and attempt.conversation else None,
         protected=protected,
         run_id=bench.run,
-        idle_timeout=_idle_timeout(bench, attempt, role),
+        idle_timeout=services.settings.idle_timeout(
+            _binding_of(bench, attempt, role), getattr(who, "idle_timeout", None)
+        ),
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
         settled=bench.journal.state.tasks[task.id].settled,
@@ -99,7 +101,8 @@ def failed(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:
         return None
     found = bench.services.settings.bindings.get(name)
     argv = found.argv if found is not None else ()
-    return failures.told(result.failure, name, argv, result.message, f"idumb resume {bench.contract.phase}")
+    go_on = f"idumb {failures.command(result.failure)} {bench.contract.phase}"
+    return failures.told(result.failure, name, argv, result.message, go_on)
 
 
 def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
@@ -139,12 +142,6 @@ def _binding_of(bench: Bench, attempt: Attempt, role: str) -> str | None:
 
 def _binding(bench: Bench, attempt: Attempt, role: str) -> Binding | None:
     return bench.services.settings.bindings.get(_binding_of(bench, attempt, role) or "")
-
-
-def _idle_timeout(bench: Bench, attempt: Attempt, role: str) -> float:
-    binding = _binding(bench, attempt, role)
-    own = binding.idle_timeout if binding is not None else None
-    return float(own or bench.services.settings.run.idle_timeout)
 
 
 def _limits(bench: Bench, attempt: Attempt, role: str) -> Limits:

@@ -248,5 +248,5 @@ def _next(data: Mapping[str, Any]) -> list[str]:
         return [f"idumb verify-work {phase} --gaps" if data["verification"] else f"idumb resume {phase}"]
     first = tasks[0]["id"]
     if tasks[0]["failure"] in failures.STOPPING:
-        return [f"idumb show {first}", f"idumb resume {phase}"]
+        return [f"idumb show {first}", f"idumb {failures.command(tasks[0]['failure'])} {phase}"]
     return [f"idumb show {first}", f"idumb dlq retry {first}", f"idumb amend {phase} --from-file"]

@@ -563,7 +563,7 @@ class Agent(Protocol):
     """An agent adapter. `continues`: a retry after failed validation may go on from the attempt's own work.
 
     An attribute `resumes` may say that a request's `session`, which it named before, is gone on with; `tells` that it
-    is a `TellingAgent`.
+    is a `TellingAgent`; `idle_timeout` how many seconds of silence it is given where the configuration names none.
     """
 
     name: str

@@ -135,7 +135,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
             deadline=_deadline(filled, left),
             budget=Budget(left.tokens, left.cost_usd, services.settings.run.output_limit),
             run_id=journal.operation,
-            idle_timeout=_idle_timeout(services, filled),
+            idle_timeout=services.settings.idle_timeout(filled.binding, getattr(who, "idle_timeout", None)),
             limits=_limits(services, filled),
             about=asked.about,
             model=filled.model,
@@ -187,12 +187,6 @@ def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: st
 def _deadline(filled: Filling, left: Ceiling) -> float:
     own = filled.timeout or roles.SECONDS
     return float(own if left.seconds is None else min(own, left.seconds))
-
-
-def _idle_timeout(services: Services, filled: Filling) -> float:
-    found = services.settings.bindings.get(filled.binding or "")
-    own = found.idle_timeout if found is not None else None
-    return float(own or services.settings.run.idle_timeout)
 
 
 def _limits(services: Services, filled: Filling) -> Mapping[str, int]:

@@ -27,6 +27,7 @@ EDITOR = "editor"
 # Why an agent did not do its work, where that was not the work itself.
 MISSING = "missing"
 NOT_LOGGED_IN = "not-logged-in"
+UNKNOWN_MODEL = "unknown-model"
 DECLINED = "declined"
 RATE_LIMITED = "rate-limited"
 NETWORK = "network"
@@ -37,6 +38,7 @@ OVER_BUDGET = "over-budget"
 FAILURES = (
     MISSING,
     NOT_LOGGED_IN,
+    UNKNOWN_MODEL,
     DECLINED,
     RATE_LIMITED,
     NETWORK,

@@ -26,6 +26,7 @@ _OF_FAILURE = {
     agent.STALL: TRANSIENT,
     agent.MISSING: SYSTEM,
     agent.NOT_LOGGED_IN: SYSTEM,
+    agent.UNKNOWN_MODEL: SYSTEM,
     agent.OVER_BUDGET: SYSTEM,
 }
 _OF_CAUSE = {"resources": SYSTEM, "model-stall": TRANSIENT, "external": TRANSIENT}

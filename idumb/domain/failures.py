@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from idumb.domain import agent
 
-STOPPING = frozenset({agent.MISSING, agent.NOT_LOGGED_IN, agent.RATE_LIMITED, agent.NETWORK, agent.OVER_BUDGET})
+STOPPING = frozenset(
+    {
+        agent.MISSING,
+        agent.NOT_LOGGED_IN,
+        agent.UNKNOWN_MODEL,
+        agent.RATE_LIMITED,
+        agent.NETWORK,
+        agent.OVER_BUDGET,
+    }
+)
 """Kinds that say nothing of the work, and that another attempt would meet again: the run stops, no attempt counts."""
 
 UNCOUNTED = STOPPING | {agent.CONTEXT_EXHAUSTED}
@@ -24,6 +33,10 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     agent.MISSING: Kind("cannot be started", "$install, then $go_on"),
     agent.NOT_LOGGED_IN: Kind("is not logged in", "$login, then $go_on"),
+    agent.UNKNOWN_MODEL: Kind(
+        "does not know the model that it is configured for",
+        "Correct or omit `model` in .idumb/config.yaml, then $go_on",
+    ),
     agent.DECLINED: Kind("declined the work", "Change what the task asks for, or name another builder; then $go_on"),
     agent.RATE_LIMITED: Kind("is limited by its provider", "Wait for the limit to pass, then $go_on"),
     agent.NETWORK: Kind("could not reach its model", "Look at the network and at the address it uses, then $go_on"),
@@ -49,6 +62,14 @@ _LOGIN: Mapping[str, str] = {
     "copilot": "Start copilot and type /login",
     "opencode": "opencode auth login",
 }
+
+
+def command(kind: str | None) -> str:
+    """The command that goes on once the cause is gone.
+
+    A run keeps to the configuration that it was agreed to; under another one the next run takes over what is done.
+    """
+    return "execute-phase" if kind == agent.UNKNOWN_MODEL else "resume"
 
 
 def install(program: str) -> str | None:

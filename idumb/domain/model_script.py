@@ -28,6 +28,7 @@ RATE_LIMITED = "rate-limited"
 OVERLOADED = "overloaded"
 SERVER_ERROR = "server-error"
 UNAUTHORIZED = "unauthorized"
+UNKNOWN_MODEL = "unknown-model"
 CONTEXT = "context"
 CLOSED = "closed"
 TRUNCATED = "truncated"
@@ -40,6 +41,7 @@ FAULTS = (
     OVERLOADED,
     SERVER_ERROR,
     UNAUTHORIZED,
+    UNKNOWN_MODEL,
     CONTEXT,
     CLOSED,
     TRUNCATED,

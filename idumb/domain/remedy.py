@@ -34,6 +34,7 @@ class Remedy:
 _OF_FAILURE: Mapping[str, str] = {
     agent.MISSING: "The agent's program is not there: install it, or name another binding in .idumb/config.yaml.",
     agent.NOT_LOGGED_IN: "The agent is not logged in: start it once by hand and log in, or give it its key.",
+    agent.UNKNOWN_MODEL: "The agent does not know its model: write one that it lists as `model` in .idumb/config.yaml.",
     agent.DECLINED: "The agent declined the work: read what it said, and say in the plan why it is to be done.",
     agent.RATE_LIMITED: "The model's limit was reached: wait, or bind another model; then try it again.",
     agent.NETWORK: "The model could not be reached: look at the network and the address; then try it again.",
@@ -82,7 +83,7 @@ def _all(found: Failure) -> Iterator[Remedy]:
         yield Remedy(f"The last attempts ran under another {names}.", f"idumb envelope show {found.task}")
     yield Remedy("See what it changed.", _diff(found))
     if found.failure in failures.STOPPING:  # the task has not failed, and takes no word but to go on
-        yield Remedy("When the cause is mended, go on.", f"idumb resume {found.phase}")
+        yield Remedy("When the cause is removed, go on.", f"idumb {failures.command(found.failure)} {found.phase}")
         return
     yield Remedy("When the cause is mended, try it again.", f"idumb dlq retry {found.task}")
     yield Remedy("Take its work as it is.", f"idumb accept {found.task} --why REASON")

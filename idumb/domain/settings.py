@@ -26,6 +26,11 @@ ASK_TIMEOUT = 30 * 60
 """Seconds that a question at a terminal waits for an answer where the configuration says nothing."""
 
 
+IDLE_TIMEOUT = "run.idle_timeout"
+NAMED = (IDLE_TIMEOUT,)
+"""Settings of which it matters whether they are named."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Ceilings of one process and, but for `processes`, of each that it starts; None is none.
@@ -138,7 +143,7 @@ _LATER = (
 )  # settings of which older hashes know nothing count only where they are given
 
 
-_UNBOUND = ("ask",)  # settings that decide nothing about what runs or is written
+_UNBOUND = ("ask", "named")  # what decides nothing about what runs or is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,8 @@ class Settings:
     which gives roles their models. `ceilings` are of `task` and `run`. `prompts` are the texts of the user's own
     templates by name; they are files beside the configuration. `breaker` has `failures` and `time` (seconds) of the
     circuit breaker, `retry` has `calls` and `pause` (seconds) for what is only in the way of a call. `ask` has
-    `timeout` (seconds): how long a question at a terminal waits.
+    `timeout` (seconds): how long a question at a terminal waits. `named` are those of NAMED that the configuration
+    names: with their default value, too, they stand for what an adapter would choose.
     """
 
     builder: str | None = None
@@ -171,6 +177,16 @@ class Settings:
     breaker: Mapping[str, int] = field(default_factory=dict)
     retry: Mapping[str, int] = field(default_factory=dict)
     ask: Mapping[str, int] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+
+    def idle_timeout(self, binding: str | None, usual: float | None) -> float:
+        """Seconds of silence for a binding: its own, those of the run where they are named, else its adapter's usual.
+
+        `usual` is None for adapters that have none of their own.
+        """
+        found = self.bindings.get(binding or "")
+        own = found.idle_timeout if found is not None else None
+        return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.named else usual))
 
     def deciding(self) -> dict[str, Any]:
         """Every setting that decides what runs or is written, as plain data."""

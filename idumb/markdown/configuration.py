@@ -15,6 +15,7 @@ from idumb.domain.settings import (
     COMMIT_POLICIES,
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
+    NAMED,
     Binding,
     Ceiling,
     GateSettings,
@@ -162,6 +163,7 @@ class _Reading:
             breaker=breaker,
             retry=retry,
             ask=ask,
+            named=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
             **found,
         )
 

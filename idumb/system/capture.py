@@ -18,6 +18,7 @@ MARGIN = 16 * 1024
 
 Sink = Callable[[bytes], None]
 Redact = Callable[[str], str]
+Progress = Callable[[bytes], bool]
 
 _CHUNK = 65536
 
@@ -74,13 +75,15 @@ def readable(data: bytes) -> str:
 class Capture:
     """Takes in one pipe: hashes all, keeps the first and last bytes, and passes large output on."""
 
-    def __init__(self, pipe: IO[bytes], sink: Sink | None, tap: Sink | None = None) -> None:
+    def __init__(
+        self, pipe: IO[bytes], sink: Sink | None, tap: Sink | None = None, progress: Progress | None = None
+    ) -> None:
         import hashlib
 
         self.pipe = pipe
         self.handle = pipe.fileno()
         self.open = True
-        self.heard: float | None = None  # when something was printed last
+        self.heard: float | None = None  # when something was printed last that was progress
         self._sha256 = hashlib.sha256()
         self._head = b""
         self._after_head = b""
@@ -88,6 +91,7 @@ class Capture:
         self._size = 0
         self._sink = sink
         self._tap = tap
+        self._progress = progress
         os.set_blocking(self.handle, False)
 
     def read(self) -> int:
@@ -99,7 +103,8 @@ class Capture:
         if not data:
             self.open = False
             return 0
-        self.heard = time.monotonic()
+        if self._progress is None or self._progress(data):
+            self.heard = time.monotonic()
         if self._tap is not None:
             self._tap(data)
         if self._sink is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from idumb.system import guardian, observing, process_tree, signals, stalls
 from idumb.system import limits as ceilings
-from idumb.system.capture import HEAD, TAIL, Capture, Captured, Sink
+from idumb.system.capture import HEAD, TAIL, Capture, Captured, Progress, Sink
 from idumb.system.patience import Patience
 from idumb.system.talking import Talk, Talking
 from idumb.system.watching import Watch, Watching
@@ -116,6 +116,7 @@ def run(
     grace: float = GRACE,
     talk: Talk | None = None,
     watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Finished:
     """Run a program to its end and end everything it started; raises OSError when it cannot be started.
 
@@ -125,7 +126,8 @@ def run(
     who works, which decides what its waiting means. Once the output is larger than what is kept of it, `sink` is given
     all of it, piece by piece from the beginning. Without `stdin` the child reads /dev/null. A `talk` takes its place:
     it is given what the program prints, and answers; when it is over, the program is ended unless it ends by itself.
-    A `watch` is looked at while the program runs.
+    A `watch` is looked at while the program runs. `progress` says which standard output counts as a word; standard
+    error counts as none then.
     """
     adopting = process_tree.adopt_orphans()
     before = frozenset(process_tree.children()) if adopting else frozenset()
@@ -145,8 +147,9 @@ def run(
         given = stdin if talking is None else talking.reader
         with signals.held():
             child = _spawn(argv, cwd, everything, given, cookie, separate=separate_errors, prepare=prepare)
-        pipes = ((child.stdout, talking.tap if talking else None), (child.stderr, None))
-        captures = [Capture(pipe, sink, tap) for pipe, tap in pipes if pipe is not None]
+        said = Capture(child.stdout, sink, talking.tap if talking else None, progress) if child.stdout else None
+        errors = Capture(child.stderr, sink, None, _no_progress if progress else None) if child.stderr else None
+        captures = [capture for capture in (said, errors) if capture is not None]
         pump = _Pump(child, captures, talking, None if watch is None else Watching(watch))
         tree = functools.partial(_tree, child.pid, guarded=guarded)
         if not pump.until_over(patience, tree):
@@ -178,6 +181,10 @@ def run(
         cause.kind if cause else None,
         cause.words if cause else "",
     )
+
+
+def _no_progress(_: bytes) -> bool:
+    return False
 
 
 def _tree(root: int, *, guarded: bool) -> list[int]:

@@ -12,6 +12,7 @@ from tests.support import acp_agent, chat_server
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.chat_server import ChatServer
+from tests.support.fake_model import serving
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task, write
 
@@ -35,6 +36,11 @@ def execute(project: Project) -> Answer:
 
 def write_calls(path: str) -> chat_server.Said:
     return chat_server.calls(("write_file", {"path": path, "content": "made\n", "intent": "as the task says"}))
+
+
+def by_http(address: str, model: str) -> str:
+    options = f"options: {{base_url: '{address}/v1'}}"
+    return f"builder: one\nbindings: {{one: {{adapter: http, model: {model}, {options}}}}}\n"
 
 
 def bytes_of(project: Project) -> dict[str, bytes]:
@@ -72,11 +78,33 @@ def test_the_same_plan_ends_in_the_same_files_whoever_builds_it(sandbox: GitSand
     assert found[0] == found[1] == found[2]
 
 
+def test_an_unknown_model_uses_no_attempt_and_the_run_goes_on_when_the_configuration_is_corrected(
+    sandbox: GitSandbox,
+) -> None:
+    """R-ADAPT-1, R-ADAPT-2: the ids that are accepted are listed."""
+    project = projects.create(sandbox)
+    project.plan(tasks(steps=False)[:1])
+    wants = "when: T1-01\ntools: true\nanswers: [{write: {path: a.txt, content: made}}, {say: Done.}]"
+    with serving("answers: [{fault: unknown-model}]") as refusing:
+        project.configure(by_http(refusing.address, "nonsense"))
+        answer = execute(project)
+    assert (answer.code, answer.error["details"]["failure"]) == (1, "unknown-model")
+    assert "it accepts fake-model" in answer.error["message"]
+    assert "Correct or omit `model` in .idumb/config.yaml, then idumb execute-phase 1" in answer.error["message"]
+    wants = "when: T1-01\ntools: true\nanswers: [{write: {path: a.txt, content: made}}, {say: Done.}]"
+    with serving(wants) as served:
+        project.configure(by_http(served.address, "fake-model"))
+        again = execute(project)
+        assert again.code == 0, again
+    assert project.read("a.txt") == "made"
+
+
 @pytest.mark.parametrize(
     ("said", "kind", "word"),
     [
         (chat_server.error(401, "bad key"), "not-logged-in", "bad key"),
-        (chat_server.error(404, "no such model"), "missing", "no such model"),
+        (chat_server.error(404, "no such path"), "missing", "no such path"),
+        (chat_server.error(404, "no such model"), "unknown-model", "it does not say which ids it accepts"),
     ],
 )
 def test_a_server_that_refuses_stops_the_run_and_counts_as_no_attempt(

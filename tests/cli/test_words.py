@@ -153,7 +153,7 @@ def test_show_of_a_failed_task_names_the_ways_out(project: Project) -> None:
         assert f"idumb {command}\n" in shown
     accepted = project.idumb("resume", "1", "--on-deviation", "accept")
     assert accepted.code == 0, accepted.err
-    assert "When the cause is mended" not in project.idumb("show", "T1-01").out
+    assert "When the cause is removed" not in project.idumb("show", "T1-01").out
 
 
 def test_show_names_the_way_back_for_every_file_that_was_changed_undeclared(project: Project) -> None:

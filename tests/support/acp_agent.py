@@ -1,14 +1,16 @@
 """A scripted agent that speaks the Agent Client Protocol: it does what its arguments say, one after the other.
 
 `write PATH` asks and writes if it may, `sneak PATH` writes without asking, `run COMMAND` asks to run it, `say TEXT`,
-`stop REASON`, `ask METHOD` asks the client for something, `error CODE TEXT`, `junk`, `die`, `hang`, `fork`.
-With `options` the model is chosen as a setting of the session, with `fixed` not at all.
+`stop REASON`, `ask METHOD` asks the client for something, `error CODE TEXT`, `junk`, `die`, `hang`, `fork`,
+`protest TEXT` hangs until it is stopped, and answers with an error then. With `options` the model is chosen as a
+setting of the session, with `listed` one of two, with `fixed` not at all.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +72,14 @@ def written(path: str) -> None:
     Path(path).write_text("made\n", encoding="utf-8")
 
 
+def protest(text: str) -> None:
+    def stopped(*_: object) -> None:
+        raise LookupError(-32603, text)
+
+    signal.signal(signal.SIGTERM, stopped)
+    signal.pause()
+
+
 def work(words: list[str], prompt: Any) -> str:  # noqa: C901, PLR0912 - one branch a word
     while words:
         word = words.pop(0)
@@ -99,6 +109,8 @@ def work(words: list[str], prompt: Any) -> str:  # noqa: C901, PLR0912 - one bra
             sys.exit(3)
         elif word == "hang":
             subprocess.run(["sleep", "1000"], check=False)
+        elif word == "protest":
+            protest(words.pop(0))
         elif word == "fork":
             child = subprocess.Popen(["sleep", "1000"], start_new_session=True, env={})
             chunk(str(child.pid))
@@ -113,6 +125,9 @@ def models(script: list[str]) -> dict[str, Any]:
         return {}
     if "options" in script:
         return {"configOptions": [{"id": "speed"}, {"id": "which", "category": "model"}]}
+    if "listed" in script:
+        listed = [{"value": "usual"}, {"group": "More", "options": [{"value": "other"}]}]
+        return {"configOptions": [{"id": "which", "category": "model", "options": listed}]}
     return {"models": {"currentModelId": "usual", "availableModels": []}}
 
 

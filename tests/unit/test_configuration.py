@@ -117,6 +117,7 @@ def test_every_setting_can_be_given() -> None:
         breaker={"failures": 3, "time": 120},
         retry={"calls": 1, "pause": 10},
         ask={"timeout": 2700},
+        named=frozenset({"run.idle_timeout"}),
     )
     assert settings.digest() != Settings().digest()
 
@@ -125,6 +126,18 @@ def test_how_long_a_question_waits_changes_nothing_that_consent_is_bound_to() ->
     """R-ASK-3: it decides nothing about what runs, and a contract that was agreed to before it was set stays agreed."""
     assert parsed("ask: {timeout: 5m}").digest() == Settings().digest()
     assert parsed("ask: {timeout: 5m}").deciding() == Settings().deciding()
+
+
+def test_an_adapter_s_own_idle_timeout_gives_way_to_one_that_is_named_and_changes_no_contract() -> None:
+    """R-ADAPT-2, R-LOCK-1: a contract that was agreed to before adapters had one stays agreed."""
+    unset, run = parsed("bindings: {a: {adapter: claude}}"), parsed("run: {idle_timeout: 1h}")
+    assert (unset.idle_timeout("a", 900), unset.idle_timeout("a", None)) == (900.0, 3600.0)
+    assert run.idle_timeout("a", 900) == 3600.0
+    own = parsed("run: {idle_timeout: 1h}\nbindings: {a: {adapter: claude, idle_timeout: 2m}}")
+    assert own.idle_timeout("a", 900) == 120.0
+    before = "6aadc535f0bbbf8bf492a95b0611a47c3b64b00a95954c43915c77929f92c122"
+    assert run.digest() == Settings().digest() == before
+    assert run.deciding() == Settings().deciding()
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "git:\nrun:\nbindings:\n"])
@@ -252,7 +265,7 @@ def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
 def test_the_page_explains_every_setting_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
-    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts"}
+    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts", "named"}
     names |= {f"limits.{f.name}" for f in fields(Limits)}
     names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
     names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}

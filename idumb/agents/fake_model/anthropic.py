@@ -26,6 +26,7 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
     script.OVERLOADED: (529, "overloaded_error", "Overloaded"),
     script.SERVER_ERROR: (500, "api_error", "Internal server error"),
     script.UNAUTHORIZED: (401, "authentication_error", "invalid x-api-key"),
+    script.UNKNOWN_MODEL: (404, "not_found_error", "model: that-one"),
     script.CONTEXT: (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
 }
 

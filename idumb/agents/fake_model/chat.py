@@ -29,6 +29,12 @@ ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
     script.OVERLOADED: (503, "server_error", None, "The engine is currently overloaded, please try again later."),
     script.SERVER_ERROR: (500, "server_error", None, "The server had an error while processing your request."),
     script.UNAUTHORIZED: (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
+    script.UNKNOWN_MODEL: (
+        404,
+        "invalid_request_error",
+        "model_not_found",
+        "The model `that-one` does not exist or you do not have access to it.",
+    ),
     script.CONTEXT: (
         400,
         "invalid_request_error",

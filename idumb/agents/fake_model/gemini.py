@@ -26,6 +26,11 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
     script.OVERLOADED: (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
     script.SERVER_ERROR: (500, "INTERNAL", "An internal error has occurred."),
     script.UNAUTHORIZED: (401, "UNAUTHENTICATED", "API key not valid. Please pass a valid API key."),
+    script.UNKNOWN_MODEL: (
+        404,
+        "NOT_FOUND",
+        "models/that-one is not found for API version v1beta, or is not supported for generateContent.",
+    ),
     script.CONTEXT: (
         400,
         "INVALID_ARGUMENT",

@@ -112,7 +112,16 @@ def _sent(protocol: _Protocol, asked: Conversation, answer: Answer, reply: Reply
     return Sent(200, protocol.whole(reply, asked), None, fault, answer.seconds, note)
 
 
-_SAID = frozenset({script.RATE_LIMITED, script.OVERLOADED, script.SERVER_ERROR, script.UNAUTHORIZED, script.CONTEXT})
+_SAID = frozenset(
+    {
+        script.RATE_LIMITED,
+        script.OVERLOADED,
+        script.SERVER_ERROR,
+        script.UNAUTHORIZED,
+        script.UNKNOWN_MODEL,
+        script.CONTEXT,
+    }
+)
 """Faults that the provider tells in an answer of its own."""
 
 

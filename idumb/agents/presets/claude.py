@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from idumb.agents import figures
+from idumb.agents.catalogue import Server
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -135,4 +136,13 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     places=("CLAUDE_CONFIG_DIR",),
+    server=Server(
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_API_KEY",
+        "https://api.anthropic.com",
+        "/v1/models",
+        "x-api-key",
+        "",
+        {"anthropic-version": "2023-06-01"},
+    ),
 )

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from idumb.agents import figures
+from idumb.agents import catalogue, figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -96,6 +96,11 @@ def _inner(message: str) -> str:
     return message
 
 
+def _listed(output: bytes) -> tuple[str, ...]:
+    rows = inside(next(reading.objects(output), None), "models")
+    return catalogue.plain(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
+
+
 PRESET = Preset(
     name="codex",
     program="codex",
@@ -105,4 +110,7 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     places=("CODEX_HOME",),
+    server=catalogue.Server(_ENDPOINT, _KEY),
+    lists=("debug", "models"),
+    listed=_listed,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from idumb.agents import figures
+from idumb.agents.catalogue import Server
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -57,7 +58,7 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "result":
             result = found
     wrong = result.get("exitCode") != 0
-    error = reading.one_line(error or failed or reading.last_line(errors)) if wrong else ""
+    error = reading.one_line(error or failed or reading.telling_line(errors)) if wrong else ""
     return Said(
         reply=reply,
         session=text(result.get("sessionId")) or None,
@@ -86,4 +87,5 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     places=("COPILOT_HOME",),
+    server=Server(_ENDPOINT, "COPILOT_PROVIDER_API_KEY"),
 )

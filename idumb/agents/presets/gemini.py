@@ -7,12 +7,14 @@ import re
 from typing import Any
 
 from idumb.agents import figures
+from idumb.agents.catalogue import Server
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
-from idumb.domain import canonical
+from idumb.domain import agent, canonical
 from idumb.domain.agent import Usage
 
+_NO_LOGIN = 41
 _RETRY = re.compile(r"^Attempt \d+ failed.*$", re.MULTILINE)
 
 
@@ -84,7 +86,7 @@ def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
             told = text(inside(canonical.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
         except ValueError:
             told = ""
-    return reading.one_line(told) or _retried(errors) or reading.last_line(errors)
+    return reading.one_line(told) or _retried(errors) or reading.telling_line(errors)
 
 
 def _retried(errors: bytes) -> str:
@@ -102,4 +104,13 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     files=_files,
+    exits={_NO_LOGIN: agent.NOT_LOGGED_IN},
+    server=Server(
+        "GOOGLE_GEMINI_BASE_URL",
+        "GEMINI_API_KEY",
+        "https://generativelanguage.googleapis.com",
+        "/v1beta/models",
+        "x-goog-api-key",
+        "",
+    ),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
-from idumb.agents import figures
+from idumb.agents import catalogue, figures
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -15,10 +16,18 @@ from idumb.domain.agent import Usage
 _CONFIG = "opencode.json"
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 _PROVIDER = "endpoint"
+_NOTHING_SAID = "Unexpected server error"
+_LOGGED = re.compile(
+    r'^timestamp=\S+ level=ERROR .*?\berror(?:\.error)?="((?:[^"\\]|\\.)*)"'
+    r"|^ERROR .*? error=([^\n{][^\n]*?)(?: stack=| process$|$)",
+    re.MULTILINE,
+)
+"""What newer and older versions log of an error."""
 
 
 def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    given = ["run", "--format", "json"]
+    # Its report names no reason where its own server fails ("Unexpected server error"); its log does.
+    given = ["run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
     if wanted.session is not None:
         given += ["--session", wanted.session]
     if wanted.model is not None:
@@ -82,7 +91,9 @@ def read(output: bytes, errors: bytes) -> Said:
                 text(inside(found, "error", "data", "message")) or text(inside(found, "error", "name")) or "an error"
             )
     ended = reason not in {"", "tool-calls"}
-    error = reading.one_line(error or ("" if ended else reading.last_line(errors)))
+    if error.startswith(_NOTHING_SAID) or not (error or ended):
+        error = _logged(errors) or error or reading.last_line(errors)
+    error = reading.one_line(error)
     return Said(
         reply=reply,
         session=session,
@@ -91,6 +102,16 @@ def read(output: bytes, errors: bytes) -> Said:
         error=error,
         failure=reading.kind_of(error) if error else None,
     )
+
+
+def _logged(errors: bytes) -> str:
+    """The last error of its log that is about its model; it logs what it looks up elsewhere, too."""
+    found = [new or old for new, old in _LOGGED.findall(errors.decode("utf-8", "replace"))]
+    return next((words for words in reversed(found) if reading.kind_of(words)), "")
+
+
+def _listed(output: bytes) -> tuple[str, ...]:
+    return tuple(id for id in catalogue.plain(output.decode("utf-8", "replace").splitlines()) if "/" in id)
 
 
 PRESET = Preset(
@@ -102,4 +123,7 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     files=_files,
+    server=catalogue.Server(_ENDPOINT, _KEY),
+    lists=("models",),
+    listed=_listed,
 )

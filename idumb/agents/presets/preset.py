@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from idumb.agents.catalogue import Server
 from idumb.agents.presets.reading import Said
 
 
@@ -39,7 +40,9 @@ class Preset:
 
     `arguments` follow the program; the prompt is always on standard input. `read` makes sense of what it printed on
     standard output and standard error. `variables` are always set, and `files` are written into an own home; both
-    are by the call. `places` are variables that say where its files are in the user's home.
+    are by the call. `places` are variables that say where its files are in the user's home. `exits` are exit codes that
+    tell a kind of failure by themselves. `server` is where models are listed, `lists` the arguments with which the
+    agent lists them itself, and `listed` reads that.
     """
 
     name: str
@@ -51,3 +54,7 @@ class Preset:
     variables: Callable[[Wanted], Mapping[str, str]] = lambda _: {}
     files: Callable[[Wanted], Files] = lambda _: {}
     places: tuple[str, ...] = ()
+    exits: Mapping[int, str] = field(default_factory=dict)
+    server: Server | None = None
+    lists: tuple[str, ...] = ()
+    listed: Callable[[bytes], tuple[str, ...]] = lambda _: ()

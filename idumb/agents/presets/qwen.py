@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+from idumb.agents.catalogue import Server
 from idumb.agents.presets import claude, reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said
@@ -57,4 +58,5 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     files=_files,
+    server=Server("OPENAI_BASE_URL", "OPENAI_API_KEY"),
 )

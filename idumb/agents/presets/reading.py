@@ -32,6 +32,11 @@ class Said:
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
+    agent.UNKNOWN_MODEL: (
+        r"model_?not_?found|\bmodels?\b[^\n]{0,100}?\b(does not exist|may not exist|not exist\b|not found)",
+        r"\bmodels?\b[^\n]{0,100}? (is not supported when|from --model flag is not available)",
+        r"(unknown|invalid|unrecogni[sz]ed|no such) model\b|not a valid model|not_found_error model:",
+    ),
     agent.CONTEXT_EXHAUSTED: (
         r"prompt is too long|too many tokens|input token count|context_length_exceeded",
         r"context.?(length|window|limit)|maximum context|exceeds? the (model'?s? )?(maximum|limit) .{0,20}tokens",
@@ -39,7 +44,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     agent.NOT_LOGGED_IN: (
         r"\b40[13]\b|unauthori[sz]ed|unauthenticated|not logged in|please run /login|log ?in\b.{0,30}\bfirst",
         r"invalid.{0,12}api.?key|incorrect api key|api key not valid|no api key|missing.{0,20}(api.?key|credential)",
-        r"set an auth method|no auth(entication)? (type|info)|authentication.?(error|failed|required)",
+        r"(set an|invalid) auth method|no auth(entication)? (type|info)|authentication.?(error|failed|required)",
     ),
     agent.OVER_BUDGET: (r"insufficient_quota|credit balance|billing|error_max_(budget|turns)|max budget",),
     agent.RATE_LIMITED: (
@@ -105,5 +110,45 @@ def one_line(words: str, longest: int = _LONGEST) -> str:
 
 def last_line(errors: bytes) -> str:
     """The last line of standard error that says something."""
-    lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
-    return one_line(lines[-1]) if lines else ""
+    lines = _lines(errors)
+    return lines[-1] if lines else ""
+
+
+def telling_line(errors: bytes) -> str:
+    """The first line of standard error that tells a kind of failure; the last one where none does."""
+    return next((line for line in _lines(errors) if kind_of(line)), last_line(errors))
+
+
+def _lines(errors: bytes) -> list[str]:
+    text = _COLOUR.sub("", errors.decode("utf-8", "replace"))
+    return [one_line(line) for line in text.splitlines() if line.strip()]
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_NO_PROGRESS = re.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|info)$")
+
+
+class Progress:
+    """Whether what is printed on standard output moves the work on, told by whole lines.
+
+    That an agent asks its model again, or waits for the network, does not.
+    """
+
+    def __init__(self, longest: int = 4 * 1024 * 1024) -> None:
+        self._rest = b""
+        self._longest = longest
+
+    def __call__(self, data: bytes) -> bool:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > self._longest:
+            self._rest = b""
+            return True
+        return any(map(_moves_on, lines))
+
+
+def _moves_on(line: bytes) -> bool:
+    found = next(objects(line), None)
+    if found is None:
+        return bool(line.strip())
+    kinds = (found.get("type"), found.get("subtype"), inside(found, "item", "type"))
+    return not any(_NO_PROGRESS.search(kind) for kind in kinds if isinstance(kind, str))

@@ -176,9 +176,29 @@ def test_the_model_is_chosen_by_the_way_that_the_agent_offers(tmp_path: Path, wa
 def test_an_agent_that_cannot_be_told_its_model_is_not_asked(tmp_path: Path) -> None:
     """R-ADAPT-1: no other model stands in unseen."""
     result = ask(tmp_path, "fixed", "write", "a.txt", model="big")
-    assert (result.outcome, result.failure, result.model) == (outcome.FAILED, agent.MALFORMED, None)
+    assert (result.outcome, result.failure, result.model) == (outcome.ERRORED, agent.UNKNOWN_MODEL, None)
     assert "the model big" in result.message
     assert not (tmp_path / "a.txt").exists()
+
+
+def test_a_model_that_an_agent_does_not_list_is_not_asked_for_and_those_that_it_lists_are_named(tmp_path: Path) -> None:
+    """R-ADAPT-1, R-ADAPT-2."""
+    result = ask(tmp_path, "listed", "write", "a.txt", model="big")
+    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
+    assert "it accepts usual, other" in result.message
+    assert not (tmp_path / "a.txt").exists()
+    assert ask(tmp_path, "listed", "say", "Done.", model="other").reply == "which is other;Done."
+
+
+def test_claude_code_is_told_any_id_of_a_model_with_the_session(tmp_path: Path) -> None:
+    """R-ADAPT-2: its newer versions list aliases only, and refuse any other word for a model afterwards."""
+    client = Client(str(tmp_path), "x", str, model="claude-sonnet-4-5")
+    begun = {"protocolVersion": 1, "agentInfo": {"name": "@agentclientprotocol/claude-agent-acp", "version": "0.49.0"}}
+    new = json.loads(client.heard(json.dumps({"id": 1, "result": begun}).encode() + b"\n"))
+    assert new["params"]["_meta"] == {"claudeCode": {"options": {"model": "claude-sonnet-4-5"}}}
+    listed = [{"id": "model", "options": [{"value": "default"}, {"value": "sonnet"}]}]
+    answer = {"id": 2, "result": {"sessionId": "s", "configOptions": listed}}
+    assert json.loads(client.heard(json.dumps(answer).encode() + b"\n"))["method"] == "session/prompt"
 
 
 def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
@@ -197,6 +217,12 @@ def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
         (("error", "-32603", "connect ECONNREFUSED"), outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         (("error", "-32000", "who are you"), outcome.ERRORED, agent.NOT_LOGGED_IN, "who are you"),
+        (
+            ("error", "-32603", "the model big does not exist"),
+            outcome.ERRORED,
+            agent.UNKNOWN_MODEL,
+            "does not say which",
+        ),
         (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "say `home: user`"),
         (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
         (("die",), outcome.ERRORED, agent.MALFORMED, "out of luck"),
@@ -221,6 +247,14 @@ def test_a_hanging_agent_is_ended_with_all_it_started(tmp_path: Path) -> None:
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
     if sys.platform == "linux":
         assert not process_tree.is_alive(int(result.reply))
+
+
+@pytest.mark.parametrize("said", ["connection to the model was cut", "cancelled"])
+def test_what_an_agent_says_when_it_is_stopped_for_its_silence_is_no_other_failure(tmp_path: Path, said: str) -> None:
+    """R-ADAPT-2."""
+    result = ask(tmp_path, "protest", said, idle_timeout=0.5)
+    assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
+    assert "of silence" in result.message
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")

@@ -19,7 +19,9 @@ from idumb.domain import agent, outcome, plan
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
+from tests.adapters.agents.recorder import variables
 from tests.support import preset_stand_in
+from tests.support.fake_model import serving
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", (), model="big", run_id="r")
@@ -153,6 +155,164 @@ def test_each_that_does_not_know_its_conversation_begins_a_new_one(name: str, tm
     assert (tmp_path / "work/asked").read_text(encoding="utf-8") == "asked\n"
     known = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="known"))
     assert (known.outcome, known.resumed) == (outcome.COMPLETED, True)
+
+
+def as_one(
+    name: str, folder: Path, says: str, environment: dict[str, str] | None = None, **of_request: Any
+) -> AgentResult:
+    """The answer of an agent that is played by a shell script."""
+    program = folder / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
+    program.chmod(0o755)
+    (folder / "work").mkdir(exist_ok=True)
+    around = Surroundings({"PATH": PATH, **(environment or {})}, str(folder / "work"), str, homes=str(folder / "homes"))
+    preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
+    made = PresetAgent(preset, Binding("it", name, (str(program),)), around)
+    return made.run(dataclasses.replace(REQUEST, workspace=str(folder / "work"), **of_request))
+
+
+WITHOUT_A_KEY = {
+    "gemini": [
+        ("Please set an Auth method in your settings.json or specify GEMINI_API_KEY", 41),
+        ("Invalid auth method selected.", 41),
+        (
+            "When using Gemini API, you must specify the GEMINI_API_KEY environment variable.\nUpdate it!",
+            41,
+        ),
+        (
+            "Error authenticating: \033[31mManual authorization is required but the session is not interactive.\033[0m",
+            41,
+        ),
+    ],
+    "copilot": [
+        ("Error: No authentication information found.\n\nTo authenticate, you can:\n  • Run 'gh auth login'", 1),
+    ],
+}
+"""What agents say on standard error where nobody is logged in, and their exit."""
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "code"), [(n, *each) for n, found in WITHOUT_A_KEY.items() for each in found]
+)
+def test_an_agent_without_a_key_is_not_logged_in(name: str, words: str, code: int, tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    (tmp_path / "words").write_text(words + "\n", encoding="utf-8")
+    result = as_one(name, tmp_path, f"cat {tmp_path}/words >&2; exit {code}")
+    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.NOT_LOGGED_IN)
+    assert "log in" in result.message
+    assert "\033" not in result.message
+
+
+MODEL_UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
+    "claude": (
+        {**DONE, "is_error": True, "result": "There's an issue with the selected model (big). It may not exist."},
+        "",
+    ),
+    "codex": (
+        {"type": "turn.failed", "error": {"message": "The model `big` does not exist or you have no access."}},
+        "",
+    ),
+    "gemini": (
+        {"type": "result", "status": "error", "error": {"message": "models/big is not found for API v1beta."}},
+        "",
+    ),
+    "opencode": (
+        {
+            "type": "error",
+            "error": {"name": "UnknownError", "data": {"message": "Unexpected server error. Check server logs."}},
+        },
+        'timestamp=2026-11-23T12:00:00Z level=ERROR message=failed error="Model not found: big."',
+    ),
+    "copilot": ({"type": "session.error", "data": {"message": "Model 'big' not found on provider"}}, ""),
+    "qwen": (
+        {**DONE, "result": "[API Error: 404 The model `big` does not exist or you do not have access to it.]"},
+        "",
+    ),
+}
+"""What each reports of a model that nobody has, and says on standard error."""
+
+
+@pytest.mark.parametrize("name", registry.PRESETS)
+def test_an_unknown_model_is_a_mistake_of_the_configuration_and_the_server_s_models_are_listed(
+    name: str, tmp_path: Path
+) -> None:
+    """R-ADAPT-2, R-ADAPT-1."""
+    report, errors = MODEL_UNKNOWN[name]
+    (tmp_path / "report").write_text(json.dumps(report) + "\n", encoding="utf-8")
+    (tmp_path / "errors").write_text(errors + "\n", encoding="utf-8")
+    with serving("answers: [{say: nobody asks}]") as served:
+        result = as_one(
+            name, tmp_path, f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1", variables(name, served.address)
+        )
+    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
+    assert "it accepts fake-model" in result.message
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [
+        ("opencode", "echo 'some/one'; echo 'some/two'"),
+        ("codex", 'echo \'{"models": [{"slug": "some/one"}, {"slug": "some/two"}]}\''),
+    ],
+)
+def test_an_agent_that_lists_its_models_itself_is_asked_for_them(name: str, listed: str, tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN[name][0]) + "\n", encoding="utf-8")
+    (tmp_path / "errors").write_text(MODEL_UNKNOWN[name][1] + "\n", encoding="utf-8")
+    fails = f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1"
+    script = f'case "$*" in models|"debug models") {listed}; exit;; esac; {fails}'
+    assert "it accepts some/one, some/two" in as_one(name, tmp_path, script).message
+    assert "does not say which ids" in as_one(name, tmp_path, script.replace(listed, "exit 1")).message
+
+
+LOGGED = {
+    'level=ERROR message=failed error="Unable to connect. Is the computer able to access the url?"': agent.NETWORK,
+    'level=ERROR small=false error.error="AI_APICallError: Incorrect API key provided."': agent.NOT_LOGGED_IN,
+    'level=ERROR message=failed error="TypeError: x is undefined"': None,
+}
+"""What its log says of an error, and the kind of that."""
+
+
+@pytest.mark.parametrize("line", LOGGED)
+def test_what_opencode_s_report_calls_unexpected_is_read_from_its_log(line: str, tmp_path: Path) -> None:
+    """R-ADAPT-2: and while it asks a dead server again it reports nothing at all."""
+    (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN["opencode"][0]) + "\n", encoding="utf-8")
+    (tmp_path / "errors").write_text(f"timestamp=2026-11-23T12:00:00Z {line}\n", encoding="utf-8")
+    result = as_one("opencode", tmp_path, f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1")
+    assert result.failure == LOGGED[line]
+    silent = as_one("opencode", tmp_path, f"cat {tmp_path}/errors >&2; exec sleep 60", idle_timeout=0.3)
+    assert (silent.outcome, silent.failure) == (outcome.TIMED_OUT, LOGGED[line] or agent.STALL)
+
+
+AGAIN: dict[str, dict[str, Any]] = {
+    "claude": {"type": "system", "subtype": "api_retry", "error_status": 529, "error": "overloaded"},
+    "codex": {"type": "error", "message": "Reconnecting... 2/5 (stream disconnected before completion)"},
+    "copilot": {"type": "model.call_failure", "data": {"statusCode": 503, "errorMessage": "unavailable"}},
+}
+"""What they print while they ask their model again and again."""
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_that_an_agent_asks_its_model_again_is_no_progress(name: str, tmp_path: Path) -> None:
+    """R-ADAPT-2: it would print so for ever."""
+    line = json.dumps(AGAIN[name])
+    loop = f"while sleep 0.05; do echo '{line}'; echo 'still trying' >&2; done"
+    result = as_one(name, tmp_path, loop, idle_timeout=0.5, deadline=30)
+    assert (result.outcome, result.cause) == (outcome.TIMED_OUT, "model-stall")
+    assert "of silence" in result.message
+
+
+def test_what_an_agent_does_meanwhile_is_progress(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    line = json.dumps({"type": "assistant", "message": {"content": []}})
+    slowly = f"for i in 1 2 3 4 5 6; do echo '{line}'; sleep 0.1; done; {says()}"
+    assert as_one("claude", tmp_path, slowly, idle_timeout=0.4, deadline=30).outcome == outcome.COMPLETED
+
+
+def test_an_agent_is_given_minutes_of_silence_and_not_an_hour(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    assert claude(tmp_path, says()).idle_timeout == 15 * 60
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,14 @@ FAULTY = """when: {fault}
 times: 1
 answers: [{{fault: {fault}, say: a long enough answer, seconds: 0.05}}]"""
 BROKEN = ("closed", "truncated", "garbage")
-TOLD = {"rate-limited": {429}, "overloaded": {503, 529}, "server-error": {500}, "unauthorized": {401}, "context": {400}}
+TOLD = {
+    "rate-limited": {429},
+    "overloaded": {503, 529},
+    "server-error": {500},
+    "unauthorized": {401},
+    "unknown-model": {404},
+    "context": {400},
+}
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +127,7 @@ def test_a_request_under_another_name_is_refused(served: Served) -> None:
 def test_the_log_tells_what_was_asked_and_holds_no_key(served: Served) -> None:
     served.post("/v1/messages?key=s3cret", ALL[0].body("write the greeting", 0), Authorization="Bearer s3cret")
     noted = served.notes[-1]
-    assert (noted["path"], noted["rule"], noted["calls"]) == ("/v1/messages", "Rule 11", ["Write"])
+    assert (noted["path"], noted["rule"], noted["calls"]) == ("/v1/messages", "Rule 12", ["Write"])
     assert "s3cret" not in json.dumps(served.notes)
 
 
