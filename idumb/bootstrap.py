@@ -441,7 +441,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
 
     from idumb.app import status
     from idumb.domain import step_plan
-    from idumb.store import status_view
+    from idumb.store import consent, status_view
     from idumb.system import policy_places
 
     gc.disable()
@@ -452,7 +452,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     # Commits tell of phases that were not run here, so a pull changes the view then.
     commits = os.path.join(place.git_dir, "logs", "HEAD")
     rules = [path for path, _ in policy_places.system_wide()]
-    inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits]
+    inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(place.common_dir)]
     seen = status_view.observe(place.state_dir, place.root, inputs)
     view = status.view(services)
     if services.redactor.holds(json.dumps(view)):
@@ -460,7 +460,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     if all(row["run"] for row in view["phases"]):
         del seen["inputs"][commits]
     try:
-        if os.path.isdir(os.path.join(place.root, ".idumb")):
+        if os.path.isdir(os.path.join(place.root, ".idumb")) and not status.lists_consent(view):
             status_view.write(place.state_dir, place.root, view, inputs, seen=seen)
     except OSError:
         pass  # a read-only repository is shown all the same

@@ -51,7 +51,7 @@ def _prepared(
     services: Services, contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str
 ) -> dict[str, Any]:
     known = state.tasks.get(task) if state is not None else None
-    said = runner.feedback(state, known) if state is not None and known is not None else ""
+    said = runner.feedback(known) if known is not None else ""
     number = known.attempt + (known.opened is None) if known is not None else 1
     found = owed.of(
         services,

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from idumb.app import place, resume, session
+from idumb.app import exhausted, place, resume, session
 from idumb.app.execute_phase import Request
 from idumb.app.result import Result
+from idumb.app.resume import Again
 from idumb.app.services import Services
 from idumb.domain import dead_letter, outcome, run
 from idumb.domain import listing as names
+from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.event import Event
 from idumb.domain.run import RunState
@@ -24,6 +26,7 @@ class Letter:
     """`kind` is `task` or `run`, `class_` one of `dead_letter.CLASSES`, `state` one of `dead_letter.STATES`.
 
     `seq` and `at` are of the event by which it failed; `cause` and `failure` as in `idumb.domain.agent.AgentResult`.
+    `decision` is the question that asks what is to become of a failed task; None where none waits.
     """
 
     id: str
@@ -41,6 +44,7 @@ class Letter:
     seq: int
     at: str
     state: str = dead_letter.PARKED
+    decision: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,8 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     if why:
         raise Refusal("dead-letter.not-retryable", f"{letter.id} cannot be tried again: {why}.", hint=_hint(letter))
     only = () if letter.task is None else (letter.task,)
-    return resume.resume(services, Request(letter.phase, approve=approve), retry_failed=not only, only=only, once=True)
+    again = Again(failed=not only, only=only, once=True)
+    return resume.resume(services, Request(letter.phase, approve=approve), again)
 
 
 def remove(services: Services, name: str, who: str, why: str) -> Result:
@@ -92,10 +97,15 @@ def remove(services: Services, name: str, who: str, why: str) -> Result:
     letter = _find(services, name)
     if letter.state == dead_letter.REMOVED:
         raise Refusal("dead-letter.removed", f"{letter.id} was removed already.", hint="idumb dlq list --all")
+    asked = letter.decision if letter.worktree == services.worktree else None
     with session.owned(services, "dlq") as owned:
-        journal = owned.journal(RunState())
-        journal.write(journal.event(REMOVED, letter=letter.id, failed=letter.seq, by=who, reason=why))
-    return Result({"dead_letter": _row(services, replace(letter, state=dead_letter.REMOVED))})
+        journal = owned.journal(RunState() if asked is None else session.run_of(services, letter.run))
+        events = [journal.event(REMOVED, letter=letter.id, failed=letter.seq, by=who, reason=why)]
+        if asked is not None:  # who wants to see no more of the failure is not asked about it either
+            answer = Answer(asked, exhausted.REMOVED, who, why)
+            events.append(journal.event("decision.answered", letter.task, **asdict(answer)))
+        journal.write(*events)
+    return Result({"dead_letter": _row(services, replace(letter, state=dead_letter.REMOVED, decision=None))})
 
 
 def _row(services: Services, letter: Letter) -> dict[str, Any]:
@@ -103,7 +113,7 @@ def _row(services: Services, letter: Letter) -> dict[str, Any]:
     row["class"] = row.pop("class_")
     why = _why_not(services, letter)
     shown = f"idumb debug {letter.phase}" + (f" --task {letter.task}" if letter.task else "")
-    again = [] if why else [f"idumb dlq retry {letter.id}"]
+    again = [] if why else [*(["idumb decisions"] if letter.decision else []), f"idumb dlq retry {letter.id}"]
     hide = [] if letter.state == dead_letter.REMOVED else [f"idumb dlq remove {letter.id}"]
     return row | {"retryable": not why, "why_not": why, "next": [shown, *again, *hide]}
 
@@ -184,6 +194,7 @@ def _of_task(services: Services, state: RunState, event: Event, phase: str, tree
         event.seq,
         event.at,
         dead_letter.PARKED if known.status == outcome.FAILED else dead_letter.SETTLED,
+        exhausted.standing(state, known.id),
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import answers, consent, exposing, pending_consent, session
+from idumb.app import answers, consent, exhausted, exposing, pending_consent, session
 from idumb.app.consent import Pending
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -16,7 +16,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.remembered import Remembered
-from idumb.domain.run import RunState
+from idumb.domain.run import ANSWERED, EXHAUSTED, RunState
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Request:
 def waiting(services: Services) -> Result:
     """Every question that waits for a person, in all phases of this work tree."""
     rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
-    return Result({"decisions": [*_of_consent(services), *rows]})
+    return Result({"decisions": [*of_consent(services), *rows]})
 
 
-def _of_consent(services: Services) -> list[dict[str, Any]]:
+def of_consent(services: Services) -> list[dict[str, Any]]:
     """What nobody could be asked before something started; what changed since is asked anew, and is not listed."""
     found = (consent.pending(services, kept) for kept in pending_consent.known(services))
     return [_consent_row(one) for one in found if one is not None]
@@ -66,6 +66,8 @@ def decide(services: Services, request: Request) -> Result:
     state = _asked_in(services, request.decision)
     question, phase = state.decisions[request.decision], state.phase
     _check_choice(question, request.choice)
+    if question["kind"] == EXHAUSTED:
+        return _of_failed(services, state, question, request)
     given = state.answers.get(request.decision)
     if given is not None and not (request.remember and given["choice"] == request.choice):
         raise Refusal("decision.answered", f"{request.decision} was answered already.", hint=f"idumb resume {phase}")
@@ -88,6 +90,56 @@ def decide(services: Services, request: Request) -> Result:
     data["remembered"] = None if memory is None else memory.id
     data["version"] = state.version if state.version != version else None
     return Result(data, warnings=warnings)
+
+
+def _of_failed(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
+    """What a person wants of a task that failed with all its attempts. But for `retry` it is done at once."""
+    if not exhausted.stands(state, question) or question["id"] in state.answers:
+        task = state.tasks.get(str(question["task"]))
+        now = "no longer in the plan" if task is None else f"{task.status} now"
+        raise Refusal(
+            "decision.void",
+            f"{question['id']} is void: {question['task']} is {now}. Nothing was recorded.",
+            hint=f"idumb show {question['task']}",
+        )
+    if request.remember:
+        raise _not_remembered(request)
+    done = _carry_out(services, state, str(question["task"]), request)
+    after = session.latest_run(services, state.phase)
+    data: dict[str, Any] = {
+        "decision": request.decision,
+        "choice": request.choice,
+        "verification": None,
+        "remembered": None,
+        "version": after.version if after is not None and after.version != state.version else None,
+        "result": None if done is None else done.data,
+        "next": [f"idumb resume {state.phase}"] if done is None else list(done.data["next"]),
+    }
+    return Result(data, warnings=() if done is None else done.warnings)
+
+
+def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:
+    """The answer is recorded with what it leads to, in one operation; where that is refused, the question waits on."""
+    from idumb.app import resume, rollback  # of all questions only this one needs them
+
+    why = request.guidance.strip() or f"answered {request.choice} to {request.decision}"
+
+    def answered(journal: Journal) -> None:
+        answer = Answer(request.decision, request.choice, request.who, request.guidance)
+        again = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == exhausted.RETRY else []
+        journal.write(journal.event("decision.answered", task, **dataclasses.asdict(answer)), *again)
+        _tell_plan(services, journal)
+
+    if request.choice == exhausted.ACCEPT:
+        return resume.accept(services, task, why, request.who, then=answered)
+    if request.choice == exhausted.SKIP:
+        return resume.skip(services, task, why, request.who, yes=True, then=answered)
+    if request.choice == exhausted.ROLL_BACK:
+        to = rollback.before(services, state, task)
+        return rollback.rollback(services, state.phase, to, yes=True, then=answered)
+    with session.owned(services, "decide") as owned:
+        answered(owned.journal(state))
+    return None
 
 
 def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str:

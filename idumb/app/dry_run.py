@@ -207,7 +207,8 @@ def _answer(ended: _Ended, policy: str, run: str) -> Result:
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
     failure = ended.result.failure
     words = failure[1] if failure else told["reason"]
-    details = {**ended.result.details, "run": None}
+    # Its questions are gone with the copy.
+    details = {**{k: v for k, v in ended.result.details.items() if k != "decisions"}, "run": None}
     if asked:
         what, why, evidence = (asked[0][name] for name in ("what", "why", "evidence"))
         question = {"what": what, "why": why, "evidence": evidence, "choices": _ways(phase, again, asked[0]["kind"])}

@@ -1,15 +1,15 @@
-"""What becomes of a task whose attempts are used up: left out, put to a person, or failed."""
+"""How a task ends whose attempts are used up: left out, put to a person, or failed."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import deviating, proofs
+from idumb.app import deviating, exhausted, proofs
 from idumb.app.bench import Bench
 from idumb.domain import outcome
 from idumb.domain.decision import Decision
 from idumb.domain.event import NewEvent
-from idumb.domain.plan import Task
+from idumb.domain.plan import STRICT, Task
 from idumb.domain.run import TaskState
 
 
@@ -31,6 +31,19 @@ def failed(bench: Bench, task: Task, attempt: int, reason: str) -> NewEvent:
     return bench.journal.event("task.failed", task.id, attempt, reason=reason, attempts=attempts)
 
 
+def for_good(bench: Bench, task: Task, attempt: int, reason: str) -> tuple[NewEvent, ...]:
+    """It failed and stays so, and asks what is to follow where neither the plan nor strict mode says that."""
+    known = bench.journal.state.tasks[task.id]
+    ended = failed(bench, task, attempt, reason)
+    if not exhausted.asks(task, _mode(bench, task), known):
+        return (ended,)
+    return (asked(bench, task, attempt, exhausted.question(task, known, reason)), ended)
+
+
+def _mode(bench: Bench, task: Task) -> str:
+    return STRICT if bench.journal.state.mode == STRICT else bench.plans[task.id].mode
+
+
 def asked(bench: Bench, task: Task, attempt: int, question: Decision) -> NewEvent:
     return bench.journal.event("decision.asked", task.id, attempt, **dataclasses.asdict(question))
 
@@ -50,4 +63,4 @@ def of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, .
             waiting(bench, task, known.attempt, question, known.reason),
         )
     waits = deviating.asked_of_recorded(bench, task, known) if known.deviations else ()
-    return waits or (failed(bench, task, known.attempt, known.reason),)
+    return waits or for_good(bench, task, known.attempt, known.reason)

@@ -40,19 +40,32 @@ from idumb.domain.settings import COMMITTED
 _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
 
 
-def resume(
-    services: Services, request: Request, *, retry_failed: bool, only: Collection[str] = (), once: bool = False
-) -> Result:
-    """The unfinished run of the phase, under the same consent, from its last checkpoint.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Again:
+    """Which failed tasks are tried again: all of them, or `only` these; `once`: by one attempt each.
 
-    `only` are failed tasks that are tried again where the others are not; `once`: by one attempt each.
+    `guidance` is what `who` says to the next attempts.
     """
+
+    failed: bool = False
+    only: Collection[str] = ()
+    once: bool = False
+    guidance: str = ""
+    who: str = ""
+
+    def takes(self, known: TaskState) -> bool:
+        return self.failed or known.id in self.only
+
+
+def resume(services: Services, request: Request, again: Again = Again()) -> Result:
+    """The unfinished run of the phase, under the same consent, from its last checkpoint."""
     place.require_initialised(services)
     committing.require_clone(services.settings, request.workspace)
     loaded = loading.of(services, request.phase)
     contract = loading.runnable(services, loaded)
     state = session.require_run(services, contract.phase)
     session.same_contract(services, contract, state)
+    guided = _guided(contract, state, again)
     if (request.workspace or committing.workspace_of(state.policy, state.workspace)) == committing.CLONE:
         services.clones.require_place()
     place.require_guarded(services, state, request.accept_git)
@@ -79,29 +92,71 @@ def resume(
         place.accept_guarded(services, journal, request.accept_git)
         restoring.settle(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
-        _reset(journal, only, retry_failed=retry_failed, deviations=request.on_deviation is not None, once=once)
+        _reset(journal, again, deviations=request.on_deviation is not None)
+        said = {"guidance": again.guidance, "by": again.who}
+        journal.write(*(journal.event("task.guided", task, **said) for task in guided))
         result = execute_phase.carry_out(services, journal, contract, request)
     return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
 
 
-def _reset(journal: Journal, only: Collection[str], *, retry_failed: bool, deviations: bool, once: bool) -> None:
+def _reset(journal: Journal, again: Again, *, deviations: bool) -> None:
     """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
     for task, known in list(journal.state.tasks.items()):
-        wanted = retry_failed or task in only or (deviations and known.deviations)
+        wanted = again.takes(known) or (deviations and known.deviations)
         if wanted and (known.status == outcome.FAILED or deviating.asks(known)):
-            journal.write(journal.event("task.reset", task, reason="retry", **({"once": True} if once else {})))
+            journal.write(journal.event("task.reset", task, reason="retry", **({"once": True} if again.once else {})))
 
 
-def accept(services: Services, task: str, why: str, who: str) -> Result:
-    """A person says that a task is good as it is; what it changed is committed under their reason."""
-    return _say(services, task, why, who, "task.accepted")
+def _guided(contract: Contract, state: RunState, again: Again) -> tuple[str, ...]:
+    """The tasks whose next attempts are given a person's words: those tried again, else the one that runs next."""
+    if not again.guidance:
+        return ()
+    tried = (known for known in state.tasks.values() if known.attempt and _tried_again(state, known, again))
+    found = tuple(known.id for known in tried) or tuple(filter(None, [schedule.Schedule(contract, state).next()]))
+    if not found:
+        retry = f"idumb resume {state.phase} --retry-failed --guidance {shlex.quote(again.guidance)}"
+        raise Refusal(
+            "resume.no-attempt",
+            f"No attempt of phase {state.phase} follows that could be given these words.",
+            hint=retry if state.count(outcome.FAILED) else "idumb status",
+            details={"phase": state.phase},
+        )
+    return found
+
+
+def _tried_again(state: RunState, known: TaskState, again: Again) -> bool:
+    if known.status == outcome.FAILED or deviating.asks(known):
+        return again.takes(known)
+    answered = bool(known.decisions) and all(one in state.answers for one in known.decisions)
+    return known.status in schedule.RUNNABLE or (known.status == outcome.WAITING and answered)
+
+
+def accept(
+    services: Services, task: str, why: str, who: str, *, then: Callable[[Journal], None] = lambda _: None
+) -> Result:
+    """A person says that a task is good as it is; what it changed is committed under their reason.
+
+    `then` is done in the same operation.
+    """
+    return _say(services, task, why, who, "task.accepted", then=then)
 
 
 def skip(
-    services: Services, task: str, why: str, who: str, *, yes: bool = False, tell: Callable[[str], None] | None = None
+    services: Services,
+    task: str,
+    why: str,
+    who: str,
+    *,
+    yes: bool = False,
+    tell: Callable[[str], None] | None = None,
+    then: Callable[[Journal], None] = lambda _: None,
 ) -> Result:
     """A person says that a task is not to be done. What depends on it stays blocked, which `tell` is told before."""
-    return _say(services, task, why, who, "task.skipped", lambda *known: _agreed(services, *known, yes=yes, tell=tell))
+
+    def confirm(contract: Contract, task_id: str, reason: str) -> None:
+        _agreed(services, contract, task_id, reason, yes=yes, tell=tell)
+
+    return _say(services, task, why, who, "task.skipped", confirm, then)
 
 
 def _agreed(
@@ -161,6 +216,7 @@ def _say(
     who: str,
     kind: str,
     confirm: Callable[[Contract, str, str], None] = lambda *_: None,
+    then: Callable[[Journal], None] = lambda _: None,
 ) -> Result:
     if not why.strip():
         raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
@@ -187,6 +243,7 @@ def _say(
             said |= _accepted(services, journal, contract, task_id, why)
         handed = handing.of_accepted(services, journal, contract, task_id, why) if kind == "task.accepted" else ()
         journal.write(journal.event(kind, task_id, **said), *handed)
+        then(journal)
         publish.ending(services, contract, journal.state)
     shown = schedule.statuses(contract, state)
     row = session.task_row(state, contract, task_id, shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from idumb.app import compensation, exposing, place, recovery, restoring, session
 from idumb.app.journal import Journal
@@ -18,9 +18,16 @@ from idumb.domain.run import START, RunState, TaskState, replay
 
 
 def rollback(
-    services: Services, phase: str, to: str, *, yes: bool, past: Sequence[str] = (), accept_git: Sequence[str] = ()
+    services: Services,
+    phase: str,
+    to: str,
+    *,
+    yes: bool,
+    past: Sequence[str] = (),
+    accept_git: Sequence[str] = (),
+    then: Callable[[Journal], None] = lambda _: None,
 ) -> Result:
-    """Back to the checkpoint after task `to`, or to the start of the run.
+    """Back to the checkpoint after task `to`, or to the start of the run; `then` is done in the same operation.
 
     `past` are irreversible tasks whose effects outside the files a person knows to remain.
     """
@@ -45,7 +52,9 @@ def rollback(
         )
         words = f"rollback of phase {state.phase} to {task}"
         command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {one}" for one in past), "--yes"])
-        return carry_out(services, journal, contract, tag, words, restoring.Word(yes, command), past)
+        result = carry_out(services, journal, contract, tag, words, restoring.Word(yes, command), past)
+        then(journal)
+        return result
 
 
 def carry_out(
@@ -141,6 +150,14 @@ def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskS
         limit = _position(order, to)
         order = order[limit + 1 :]
     return tuple(known for _, known in order)
+
+
+def before(services: Services, state: RunState, task: str) -> str:
+    """What to roll back to so that this task is taken back: the last checkpoint before it was begun, or the start."""
+    order = attempts(services, state)
+    begun = next(seq for seq, known in order if known.id == task)
+    kept = [k.id for seq, k in order if seq < begun and k.checkpoint is not None and k.checkpoint.seq < begun]
+    return kept[-1] if kept else START
 
 
 def _position(order: Sequence[tuple[int, TaskState]], task: str) -> int:

@@ -34,7 +34,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.failures import Told
 from idumb.domain.plan import STRICT, Condition, Setup, Task
-from idumb.domain.run import RunState, TaskState
+from idumb.domain.run import TaskState
 
 GO_ON = "go-on"
 HALT = "halt"
@@ -192,9 +192,7 @@ def begin(bench: Bench, task: Task) -> Attempt:
         leftovers.take_back(bench, task)
     base = "" if gone else known.base or ""
     bench.begun.add(task.id)
-    fresh = Attempt(
-        task, plan, known.attempt + 1, base, feedback(bench.journal.state, known), started, known.accepted_paths
-    )
+    fresh = Attempt(task, plan, known.attempt + 1, base, feedback(known), started, known.accepted_paths)
     if _waits_for_verdict(bench, task):
         return dataclasses.replace(fresh, built=True)
     goes_on = bool(base) and known.left is not None and _goes_on(bench, task, known)
@@ -212,11 +210,9 @@ def begin(bench: Bench, task: Task) -> Attempt:
     return dataclasses.replace(fresh, feedback=told, conversation=conversation)
 
 
-def feedback(state: RunState, known: TaskState) -> str:
-    """What was wrong with the attempt before, and what a person said when asked about its failure."""
-    answer = state.answers.get(f"{known.id}{proofs.FAILURE}{known.attempt}", {})
-    said = answer.get("guidance", "")
-    return f"{known.feedback}\n\n{answer['by']} says: {said}".lstrip() if said else known.feedback
+def feedback(known: TaskState) -> str:
+    """What was wrong with the attempt before, and what a person said to the next ones."""
+    return f"{known.feedback}\n\n{known.guidance}".strip() if known.guidance else known.feedback
 
 
 def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
@@ -262,7 +258,7 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
         if waits:
             bench.journal.write(*waits)
             return Ending("waiting", f"{task.id} {attempt.reason}", task.id)
-    bench.journal.write(failing.failed(bench, task, attempt.number, attempt.reason))
+    bench.journal.write(*failing.for_good(bench, task, attempt.number, attempt.reason))
     if attempt.deviation:
         return Ending("halted", f"{task.id} {attempt.reason}", task.id)
     if attempt.plan.mode == STRICT:

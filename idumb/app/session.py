@@ -11,6 +11,7 @@ from typing import Any
 from idumb.app import (
     blocking,
     committing,
+    exhausted,
     exposing,
     going_on,
     killed,
@@ -28,7 +29,7 @@ from idumb.app.services import Services
 from idumb.domain import gap, outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
-from idumb.domain.run import RunState, replay
+from idumb.domain.run import EXHAUSTED, RunState, replay
 from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
 VERIFICATION = "verification"
@@ -253,12 +254,19 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
 
 
 def pending(state: RunState) -> list[dict[str, Any]]:
-    """Questions that wait for a person: of tasks that wait or are to be accepted, and of the phase itself."""
+    """Questions that wait for a person: of tasks that wait, failed for good or are to be accepted, and of the phase."""
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
     settled = {t.id for t in state.tasks.values() if t.status in outcome.DONE or t.status == outcome.SKIPPED}
     waiting |= {i for i, d in state.decisions.items() if exposing.ACCEPTED in i and d.get("task") not in settled}
     unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
-    return [dict(d) for i, d in unanswered.items() if i in waiting or (d.get("task") is None and not _over(state, d))]
+    return [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]
+
+
+def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
+    """Whether a question waits though no task does: one about the phase, or about a task that failed for good."""
+    if question.get("task") is None:
+        return not _over(state, question)
+    return question.get("kind") == EXHAUSTED and exhausted.stands(state, question)
 
 
 def _over(state: RunState, question: Mapping[str, Any]) -> bool:
@@ -310,6 +318,7 @@ def next_commands(
         return [*(_past_skipped(contract, state, shown) or [f"idumb resume {phase}"]), *judged]
     return [
         f"idumb debug {phase} --task {failed[0]}",
+        *(["idumb decisions"] if asked else []),
         f"idumb show {failed[0]}",
         f"idumb resume {phase} --retry-failed",
         f"idumb accept {failed[0]} --why REASON",

@@ -14,9 +14,10 @@ from idumb.domain import agent, finding, outcome, quick, roles, step_plan
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.run import ACTIVE, COMPLETED, PAUSED, RunState, TaskState
+from idumb.domain.run import ACTIVE, COMPLETED, EXHAUSTED, PAUSED, RunState, TaskState
 
 SHOWN = 20
+CONSENT = "consent"
 VIEW_SCHEMA = 1
 
 
@@ -31,12 +32,41 @@ def view(services: Services) -> dict[str, Any]:
     phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
     phases = [row for row in phases if quick.number_of(row["phase"]) is None or not _is_done(row)]  # done elsewhere
     phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
+    asked = consents(services)
+    by_phase = {row["phase"]: row for row in phases}
+    for question in asked:
+        if question.get("phase") in by_phase:
+            by_phase[question["phase"]]["decisions"].insert(0, question)
+    others = [question for question in asked if question.get("phase") not in by_phase]
     return {
         "schema": VIEW_SCHEMA,
         "initialised": initialised,
         "phases": phases,
-        "next": _next(phases, initialised=initialised),
+        "decisions": others,
+        "next": _next(phases, others, initialised=initialised),
     }
+
+
+def lists_consent(view: Mapping[str, Any]) -> bool:
+    """Whether a question about consent is in it, which holds for what is there at this moment only."""
+    asked = [*view["decisions"], *(one for row in view["phases"] for one in row["decisions"])]
+    return any(one["kind"] == CONSENT for one in asked)
+
+
+def consents(services: Services, phase: str | None = None) -> list[dict[str, Any]]:
+    """Questions about consent that wait, of a phase or all, with the beginning of what they name.
+
+    `idumb decisions` has all of it.
+    """
+    try:
+        if not services.consent.questions():
+            return []
+        from idumb.app import decisions  # only what nobody could be asked about needs it
+
+        found = (one for one in decisions.of_consent(services) if phase in (None, one.get("phase")))
+        return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in found]
+    except IdumbError:
+        return []  # who starts something there is told why nothing about consent can be read
 
 
 def _is_over(services: Services, phase: str) -> bool:
@@ -238,10 +268,15 @@ def _is_done(row: Mapping[str, Any]) -> bool:
     return bool(row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed")
 
 
-def _next(phases: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
-    """The one command that makes sense now, and why. A quick task that somebody agreed to goes first."""
+def _next(phases: list[dict[str, Any]], asked: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
+    """The one command that makes sense now, and why. A quick task that somebody agreed to goes first.
+
+    `asked` are questions about no phase, such as consent to the agents that judge.
+    """
     if not initialised:
         return {"command": "idumb init", "why": "idumb is not set up here"}
+    if asked:
+        return {"command": "idumb decisions", "why": f"{asked[0]['what']}: this waits for an answer"}
     for row in sorted(phases, key=lambda row: quick.number_of(row["phase"]) is None):
         number, state = row["phase"], row["state"]
         if _is_done(row) and not row.get("restoring"):
@@ -274,7 +309,7 @@ def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
         return f"idumb check-plan {number}", row.get("problem", "its plan has errors")
     if row.get("problems"):
         return f"idumb check-plan {number}", row["problems"][0]
-    if row["decisions"]:
+    if row["decisions"] and not (row["next"] and all(one["kind"] == EXHAUSTED for one in row["decisions"])):
         return "idumb decisions", f"phase {number} waits for an answer"
     return None
 
@@ -309,6 +344,8 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
 def _unfinished(row: Mapping[str, Any], number: str) -> tuple[str, str]:
     """What goes on with a run that ended before its tasks were done."""
     failed = row["tasks"].get(outcome.FAILED)
+    if failed and row["decisions"]:  # they keep nothing else from running
+        return f"idumb resume {number}", "other tasks can run; what failed waits for an answer (idumb decisions)"
     if failed:
         return f"idumb resume {number} --retry-failed", f"{failed} failed"
     if row.get("blocked") and not row["next"] and not row["tasks"].get(outcome.WAITING):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app import blocking, loading, opened, owed, place, relock, runner, schedule, session, status
@@ -27,6 +27,7 @@ def upcoming(services: Services, phase: str) -> Result:
     able = ready if found is None else [found.task] if found.phase == contract.phase else []
     first = able[0] if able else None
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t != first]
+    waiting = [*status.consents(services, contract.phase), *(session.pending(current) if current else [])]
     return Result(
         {
             "phase": contract.phase,
@@ -36,7 +37,8 @@ def upcoming(services: Services, phase: str) -> Result:
             "task": None if first is None else _owed(services, contract, current, first),
             "others": [status.other(contract, current, shown, t) for t in others],
             "blocked": blocking.groups(contract, current, shown),
-            "next": _commands(services, contract, current, shown, first, found),
+            "decisions": waiting,
+            "next": _commands(services, contract, current, shown, first, found, waiting),
         }
     )
 
@@ -46,7 +48,7 @@ def _owed(services: Services, contract: Contract, state: RunState | None, task: 
     if state is None or known is None:
         return owed.of(services, contract, contract.tasks[task], attempt=1, feedback="")
     number = known.attempt + (known.opened is None)
-    said = runner.feedback(state, known)
+    said = runner.feedback(known)
     return owed.of(
         services, contract, contract.tasks[task], attempt=number, feedback=said, decided=owed.decisions_made(state)
     )
@@ -59,16 +61,19 @@ def _commands(
     shown: Mapping[str, str],
     first: str | None,
     found: opened.Opened | None,
+    waiting: Sequence[Mapping[str, Any]],
 ) -> list[str]:
+    asked = ["idumb decisions"] if waiting else []
     if found is not None:
         return [f"idumb submit {found.task}", f"idumb give-up {found.task} --why REASON"]
     uncommitted = opened.uncommitted(contract, state, services.settings) if state is not None else None
     if uncommitted is not None:
         return [f"idumb submit {uncommitted}"]
     if first is None and state is not None and any(t.status == outcome.WAITING for t in state.tasks.values()):
-        return ["idumb decisions" if session.pending(state) else f"idumb resume {contract.phase}"]
+        return asked or [f"idumb resume {contract.phase}"]
     if first is None:
         held = [way for one in blocking.groups(contract, state, shown) for way in one["actions"]]
-        return list(dict.fromkeys(held)) or ["idumb next"]
+        return list(dict.fromkeys([*asked, *held])) or ["idumb next"]
     mine = contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings)
-    return [f"idumb start {first}" if mine else f"idumb execute-phase {contract.phase}"]
+    start = f"idumb start {first}" if mine else f"idumb execute-phase {contract.phase}"
+    return [*asked, start] if any(one["kind"] == status.CONSENT for one in waiting) else [start]

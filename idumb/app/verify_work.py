@@ -84,7 +84,11 @@ def verify(services: Services, request: Request) -> Result:
         plan = _gap_plan(services, contract, record) if request.gaps else None
     data = {"phase": contract.phase, "run": state.id, "report": report, "gap_plan": plan, **record}
     data |= {"next": [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]} if plan else {}
-    onward = session.next_commands(contract, state, shown, "", record) if unfinished else []
+    onward = (
+        session.next_commands(contract, state, shown, "", record, asked=bool(session.pending(state)))
+        if unfinished
+        else []
+    )
     data |= {"next": [c for c in onward if c != f"idumb verify-work {contract.phase}"]} if unfinished else {}
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *unmet(record)))

@@ -28,6 +28,9 @@ def command(
 ) -> int:
     """Answer a question; the run takes the answer up with resume.
 
+    About a task that failed with all its attempts, accept, skip and roll-back are done at once. The words of --guidance
+    are in the prompts of the task's next attempts.
+
     The answer is appended to the plan, under `## Decisions`. What happens after a failure, and a choice that the plan
     offers, can be remembered for this repository; consent, judgements of work and irreversible tasks never.
     """

@@ -57,7 +57,9 @@ def command(
 
             result = rehearsing.rehearse(services, request, Rehearsals(services))
         else:
-            result = execute_phase.execute(services, request)
+            from idumb.app import asking_after
+
+            result = asking_after.asked(services, request, execute_phase.execute(services, request))
     return output.finish("execute-phase", result, as_json=flags["as_json"], quiet=flags["events"])
 
 

@@ -37,7 +37,7 @@ def command(
     behind a wildcard anything may change. Without --files any file may, and you judge the list of what did. Without
     --check nothing proves more than that.
     """
-    from idumb.app import quick
+    from idumb.app import asking_after, quick
     from idumb.app.execute_phase import Request
     from idumb.domain.quick import Wanted, claims
 
@@ -57,7 +57,9 @@ def command(
 
         named = [_from_root(path, services.root) for path in files]
         wanted = Wanted(task, claims(named, there) if files else None, check, builder)
-        result = quick.run(services, wanted, Request("", approve=approve, command="quick"), again=shlex.join(typed))
+        request = Request("", approve=approve, command="quick")
+        result = quick.run(services, wanted, request, again=shlex.join(typed))
+        result = asking_after.asked(services, request, result)
     return output.finish("quick", result, as_json=as_json, quiet=events)
 
 

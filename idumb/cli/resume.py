@@ -12,15 +12,24 @@ from idumb.cli import options, output
 @click.command("resume")
 @click.argument("phase")
 @click.option("--retry-failed", is_flag=True, help="Try failed tasks again.")
+@click.option(
+    "--guidance",
+    default="",
+    metavar="TEXT",
+    callback=options.persons_option,
+    help="Words for the builder of the next attempts.",
+)
 @options.running
-def command(phase: str, retry_failed: bool, **flags: Any) -> int:
+def command(phase: str, retry_failed: bool, guidance: str, **flags: Any) -> int:
     """Go on with a phase after an interruption, a failure or an answer.
 
-    Completed tasks are not run again; the task that was cut short starts anew from its base.
+    Completed tasks are not run again; a task that was cut short starts again from its base. The words of --guidance are
+    in the prompts of the tasks that are tried again, or of the next task where none is.
     """
-    from idumb.app import resume
+    from idumb.app import asking_after, resume
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
         request = options.request("resume", options.phase_named(phase, services.root), flags)
-        result = resume.resume(services, request, retry_failed=retry_failed)
+        again = resume.Again(failed=retry_failed, guidance=guidance.strip(), who=options.who())
+        result = asking_after.asked(services, request, resume.resume(services, request, again))
     return output.finish("resume", result, as_json=flags["as_json"], quiet=flags["events"])

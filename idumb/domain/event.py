@@ -38,6 +38,7 @@ KINDS: Mapping[str, str] = {
     "task.accepted": "a person accepted a task, with a reason",
     "task.skipped": "a person or the plan skipped a task, with a reason",
     "task.reset": "a task may be tried again",
+    "task.guided": "a person said something to the next attempts of a task",
     "attempt.started": "snapshot and task base are durable; the builder is about to start",
     "attempt.opened": "the work of an attempt is left to who drives idumb, until they submit it or give it up",
     "attempt.told": "who works on an attempt says where they stand; nothing follows from it",

@@ -29,6 +29,12 @@ MAIN = "main"
 ANSWERED = "answered"
 ELSEWHERE = "elsewhere"
 
+EXHAUSTED = "exhausted"
+"""The kind of the question about a task that failed with all its attempts."""
+
+_TRIED_AGAIN = frozenset({EXHAUSTED, "failure", "deviation", "effect", "ceiling"})
+"""Kinds of questions after which the task may be tried again; what a person says there is for its next builder."""
+
 EFFECT = "made"
 COMPENSATED = "compensated"
 
@@ -79,7 +85,8 @@ class TaskState:
     left waits for a verdict from elsewhere. `told` is what was said last in an attempt that has not ended.
     `crashed`: the builder's process came to no end of its own in the last attempt. `once`: whoever had it tried again
     asked for one attempt. `adopted`: in the last attempt nothing was built, for an old iDumb says that it is done.
-    `failed_step` is the index of the declared step that ended the last attempt.
+    `failed_step` is the index of the declared step that ended the last attempt. `guidance` is what a person said last
+    to the next attempts, and who said it.
     """
 
     id: str
@@ -123,6 +130,7 @@ class TaskState:
     once: bool = False
     adopted: bool = False
     failed_step: int | None = None
+    guidance: str = ""
 
 
 @dataclass(slots=True)
@@ -566,7 +574,19 @@ def _decision_asked(state: RunState, event: Event) -> None:
 
 
 def _decision_answered(state: RunState, event: Event) -> None:
-    state.answers[event.payload["decision"]] = event.payload
+    p = event.payload
+    state.answers[p["decision"]] = p
+    asked = state.decisions.get(p["decision"], {})
+    if asked.get("kind") in _TRIED_AGAIN and asked.get("task") in state.tasks and p.get("guidance"):
+        state.update(str(asked["task"]), guidance=_words(p))
+
+
+def _task_guided(state: RunState, event: Event) -> None:
+    state.update(_task(event), guidance=_words(event.payload))
+
+
+def _words(said: Mapping[str, Any]) -> str:
+    return f"{said['by']} says: {said['guidance']}"
 
 
 def _verification(state: RunState, event: Event) -> None:
@@ -684,6 +704,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "task.accepted": _task_accepted,
     "task.skipped": _task_status(outcome.SKIPPED),
     "task.reset": _task_reset,
+    "task.guided": _task_guided,
     "attempt.started": _attempt_started,
     "attempt.opened": _attempt_opened,
     "attempt.told": _attempt_told,

@@ -23,6 +23,11 @@ _RECORD = re.compile(r"[0-9a-f]{40,128}(?:\.[0-9a-f]{16,64})?\.json")
 _LARGEST = 64 * 1024 * 1024
 
 
+def folder_of(common_dir: str) -> str:
+    """Where consent, approvals and open questions about consent of one repository are."""
+    return os.path.join(state_dir.path(), "consent", state_dir.repository_id(common_dir))
+
+
 class FileConsentStore:
     """Implements the port `ConsentStore` for the repository of one common dir."""
 
@@ -133,13 +138,13 @@ class FileConsentStore:
         return tuple(record for _, record in self._records(state_dir.repository_id(self._common_dir), _QUESTION))
 
     def forget_question(self, question: str) -> None:
-        folder = os.path.join(state_dir.path(), "consent", state_dir.repository_id(self._common_dir))
+        folder = folder_of(self._common_dir)
         if _QUESTION.fullmatch(f"{question}.json"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, f"{question}.json"))
 
     def mark(self) -> str:
-        folder = os.path.join(state_dir.path(), "consent", state_dir.repository_id(self._common_dir))
+        folder = folder_of(self._common_dir)
         try:
             found = os.stat(folder)
         except (FileNotFoundError, NotADirectoryError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-SCHEMA = 3
+SCHEMA = 4
 NAME = "status.json"
 _JOURNAL = "-journal"
 _COUNTER = slice(24, 28)  # SQLite's file change counter: every commit outside write-ahead mode increases it

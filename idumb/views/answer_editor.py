@@ -35,6 +35,8 @@ def upcoming(data: phrases.Data) -> str:
         lines += ["Not yet:", *phrases.columns(rows), ""]
     ways = [markup.one_line(way) for one in data["blocked"] for way in one["actions"]]
     lines += ["To let blocked tasks run:", *(f"  {way}" for way in dict.fromkeys(ways)), ""] if ways else []
+    asked = [f"Waits for an answer: {one['id']}  {markup.one_line(one['what'])}" for one in data["decisions"]]
+    lines += [*asked, ""] if asked else []
     return _ended([*lines, *phrases.commands(data)])
 
 

@@ -69,7 +69,12 @@ def _partial(data: phrases.Data) -> list[str]:
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
     ways.append(("Verify", f"{advice.verify(phase)} (what is done so far; the phase stays partial)"))
     ways.append(("Halt", "nothing to do: everything is saved"))
-    return [*lines, *_blocked(data), "", "Options:", *phrases.columns(ways)]
+    return [*lines, *_blocked(data), *_asked(data), "", "Options:", *phrases.columns(ways)]
+
+
+def _asked(data: phrases.Data) -> list[str]:
+    """Questions that wait though the run has ended: those about tasks that failed with all their attempts."""
+    return [line for decision in data.get("decisions", ()) for line in ("", *_decision(decision))]
 
 
 def _blocked(data: phrases.Data) -> list[str]:
@@ -116,7 +121,7 @@ def _failed(data: phrases.Data) -> list[str]:
     row = next((t for t in data.get("tasks", ()) if t["status"] in {"failed", "running"}), None)
     if row is None:
         said = markup.one_line(data.get("reason") or "no reason is recorded")
-        return ["EXECUTION HALTED.", "", f"Error: {said}", *_blocked(data)]
+        return ["EXECUTION HALTED.", "", f"Error: {said}", *_blocked(data), *_asked(data)]
     # An agent whose context was full uses up no attempt, and a task may fail by nothing else.
     attempts = amount.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
@@ -127,7 +132,8 @@ def _failed(data: phrases.Data) -> list[str]:
     ]
     if row.get("checkpoint"):
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
-    return [*lines, *_blocked(data), "", f"Recommended action: {advice.debug(data['phase'], row['id'])}"]
+    lines += [*_blocked(data), *_asked(data)]
+    return [*lines, "", f"Recommended action: {advice.debug(data['phase'], row['id'])}"]
 
 
 def _waiting(data: phrases.Data) -> list[str]:

@@ -13,7 +13,7 @@ _WORDS = {"completed": "done, not verified"}
 
 def status(view: Mapping[str, Any]) -> str:
     """Each phase with its counts, what it asks, and the next command."""
-    lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row))]
+    lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row)), *_asked(view, "")]
     if not lines and view["initialised"]:
         lines.append("No phase is planned yet.")
     return _ended([*lines, *_closing(view)])
@@ -40,7 +40,12 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
     lines += [f"  {row[key]}" for key in told if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     lines += _blocked(row)
-    return lines + [f"  waits for your answer: {d['id']}  {d['what']}" for d in row["decisions"]]
+    return lines + _asked(row, "  ")
+
+
+def _asked(of: Mapping[str, Any], indent: str) -> list[str]:
+    """The questions of a phase, or those about no phase."""
+    return [f"{indent}waits for your answer: {d['id']}  {d['what']}" for d in of.get("decisions", ())]
 
 
 def _blocked(row: Mapping[str, Any]) -> list[str]:
@@ -89,7 +94,7 @@ def upcoming(view: Mapping[str, Any]) -> str:
         return answer_editor.upcoming(view)
     number = view["next"].get("phase")
     row = next((r for r in view["phases"] if r["phase"] == number), None)
-    lines = [*_owner(view), *_closing(view)]
+    lines = [*_owner(view), *_closing(view), *_asked(view, "  "), *(_asked(row, "  ") if row else [])]
     if row is None:
         return _ended(lines)
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]

@@ -26,6 +26,12 @@ _NO = "no"
 _APPROVAL = "approval"
 _YES = ("y", "yes")
 _PLANS_OWN = "decision"
+_WORDS = {
+    ("failure", "retry"): "Words for the next attempt",
+    ("exhausted", "retry"): "Words for the next attempts",
+    ("criterion", "no"): "What is wrong, for the next attempt",
+}
+"""Kinds of questions and choices with which a person may say something to the builder; asked in a line of its own."""
 _HARMLESS = frozenset(
     {"consent", "approval", "irreversible", "rollback", "undo", "deinit", "skip"}
 )  # where no answer is as good as a no
@@ -93,9 +99,19 @@ class Terminal:
                 return None
             choice = chosen(decision, typed)
             if choice is not None:
-                return Answer(decision.id, choice, self._who)
+                return Answer(decision.id, choice, self._who, self._guidance((decision.kind, choice), ends))
             self._say(f"That is no choice: it takes {_takes(decision)}.\n")
         return None
+
+    def _guidance(self, said: tuple[str, str], ends: float) -> str:
+        """What goes with the answer; nothing where none came in time, for the answer itself was given."""
+        if said not in _WORDS:
+            return ""
+        self._say(f"{_WORDS[said]} (empty: none): ")
+        if not _readable(self._read, max(0.0, ends - self._now())):
+            self._say("\n")
+            return ""
+        return self._read.readline().strip()
 
     def words(self, what: str, why: str) -> str | None:
         """A line in a person's own words; "" for an empty one, None at the end of input and where none came in time."""

@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from tests.cli.test_editor import SCHEMAS, follows
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -142,3 +143,16 @@ def test_a_strict_plan_offers_no_amendment_that_would_be_refused(sandbox: GitSan
     assert project.quick("execute-phase", "1", "--json").code == 1
     ways = project.quick("show", "T1-02", "--json").data["actions"]
     assert ways == ["idumb resume 1 --retry-failed", ACCEPT]
+
+
+def test_what_is_said_of_blocked_tasks_follows_the_schemas(project: Project) -> None:
+    """R-RUN-5, R-RUN-7: `blocked` and `actions`, wherever they are."""
+    ended = skipped(project).quick("resume", "1", "--json")
+    assert follows(ended, "run")["blocked"][0]["actions"] == [ACCEPT, DROP]
+    row = follows(project.quick("status", "--json"), "status")["phases"][0]
+    assert row["blocked"][0]["actions"] == row["others"][1]["actions"] == [ACCEPT, DROP]
+    mine = follows(project.quick("next", "1", "--json"), "upcoming")
+    assert mine["blocked"][0]["actions"] == [ACCEPT, DROP]
+    assert follows(project.quick("show", "T1-02", "--json"), "show")["actions"] == [ACCEPT, DROP]
+    for name in ("run", "status", "upcoming", "show"):
+        assert '"actions"' in (SCHEMAS / f"{name}.json").read_text(encoding="utf-8")

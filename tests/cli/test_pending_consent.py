@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from idumb.cli import mcp_tools
+from tests.cli.test_editor import follows
 from tests.cli.test_not_a_person import CODE, mark
 from tests.cli.test_states import at_terminal
 from tests.cli.test_unanswered import Screen, screen  # noqa: F401 - a fixture
@@ -295,3 +296,45 @@ def test_agents_that_changed_since_the_question_are_not_agreed_to(project: Proje
     (project.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
     assert waiting(project) == []
     assert decide(project, question, "run").error["code"] == "decision.void"
+
+
+def test_status_and_next_name_consent_that_waits_as_what_to_answer(project: Project) -> None:
+    """R-ASK-2: until it is answered, and no longer than what it is about is there."""
+    follows(project.quick("status", "--json"), "status")
+    question = asked(project)
+    for _ in range(2):  # no kept view hides it, or shows it later
+        row = follows(project.quick("status", "--json"), "status")["phases"][0]
+        assert [one["id"] for one in row["decisions"]] == [question]
+        assert project.quick("next", "--json").data["next"]["command"] == "idumb decisions"
+    assert question in project.quick("status").out
+    assert question in project.quick("next").out
+    assert question in project.quick("next", "1").out
+    mine = follows(project.quick("next", "1", "--json"), "upcoming")
+    assert [one["id"] for one in mine["decisions"]] == [question]
+    assert mine["next"] == ["idumb decisions", "idumb execute-phase 1"]
+    assert decide(project, question, "run").code == 0
+    assert project.quick("status", "--json").data["phases"][0]["decisions"] == []
+    assert project.quick("next", "--json").data["next"]["command"] == "idumb execute-phase 1"
+
+
+def test_status_and_next_name_consent_to_those_who_judge(project: Project) -> None:
+    """R-ASK-2: it is about no phase."""
+    judged(project)
+    assert run(project, "--approve", project.approval()).code == 1
+    question = project.quick("verify-work", "1", "--json").error["details"]["decision"]
+    view = follows(project.quick("status", "--json"), "status")
+    assert [one["id"] for one in view["decisions"]] == [question]
+    assert view["next"]["command"] == "idumb decisions"
+    assert question in project.quick("status").out
+    assert question in project.quick("next").out
+    (project.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
+    assert project.quick("status", "--json").data["decisions"] == []
+
+
+def test_a_state_directory_that_others_can_write_does_not_break_status(project: Project, home: Path) -> None:
+    """R-ASK-2: what nobody can trust is not listed there; who starts something is told why."""
+    question = asked(project)
+    (place,) = home.rglob(f"{question}.json")
+    place.chmod(0o666)
+    assert project.quick("status", "--json").data["phases"][0]["decisions"] == []
+    assert project.quick("decisions", "--json").error["code"] == "consent.unsafe"

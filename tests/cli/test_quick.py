@@ -249,11 +249,11 @@ def test_a_finished_quick_task_is_no_clutter_in_status_and_an_open_one_is_there(
     assert consented(project, "Do nothing", "--files", "README.md").code == 1
     shown = project.quick("status", "--json").data
     assert "Q2" in {row["phase"] for row in shown["phases"]}
-    assert shown["next"]["command"] == "idumb resume Q2 --retry-failed"
+    assert (shown["next"]["phase"], shown["next"]["command"]) == ("Q2", "idumb decisions")
 
 
 class Person:
-    """Somebody at a terminal who agrees, and who answers `judged` when shown what changed."""
+    """Somebody at a terminal who agrees, answers `judged` when shown what changed, and leaves out what failed."""
 
     interactive = True
 
@@ -263,7 +263,7 @@ class Person:
 
     def ask(self, decision: Decision) -> Said | None:
         self.asked.append(decision)
-        return Said(decision.id, {"consent": "run"}.get(decision.kind, self._judged), "pat")
+        return Said(decision.id, {"consent": "run", "exhausted": "skip"}.get(decision.kind, self._judged), "pat")
 
 
 @pytest.mark.parametrize(("judged", "code"), [("yes", 0), ("no", 1)])
@@ -273,6 +273,7 @@ def test_at_a_terminal_a_person_is_shown_the_plan_and_judges_what_changed(
     person = Person(judged)
     monkeypatch.setattr(options, "_asker", lambda *_, **__: person)
     assert project.quick("quick", "Fix the typo").code == code
+    assert person.asked[-1].kind == ("criterion" if judged == "yes" else "exhausted")
     assert [d.kind for d in person.asked[:2]] == ["consent", "criterion"]
     assert "modified README.md" in person.asked[1].evidence
 

@@ -395,19 +395,20 @@ def test_a_person_is_asked_only_about_work_that_the_files_have_not_failed(projec
     project.repo.write("a.txt", "there before\n")
     project.repo.commit("there before", "a.txt")
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
-    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()))
+    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()), "")
     assert code == 1, screen
     assert "it is pretty" not in screen
     shown = project.json("show", "T1-01").data
     assert {one["reason"] for one in shown["attempts"]} == {"a.txt was modified, declared create"}
-    assert project.json("decisions").data["decisions"] == []
+    assert [one["kind"] for one in project.json("decisions").data["decisions"]] == ["exhausted"]
 
 
 def test_a_person_is_asked_after_what_the_checks_did_to_the_files_was_looked_at(project: Project) -> None:
     """R-ASK-2, R-GIT-5: a check that spoils what it judges fails the attempt before anybody is asked."""
     criteria = "  - [ ] it is there — check: `echo more >> a.txt`\n  - [ ] it is pretty — human\n"
     project.plan([making("T1-01", "a.txt", criteria=criteria)])
-    code, screen = at_terminal(project, ("execute-phase", "1", "--max-attempts", "1", "--approve", project.approval()))
+    words = ("execute-phase", "1", "--max-attempts", "1", "--approve", project.approval())
+    code, screen = at_terminal(project, words, "")
     assert code == 1, screen
     assert "it is pretty" not in screen
     (reason,) = {one["reason"] for one in project.json("show", "T1-01").data["attempts"]}

@@ -350,7 +350,8 @@ def test_a_run_that_is_not_finished_is_verified_as_far_as_it_got(in_part: Projec
     assert {e["subject"]: e["result"] for e in answer.data["evidence"]} == {"AC-1": "passed", "AC-2": "unproven"}
     assert "idumb resume 1 --retry-failed" in answer.data["next"]
     assert answer.error["hint"] == answer.data["next"][0]
-    assert project.json("decisions").data["decisions"] == []  # nobody is asked about work that is not there
+    # Nobody is asked about work that is not there, but for what is to become of the failed task.
+    assert [one["id"] for one in project.json("decisions").data["decisions"]] == ["T1-02.exhausted.3"]
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
     assert "status: partial" in report
     assert [line.split(" | ")[-1] for line in report.splitlines() if line.startswith("| T1-02 |")] == ["failed |"]

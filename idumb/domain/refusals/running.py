@@ -149,6 +149,7 @@ ROWS: Mapping[str, Row] = {
         way("leave", "leave everything as it is", "nothing happens", "idumb next"),
     ),
     "undo.nothing": row("Undo", way("log", "see what was done", LOOK, "idumb log")),
+    "resume.no-attempt": row("Say something to the next attempt", _RETRY, STATUS),
     "rollback.command-failed": row(
         "Roll back",
         way("correct", "correct what the command says, then roll back again", "no file was put back yet"),

@@ -140,6 +140,7 @@ def test_status_tells_counts_questions_and_the_next_command() -> None:
 def test_next_tells_what_can_run_and_why_the_others_cannot() -> None:
     assert answer.render("next", _view()) == (
         "Next: idumb resume 1  (1 failed)\n"
+        "  waits for your answer: T1-05.work  Which name?\n"
         "\n"
         "Can run now:\n"
         "  T1-04  Title of T1-04\n"

@@ -1,0 +1,44 @@
+"""What a run leaves to decide about failed tasks is asked at the terminal, where there is one, once all else ran."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from idumb.app import decisions, exhausted, resume, session
+from idumb.app.execute_phase import Request
+from idumb.app.result import Result
+from idumb.app.services import Services
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.run import EXHAUSTED
+
+
+def asked(services: Services, request: Request, result: Result) -> Result:
+    """The run's result, or that of what went on after the answers. A question that nobody answers waits."""
+    phase, given, last = str(result.data.get("phase")), set[str](), result
+    seen: set[str] = set()
+    while services.asker.interactive and (question := _next(services, phase, seen)) is not None:
+        seen.add(question.id)
+        answer = services.asker.ask(question)
+        if answer is not None:
+            said = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
+            last = decisions.decide(services, said)
+            given.add(answer.choice)
+    if given == {exhausted.ROLL_BACK}:  # who took the work back goes on when they want to
+        rest = {"decisions": [], "next": list(last.data["next"])}
+        return dataclasses.replace(result, data={**result.data, **rest}, warnings=(*result.warnings, *last.warnings))
+    if not given:
+        return result
+    again = dataclasses.replace(request, phase=phase, force=False, branch=None)
+    return asked(services, again, resume.resume(services, again))
+
+
+def _next(services: Services, phase: str, seen: Collection[str]) -> Decision | None:
+    """The first question about a failed task that was not put to this person now; an answer may settle others."""
+    state = session.latest_run(services, phase)
+    rows = session.pending(state) if state is not None else []
+    row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)
+    if row is None:
+        return None
+    fields = {**row, "evidence": tuple(row["evidence"]), "choices": tuple(Choice(**one) for one in row["choices"])}
+    return Decision(**fields)
