@@ -95,6 +95,19 @@ def of_verification(
     }
 
 
+def ways(services: Services, contract: Contract, state: RunState, task: str) -> list[dict[str, Any]]:
+    """What can be done about a task that failed or asks whose its changes are: choices with their commands."""
+    known = state.tasks[task]
+    if known.status not in (outcome.FAILED, outcome.WAITING):
+        return []
+    if known.deviations:
+        return going_on.rows(going_on.of_deviation(_strays(services, contract, state, task)))
+    if known.status == outcome.WAITING:
+        return []
+    mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
+    return going_on.rows(going_on.of_failed(contract.phase, task, in_editor=mine))
+
+
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
     """Files outside of what the task declares are a question; the same fields as every question has."""
     known = state.tasks[task]

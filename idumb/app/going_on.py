@@ -99,6 +99,23 @@ def of_deviation(found: Strays) -> tuple[Choice, ...]:
     return tuple(choice for choice, can in known if can)
 
 
+def of_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
+    """A task failed for good, and changed nothing but what it declares."""
+    again = f"idumb start {task} --retry" if in_editor else f"idumb resume {phase} --retry-failed"
+    return (
+        Choice("look", "see what it changed", "nothing is written or run", f"idumb diff {task}"),
+        Choice("retry", "try it again", "a new attempt is told what was wrong with the last one", again),
+        Choice(
+            "accept",
+            "take its work as it is",
+            "it counts as done by your word, and what it left is committed",
+            f"idumb accept {task} --why REASON",
+        ),
+        Choice("skip", "leave it out", "what depends on it stays blocked", f"idumb skip {task} --why REASON"),
+        start_fresh(phase),
+    )
+
+
 def settled(strays: Sequence[str]) -> str:
     """What has to become of undeclared changes that are not the task's before it is tried again.
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import loading, schedule, session, within
+from idumb.app import failure, loading, schedule, session, within
 from idumb.app.result import Result
 from idumb.app.services import Services, kept_at
 from idumb.domain import contract as contracts
@@ -45,6 +45,7 @@ def show(services: Services, task: str) -> Result:
         seen = witness(services, state, task_id)
         data |= {
             "run": seen.id,
+            "choices": failure.ways(services, contract, state, task_id),
             "attempts": attempts_of(services, seen, task_id),
             "decisions": [d for d in seen.decisions.values() if d.get("task") == task_id],
             "answers": [a for i, a in seen.answers.items() if seen.decisions.get(i, {}).get("task") == task_id],

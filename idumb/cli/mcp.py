@@ -14,9 +14,9 @@ from idumb.cli import options, output
 def command(only_list: bool, as_json: bool) -> int:
     """Serve idumb to an agent in an editor by the Model Context Protocol, over standard input and output.
 
-    A few tools: begin a session on a phase, get the next task, submit it, look at the state, pass on a person's answer,
-    check what is there, tell all of it, end the session. Each is the command of the same sense, and answers with its
-    JSON object. Needs the extra: pip install 'idumb[mcp]'.
+    The tools: begin a session on a phase, get the next task, submit it, look at what was not accepted, try it again or
+    give it up, ask what a person must decide, look at the state, check what is there, end the session. Each answers
+    with the JSON object of its command. Needs the extra: pip install 'idumb[mcp]'.
     """
     from idumb.cli import mcp_tools
 

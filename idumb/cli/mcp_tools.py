@@ -7,30 +7,44 @@ the phase that the session is about.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec
 
 from idumb import __version__
+from idumb.cli import mcp_ways
 from idumb.domain.errors import Refusal
 
 Answer = dict[str, Any]
 Run = Callable[..., Awaitable[Answer]]
+P = ParamSpec("P")
 
 INSTRUCTIONS = (
     "idumb executes plans that are contracts. Begin a session on a phase, take the next task, do exactly that work in"
-    " the files that it allows, and submit it. Only bytes count: idumb runs the checks itself. Consent, approval and"
-    " answers to questions are a person's: pass their words on, never give them yourself. Do not commit, and do not"
-    " edit plans."
+    " the files that it allows, and submit it. Only bytes count: idumb runs the checks itself. Where work is not"
+    " accepted, `ways` of the answer lists what can follow, each with the tool that does it; without a tool it is a"
+    " person's: show them the command (ask_person has all of these) and wait. Consent, approval and answers to"
+    " questions are never yours to give. Do not commit, and do not edit plans."
 )
-_AT_A_TERMINAL = frozenset({"deviation", "consent", "approval", "irreversible", "secret", "verification"})
 _CONSENT = "consent."
 """How the ids of questions about consent begin. They are refused unseen: one may be asked while this looks."""
-_LEAVES_OUT = frozenset({("effect", "skip"), ("failure", "skip")})
-"""Kinds of questions, and (kind, choice): a plan may offer a choice of its own by the same name."""
+_PASSED_ON = frozenset({("failure", "retry"), ("exhausted", "retry")})
+"""(kind, choice) of a person's answers that judge, permit and accept nothing: the work is done again, and judged."""
+_SKIPPED = "skipped"
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # without -P a folder `idumb` of the repository would be run
+
+
+def _with_ways(tool: Callable[P, Coroutine[Any, Any, Answer]]) -> Callable[P, Coroutine[Any, Any, Answer]]:
+    """The tool's answer with what can follow, and which tool does that."""
+
+    @functools.wraps(tool)
+    async def call(*given: P.args, **named: P.kwargs) -> Answer:
+        return mcp_ways.marked(await tool(*given, **named))
+
+    return call
 
 
 @dataclass(slots=True)
@@ -46,8 +60,11 @@ class Session:
         async with self.busy:
             return await self.run(*argv)
 
+    @_with_ways
     async def begin_session(self, phase: str, by: str = "an agent") -> Answer:
         """Begin to work on a phase. Answers with its next task, its contract hash, and whether an attempt is open.
+
+        Answers of all tools have `ways`: what can follow, each with the tool that does it, or a person's command.
 
         by: your own name, for the record.
         """
@@ -56,6 +73,7 @@ class Session:
             self.phase, self.by = str(answer["data"]["phase"]), by
         return answer
 
+    @_with_ways
     async def next_task(self) -> Answer:
         """Take the next task of the session's phase: its files are saved and the attempt is open until you submit it.
 
@@ -68,10 +86,26 @@ class Session:
         data = known["data"]
         if known["ok"] and data["open"] is not None and data["open"]["phase"] != data["phase"]:
             return _still_open(data["open"])
-        if not known["ok"] or data["open"] is not None or data["task"] is None:
+        if not known["ok"] or data["open"] is not None or mcp_ways.submits(data["next"][0]):
             return known
+        if data["task"] is None:
+            return await self._nothing_to_do(known)
         return await self._say("start", f"--by={self.by}", "--", str(data["task"]["id"]))
 
+    async def _nothing_to_do(self, known: Answer) -> Answer:
+        """Where all is done, what follows; else a refusal that says what is waited for."""
+        data = known["data"]
+        waits = [f"{one['id']}: {one['what']}" for one in data["decisions"]]
+        waits += [f"{one['id']} {one['status']}: {one['why']}" for one in data["others"] if one["status"] != _SKIPPED]
+        if not waits:
+            rows = (await self._say("status"))["data"].get("phases", ())
+            verified = any(row["phase"] == data["phase"] and row["state"] == "verified" for row in rows)
+            return {**known, "ways": [mcp_ways.way("end_session" if verified else "verify_phase")]}
+        words = f"No task of phase {data['phase']} can be taken now: {'; '.join(waits)}."
+        ways = [mcp_ways.choice(command) for command in data["next"]]
+        return _refused("next", "session.nothing-to-do", words, data["next"][0], waits, ways)
+
+    @_with_ways
     async def submit_task(self, task: str, said: str = "") -> Answer:
         """Have your work on the open task judged. `data.accepted` says whether it holds, `data.feedback` why not.
 
@@ -79,31 +113,85 @@ class Session:
         """
         return await self._say("submit", f"--say={said}", "--", task)
 
+    @_with_ways
+    async def show_task(self, task: str) -> Answer:
+        """A task with all its attempts: what each check said, which files were not declared, how they were before."""
+        return await self._say("show", "--", task)
+
+    @_with_ways
+    async def show_changes(self, task: str) -> Answer:
+        """What the last attempt at a task changed, as a diff."""
+        return await self._say("diff", "--", task)
+
+    @_with_ways
+    async def retry_task(self, task: str) -> Answer:
+        """Begin one more attempt at a task that failed, with the feedback of the last one.
+
+        After an undeclared change first undo it with your own tools: `show_task` has the bytes of before
+        (`bring_back`). What you did not change yourself may be the person's: leave it, and ask them.
+        """
+        return await self._say("start", "--retry", f"--by={self.by}", "--", task)
+
+    @_with_ways
+    async def give_up_task(self, task: str, why: str) -> Answer:
+        """End the open attempt without its work, which is kept in a snapshot and taken out of the files."""
+        return await self._say("give-up", f"--why={why}", "--", task)
+
+    @_with_ways
+    async def verify_phase(self) -> Answer:
+        """Judge the session's phase again from its success criteria, once what failed there was corrected."""
+        if self.phase is None:
+            return _refused("verify-work", "session.none", "No session has begun.", "begin_session")
+        return await self._say("verify-work", "--", self.phase)
+
+    @_with_ways
+    async def ask_person(self, task: str) -> Answer:
+        """What only a person can decide about a task that failed or waits, with the command for each choice.
+
+        To widen its files, accept it, leave it out or roll it back is theirs. Show them the choices, and wait.
+        """
+        shown = await self._say("show", "--", task)
+        asked = await self._say("decisions")
+        if not shown["ok"] or not asked["ok"]:
+            return shown if not shown["ok"] else asked
+        data = shown["data"]
+        mine = [one for one in asked["data"]["decisions"] if one.get("task") == data["id"]]
+        ways = [one for one in data.get("choices", ()) if mcp_ways.tool_of(one["command"]) is None]
+        if not mine and not ways:
+            words = f"{data['id']} is {data['status']}: nothing about it waits for a person."
+            return _refused("show", "session.nothing-to-ask", words, f"idumb show {data['id']}")
+        told = {name: data.get(name) for name in ("id", "phase", "status", "reason")}
+        return {**shown, "data": {**told, "choices": ways, "decisions": mine}}
+
+    @_with_ways
     async def status(self) -> Answer:
         """Where every phase is, what waits for a person, and the next command."""
         return await self._say("status")
 
+    @_with_ways
     async def decide(self, decision: str, choice: str, guidance: str = "") -> Answer:
-        """Pass on the answer of a person to a question (`status` lists them with their choices). Never answer yourself.
+        """Pass on that a person wants a failed task tried again (`status` lists the questions with their choices).
 
-        Whose undeclared changes are, consent, whether a secret is committed, that a task is left out, and that a phase
-        counts as verified, a person says at a terminal.
-        guidance: the person's own words to the next attempt.
+        Every other answer judges, permits, accepts or leaves out something, so a person gives it with the command that
+        the refusal names.
+        guidance: the person's own words to the next attempts.
         """
         if decision.startswith(_CONSENT):
             return _at_a_terminal(decision, choice)
         asked = await self._say("decisions")
         if not asked["ok"]:
             return asked
-        kind = next((str(row["kind"]) for row in asked["data"]["decisions"] if row["id"] == decision), "")
-        if kind in _AT_A_TERMINAL or (kind, choice) in _LEAVES_OUT:
+        kind = next((str(row["kind"]) for row in asked["data"]["decisions"] if row["id"] == decision), None)
+        if kind is not None and (kind, choice) not in _PASSED_ON:
             return _at_a_terminal(decision, choice)
         return await self._say("decide", f"--guidance={guidance}", "--", decision, choice)
 
+    @_with_ways
     async def verify_workspace_integrity(self) -> Answer:
         """Whether files, plans, git's own files and the event log are as the phase's run left them."""
         return await self._audit("workspace")
 
+    @_with_ways
     async def generate_attestation_bundle(self) -> Answer:
         """Run, plans, commits, evidence and head of the event log in one object with its digest; it is not signed."""
         return await self._audit("bundle")
@@ -113,6 +201,7 @@ class Session:
             return _refused("audit", "session.none", "No session has begun.", "begin_session")
         return await self._say("audit", "--", action, self.phase)
 
+    @_with_ways
     async def end_session(self, give_up: str = "") -> Answer:
         """End the session. An attempt that is still open must be submitted first, or given up for a reason.
 
@@ -138,6 +227,12 @@ class Session:
             self.begin_session,
             self.next_task,
             self.submit_task,
+            self.show_task,
+            self.show_changes,
+            self.retry_task,
+            self.give_up_task,
+            self.ask_person,
+            self.verify_phase,
             self.status,
             self.decide,
             self.verify_workspace_integrity,
@@ -148,7 +243,9 @@ class Session:
 
 def _at_a_terminal(decision: str, choice: str) -> Answer:
     words = f"{decision} is answered by a person at a terminal; no tool passes that on."
-    return _refused("decide", "decision.at-terminal", words, f"a person says: idumb decide {decision} {choice}")
+    command = f"idumb decide {decision} {choice}"
+    way = mcp_ways.choice(command)
+    return _refused("decide", "decision.at-terminal", words, f"a person says: {command}", [decision], [way])
 
 
 def _still_open(found: Answer) -> Answer:
@@ -156,10 +253,19 @@ def _still_open(found: Answer) -> Answer:
     return _refused("next", "attempt.open", words, f"submit_task {found['task']}, or end_session with give_up")
 
 
-def _refused(command: str, code: str, message: str, hint: str) -> Answer:
+def _refused(
+    command: str,
+    code: str,
+    message: str,
+    hint: str,
+    evidence: Sequence[str] = (),
+    choices: Sequence[Mapping[str, Any]] = (),
+) -> Answer:
+    """A refusal of the tools' own, with all that every refusal states."""
     from idumb.views import answer
 
-    return answer.whole(command, data={}, error={"code": code, "message": message, "hint": hint, "details": {}})
+    details = {"what": f"idumb {command}", "why": message, "evidence": [*evidence] or [message], "choices": [*choices]}
+    return answer.whole(command, data={}, error={"code": code, "message": message, "hint": hint, "details": details})
 
 
 async def run(*argv: str) -> Answer:
@@ -208,7 +314,20 @@ def serve() -> None:
             "The library for the Model Context Protocol is not installed.",
             hint="pip install 'idumb[mcp]'",
         ) from missing
+    from mcp.types import CallToolResult, TextContent
+
+    def told(tool: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[CallToolResult]]:
+        """The tool as the protocol has it: what is not `ok` is an error there too."""
+
+        @functools.wraps(tool)
+        async def call(**given: Any) -> CallToolResult:
+            answer = await tool(**given)
+            text = TextContent(type="text", text=json.dumps(answer))
+            return CallToolResult(content=[text], structured_content=answer, is_error=not answer["ok"])
+
+        return call
+
     server = MCPServer("idumb", instructions=INSTRUCTIONS, version=__version__)
     for tool in Session(run).tools:
-        server.add_tool(tool)
+        server.add_tool(told(tool))
     server.run("stdio")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import inspect
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from idumb.cli import mcp_tools
+from idumb.cli import mcp_tools, mcp_ways
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
@@ -20,6 +22,12 @@ TOOLS = [
     "begin_session",
     "next_task",
     "submit_task",
+    "show_task",
+    "show_changes",
+    "retry_task",
+    "give_up_task",
+    "ask_person",
+    "verify_phase",
     "status",
     "decide",
     "verify_workspace_integrity",
@@ -122,22 +130,32 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
     [
         ("deviation", "accept", False),
         ("consent", "yes", False),
+        ("verification", "yes", False),
+        ("secret", "yes", False),
         ("effect", "skip", False),
+        ("effect", "again", False),
+        ("ceiling", "raise", False),
         ("failure", "skip", False),
-        ("effect", "again", True),
-        ("criterion", "yes", True),
-        ("decision", "skip", True),
+        ("exhausted", "accept", False),
+        ("exhausted", "skip", False),
+        ("exhausted", "roll-back", False),
+        ("criterion", "yes", False),
+        ("human-verify", "yes", False),
+        ("human-action", "done", False),
+        ("decision", "skip", False),
+        ("failure", "retry", True),
+        ("exhausted", "retry", True),
     ],
 )
 def test_answers_that_a_person_gives_at_a_terminal_are_not_passed_on(
     kind: str, choice: str, *, passed_on: bool
 ) -> None:
-    """No tool accepts undeclared changes, consents or leaves a task out."""
+    """R-ASK-2: no tool judges, consents, accepts, decides or leaves out; that work is tried again is passed on."""
     said: list[tuple[str, ...]] = []
 
     async def run(*argv: str) -> dict[str, Any]:
         said.append(argv)
-        return {"ok": True, "data": {"decisions": [{"id": "T1-01.q", "kind": kind}]}}
+        return {"ok": True, "data": {"decisions": [{"id": "T1-01.q", "kind": kind, "choices": []}]}, "error": None}
 
     answer = asyncio.run(mcp_tools.Session(run).decide("T1-01.q", choice))
     assert (answer["ok"], said[-1][0] == "decide") == (passed_on, passed_on)
@@ -163,11 +181,17 @@ def test_the_official_client_works_through_a_phase(project: Project) -> None:
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
 
             async def call(name: str, **given: str) -> dict[str, Any]:
-                found = (await client.call_tool(name, given)).structured_content
+                answer = await client.call_tool(name, given)
+                found = answer.structured_content
                 assert isinstance(found, dict)
+                assert answer.is_error == (not found["ok"]), found
+                assert json.loads(answer.content[0].model_dump()["text"]) == found
                 return found
 
             await work_through(project, call)
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert set(tools["retry_task"].input_schema["properties"]) == {"task"}
+            assert "bring_back" in (tools["retry_task"].description or "")
 
     asyncio.run(speak())
 
@@ -180,3 +204,194 @@ def test_without_the_extra_it_says_how_to_get_it(project: Project) -> None:
 
 def test_the_tools_are_listed_without_the_extra(project: Project) -> None:
     assert [tool["name"] for tool in project.json("mcp", "--list").data["tools"]] == TOOLS
+
+
+class Tools:
+    """The tools of one session, without the protocol, and every command that they ran."""
+
+    def __init__(self, project: Project, phase: str = "1") -> None:
+        self.said: list[tuple[str, ...]] = []
+        self.session = mcp_tools.Session(self._run)
+        self._project = project
+        assert self.call("begin_session", phase=phase, by="a client")["ok"]
+
+    async def _run(self, *argv: str) -> dict[str, Any]:
+        self.said.append(argv)
+        return self._project.idumb(argv[0], "--json", *argv[1:]).object
+
+    def call(self, name: str, **given: str) -> dict[str, Any]:
+        answer: dict[str, Any] = asyncio.run(getattr(self.session, name)(**given))
+        return answer
+
+
+def tools_of(answer: dict[str, Any]) -> list[str]:
+    """The names of the tools that the answer offers, in their order."""
+    return [str(way["tool"]["name"]) for way in answer["ways"] if way["tool"] is not None]
+
+
+def persons(answer: dict[str, Any]) -> list[str]:
+    """The commands that the answer leaves to a person."""
+    return [str(way["command"]) for way in answer["ways"] if way["tool"] is None]
+
+
+@pytest.fixture
+def opened(project: Project) -> Tools:
+    """T1-01 is open."""
+    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
+    return Tools(project)
+
+
+def put(project: Project, path: str, text: str) -> None:
+    (project.folder / path).write_text(text, encoding="utf-8")
+
+
+def test_every_step_after_an_undeclared_change_is_a_tool_or_a_persons_command(project: Project, opened: Tools) -> None:
+    """R-ADAPT-7, R-ASK-1: look, undo it and try again; to take it into the task is a person's."""
+    put(project, "a.txt", "right\n")
+    put(project, "README.md", "after\n")
+    refused = opened.call("submit_task", task="T1-01")
+    assert (refused["ok"], refused["error"]["code"]) == (False, "task.not-accepted")
+    by_choice = {one["id"]: one["tool"] for one in refused["error"]["details"]["choices"]}
+    assert by_choice["look"] == {"name": "show_changes", "arguments": {"task": "T1-01"}}
+    assert by_choice["retry"] == {"name": "retry_task", "arguments": {"task": "T1-01"}}
+    assert (by_choice["amend"], by_choice["accept"]) == (None, None)
+    assert {"retry_task", "show_changes", "show_task"} <= set(tools_of(refused))
+    assert "+after" in opened.call("show_changes", task="T1-01")["data"]["diff"]
+    (back,) = opened.call("show_task", task="T1-01")["data"]["attempts"][-1]["bring_back"]
+    assert "README.md" in back
+    asked = opened.call("ask_person", task="T1-01")
+    assert asked["ok"]
+    assert [one["id"] for one in asked["data"]["choices"]] == ["amend", "accept"]
+    assert "idumb amend 1 --accept-deviation T1-01 README.md" in persons(asked)
+    put(project, "README.md", "# A project\n")
+    again = opened.call("retry_task", task="T1-01")
+    assert (again["data"]["open"]["by"], "README.md" in again["data"]["task"]["feedback"]) == ("a client", True)
+    assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
+
+
+def test_after_the_last_attempt_the_task_is_retried_by_a_tool_and_decided_by_a_person(
+    project: Project, opened: Tools
+) -> None:
+    """R-ADAPT-7, R-RUN-5."""
+    for number in range(3):
+        put(project, "a.txt", f"wrong {number}\n")
+        refused = opened.call("submit_task", task="T1-01")
+        assert refused["ok"] is False
+        if number < 2:
+            assert tools_of(refused)[0] == "next_task"
+            assert opened.call("next_task")["data"]["open"]["task"] == "T1-01"
+    assert tools_of(refused)[0] == "retry_task"
+    none = opened.call("next_task")
+    assert (none["ok"], none["error"]["code"]) == (False, "session.nothing-to-do")
+    assert "T1-01.exhausted.3" in none["error"]["message"]
+    asked = opened.call("ask_person", task="T1-01")
+    assert [one["id"] for one in asked["data"]["decisions"]] == ["T1-01.exhausted.3"]
+    assert [one["id"] for one in asked["data"]["choices"]] == ["accept", "skip", "start-fresh"]
+    for choice in ("accept", "skip", "roll-back"):
+        no = opened.call("decide", decision="T1-01.exhausted.3", choice=choice)
+        assert (no["ok"], no["error"]["code"]) == (False, "decision.at-terminal")
+        assert persons(no) == [f"idumb decide T1-01.exhausted.3 {choice}"]
+    assert project.statuses()["T1-01"] == "failed"
+    assert opened.call("retry_task", task="T1-01")["data"]["open"]["task"] == "T1-01"
+    assert project.json("decisions").data["decisions"] == []
+    put(project, "a.txt", "right\n")
+    assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
+
+
+def test_an_open_task_is_given_up_without_ending_the_session(project: Project, opened: Tools) -> None:
+    """R-ADAPT-7."""
+    put(project, "a.txt", "wrong\n")
+    assert opened.call("give_up_task", task="T1-01", why="cannot be done so")["ok"]
+    assert not project.exists("a.txt")
+    assert opened.call("next_task")["data"]["open"]["task"] == "T1-01"
+
+
+def test_the_next_task_is_never_nothing_without_a_next_step(project: Project, opened: Tools) -> None:
+    """R-OPS-6: done and verified, the session ends; what waits is a refusal that says for what."""
+    for id, path in (("T1-01", "a.txt"), ("T1-02", "b.txt")):
+        assert opened.call("next_task")["data"]["open"]["task"] == id
+        put(project, path, "right\n")
+        assert opened.call("submit_task", task=id)["data"]["accepted"]
+    done = opened.call("next_task")
+    assert (done["ok"], done["data"]["task"], tools_of(done)[0]) == (True, None, "end_session")
+    assert opened.call("end_session")["ok"]
+
+
+def test_a_phase_that_is_done_and_not_verified_is_judged_again_by_a_tool(sandbox: GitSandbox) -> None:
+    """R-OPS-6, R-ADAPT-5: that it counts as verified all the same is a person's word."""
+    project = projects.create(sandbox)
+    check = "success_criteria: ['checked — check: `test -s more.txt`', 'nice']\n"
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head=f"builder: editor\n{check}")
+    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
+    tools = Tools(project)
+    put(project, "a.txt", "right\n")
+    ended = tools.call("submit_task", task="T1-01")
+    assert (ended["ok"], ended["error"]["code"]) == (False, "verification.failed")
+    assert "verify_phase" in tools_of(ended)
+    assert tools_of(tools.call("next_task"))[0] == "verify_phase"
+    put(project, "more.txt", "more\n")
+    judged = tools.call("verify_phase")
+    assert (judged["ok"], judged["error"]["code"]) == (False, "verification.partial")
+    question = project.json("decisions").data["decisions"][0]
+    assert question["kind"] == "verification"
+    choice = question["choices"][0]["id"]
+    no = tools.call("decide", decision=question["id"], choice=choice)
+    assert (no["ok"], no["error"]["code"]) == (False, "decision.at-terminal")
+    assert persons(no) == [f"idumb decide {question['id']} {choice}"]
+    waits = tools.call("next_task")
+    assert (waits["ok"], waits["error"]["code"]) == (False, "session.nothing-to-do")
+    assert question["id"] in waits["error"]["message"]
+    assert [row["id"] for row in project.json("decisions").data["decisions"]] == [question["id"]]
+
+
+def test_a_task_that_others_build_is_refused_with_the_command_that_runs_it(sandbox: GitSandbox) -> None:
+    """R-OPS-6."""
+    project = projects.create(sandbox)
+    project.plan([task("T1-01", files="create `a.txt`", check="true")], head="builder: human\n")
+    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 4
+    refused = Tools(project).call("next_task")
+    assert (refused["ok"], refused["error"]["code"]) == (False, "task.other-builder")
+    assert "idumb execute-phase 1" in persons(refused)
+
+
+PERSONS = ("accept", "amend", "approve", "cancel", "deinit", "execute-phase", "resume", "rollback", "skip", "undo")
+
+
+def test_no_tool_runs_a_command_or_a_flag_that_is_a_persons_word() -> None:
+    """R-ASK-2, R-LOCK-2: whatever an agent passes in, it stays an argument."""
+    said: list[tuple[str, ...]] = []
+
+    async def run(*argv: str) -> dict[str, Any]:
+        said.append(argv)
+        data = {"phase": "1", "task": {"id": "T1-01"}, "open": None, "decisions": [], "others": [], "next": ["x"]}
+        return {"ok": True, "data": {**data, "id": "T1-01", "status": "failed", "phases": []}, "error": None}
+
+    session = mcp_tools.Session(run)
+    for tool in (session.begin_session, *session.tools):
+        wanted = [name for name in inspect.signature(tool).parameters if name != "self"]
+        asyncio.run(tool(**dict.fromkeys(wanted, "--approve=x")))  # type: ignore[arg-type]
+    assert {argv[0] for argv in said}.isdisjoint(PERSONS)
+    given = [word for argv in said for word in argv[1 : argv.index("--") if "--" in argv else None]]
+    assert {word.partition("=")[0] for word in given} <= {"--by", "--say", "--why", "--guidance", "--retry"}
+
+
+@pytest.mark.parametrize(
+    ("command", "tool"),
+    [
+        ("idumb show T1-01", "show_task"),
+        ("idumb start T1-01 --retry", "retry_task"),
+        ("git show 'abc:CI' > CI; idumb start T1-01 --retry", "retry_task"),
+        ("idumb submit T1-01", "submit_task"),
+        ("idumb submit T1-01 --on-deviation accept", None),
+        ("idumb start T1-01 --retry; idumb submit T1-01 --on-deviation accept", None),
+        ("idumb start T1-01 --approve HASH", None),
+        ("idumb accept T1-01 --why REASON", None),
+        ("idumb resume 1 --retry-failed", None),
+        (None, None),
+    ],
+)
+def test_a_command_has_the_tool_that_does_just_that(command: str | None, tool: str | None) -> None:
+    """R-ADAPT-7, R-ASK-2."""
+    found = mcp_ways.tool_of(command)
+    assert (found or {}).get("name") == tool
+    assert tool is None or tool in TOOLS
