@@ -54,13 +54,24 @@ class Loaded:
 
 def load(plans: ports.PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
     """Parse and assemble; raises only when the phase itself cannot be found or has no plan."""
-    folder = plans.phase_folder(phase)
+    folder = _folder(plans, phase)
     sources = plans.plans(folder)
     if not sources:
         raise _no_plan(folder)
     parsed = [(path, plans.parse(data, path, [other for p, other in sources if p != path])) for path, data in sources]
     misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
     return assemble(phase, folder, parsed, settings, sources, misplaced, policy=policy)
+
+
+def _folder(plans: ports.PlanFiles, phase: str) -> str:
+    """A phase that only the roadmap names has no plan yet; there is a command that writes one."""
+    try:
+        return plans.phase_folder(phase)
+    except InputError as problem:
+        named = next((number for number, _, _ in plans.roadmap() if plans.same_phase(number, phase)), None)
+        if problem.code != "phase.not-found" or named is None:
+            raise
+        raise _no_plan(f".planning/phases/{named}") from problem
 
 
 def _no_plan(folder: str) -> InputError:

@@ -48,5 +48,6 @@ def check_end(rest: str, begin: int, problems: Problems) -> None:
             begin,
             "text stands behind a comment that began its line; a reader of the page does not see it as Markdown",
             found=rest.strip(),
+            accepted="nothing behind the comment",
             mend="put the text on a line of its own",
         )

@@ -79,7 +79,7 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, 
         message = f"byte {data[bad]:#04x} is not UTF-8"
         problems.error("plan.not-utf-8", len(text), message, accepted="UTF-8", mend="save the file as UTF-8")
     elif "\0" in text:
-        problems.error("plan.nul", text.index("\0"), "a plan holds no NUL character", mend="remove it")
+        problems.error("plan.nul", text.index("\0"), "a plan holds no NUL character", accepted="text", mend="remove it")
     return text, source, problems
 
 

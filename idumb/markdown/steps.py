@@ -267,7 +267,8 @@ def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[
     if isinstance(entry, dict):
         twice = getattr(entry, "twice", None)
         if twice is not None:
-            raise _Bad("yaml.duplicate-key", f"the key `{twice}` stands here twice", at, found=twice, mend="keep one")
+            words = f"the key `{twice}` stands here twice"
+            raise _Bad("yaml.duplicate-key", words, at, found=twice, accepted=yaml_nodes.ACCEPTED, mend="keep one")
         return entry, lambda _: at
     raise _Bad("step.not-a-mapping", f"{what} is a mapping", at, accepted="tool, intent, arguments")
 

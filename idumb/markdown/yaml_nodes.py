@@ -15,6 +15,7 @@ from idumb.markdown import indents
 from idumb.markdown.problems import Problems
 
 MAX_DEPTH = 20
+ACCEPTED = "keys and values of plain YAML, each key once"
 _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -63,7 +64,7 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         return _Reader(text, place, problems, field).document()
     except _Refused as refused:
         code, message, at, found, mend = refused.problem
-        problems.error(code, place(at), message, field=field, found=found, mend=mend)
+        problems.error(code, place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
     except YAMLError as error:
         at = _mark_of(error, text)
         lines, number = text.split("\n"), text.count("\n", 0, at)
@@ -76,7 +77,7 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
             f"{check}quote values that hold a colon, a hash or a bracket",
         )
         found = lines[number].strip(" \r").replace("\t", "\\t")
-        problems.error("yaml.unreadable", place(at), message, field=field, found=found, mend=mend)
+        problems.error("yaml.unreadable", place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
     return None
 
 
@@ -182,6 +183,7 @@ def duplicate_key(problems: Problems, key: Scalar, first: int, field: str) -> No
         f"the key `{key.value}` stands here a second time (first in line {line})",
         field=field,
         found=key.value,
+        accepted=ACCEPTED,
         mend="keep one of them",
     )
 

@@ -72,7 +72,7 @@ def test_a_task_is_read_from_standard_input(project: Project) -> None:
 
 
 def test_files_are_widened_and_a_dependency_is_dropped_where_they_stand(project: Project) -> None:
-    """R-LOCK-8: every other byte of the plan stays."""
+    """R-LOCK-8, R-PLAN-1: every other byte of the plan stays."""
     before = project.read(PLAN)
     assert amend(project, "--widen", "T1-03", "modify a.txt", "--yes").code == 0
     assert amend(project, "--drop-dependency", "T1-03", "T1-02", "--yes").code == 0

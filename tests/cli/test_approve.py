@@ -76,7 +76,7 @@ def refused(answer: Answer, code: str) -> dict[str, Any]:
 
 
 def test_a_strict_plan_runs_only_when_approved(project: Project) -> None:
-    """R-LOCK-3, R-LOCK-4."""
+    """R-LOCK-3, R-LOCK-4, R-PLAN-4."""
     details = refused(run(project), "approval.missing")
     assert details["choices"][0]["command"] == "idumb approve 1"
     refused(run(project, "--approve", contract(project)), "approval.missing")

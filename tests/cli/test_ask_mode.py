@@ -82,7 +82,7 @@ def test_asking_goes_with_nothing_that_runs(project: Project) -> None:
 
 
 def test_the_builder_is_told_what_the_plan_assumes_and_what_was_decided(project: Project, home: Path) -> None:
-    """R-RUN-4, R-ASK-3."""
+    """R-RUN-4, R-ASK-3, R-PLAN-4."""
     fields = "- **Kind:** decision\n- **Options:**\n  - red: the warm one\n  - blue: the cold one\n"
     choosing = task("T1-01", criteria="  - [ ] chosen — human\n", fields=fields)
     built = task("T1-02", files="create `a.txt`", check="test -s a.txt", after="T1-01")

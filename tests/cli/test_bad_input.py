@@ -377,8 +377,22 @@ def test_a_phase_that_does_not_exist_is_named_with_those_that_do(project: Projec
         assert "7" in str(error["message"])
 
 
+@pytest.mark.parametrize("command", ["execute-phase", "check-plan"])
+def test_a_phase_that_only_the_roadmap_names_is_sent_to_the_command_that_writes_a_plan(
+    project: Project, command: str
+) -> None:
+    """R-RUN-1."""
+    assert project.json("roadmap", "--add", "Second").code == 0
+    error, _ = refused(project, command, "2", exit=3, code="phase.no-plan")
+    details = error["details"]
+    assert isinstance(details, dict)
+    assert [choice["command"] for choice in details["choices"]] == ["idumb plan-phase 2 --template", None]
+    assert project.json("plan-phase", "2", "--template").code == 0
+    assert project.json("check-plan", "2").code == 0
+
+
 def test_a_phase_with_two_folders_is_refused_with_both(project: Project) -> None:
-    """R-PLAN-11."""
+    """R-PLAN-11, R-PLAN-1."""
     project.plan([making("T1-01", "a.txt")])
     project.plan([making("T1-01", "a.txt")], folder="01-x")
     error, said = refused(project, "execute-phase", "1", exit=3, code="phase.ambiguous")

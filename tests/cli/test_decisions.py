@@ -68,7 +68,7 @@ def remembered(project: Project) -> list[dict[str, str]]:
 
 
 def test_an_answer_is_appended_to_the_plan_and_the_run_goes_on_under_the_next_version(project: Project) -> None:
-    """R-ASK-2, R-ASK-3."""
+    """R-ASK-2, R-ASK-3, R-PLAN-12."""
     judged(project)
     before, number = project.read(PLAN), run_id(project)
     answer = decide(project, QUESTION, "yes", "--guidance", "# <b>fine</b> - [ ] T1-09")

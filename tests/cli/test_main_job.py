@@ -121,7 +121,7 @@ def test_roadmap_status_and_next_follow_the_phases(project: Project) -> None:
 
 
 def test_a_phase_runs_to_its_end_and_is_verified(project: Project) -> None:
-    """R-RUN-2, R-RUN-3, R-RUN-6, R-GIT-1, R-GIT-2, R-OPS-2, R-ADAPT-5: a commit a task, checkpoints, reports."""
+    """R-RUN-2, R-RUN-3, R-RUN-6, R-GIT-1, R-GIT-2, R-OPS-2, R-ADAPT-5, R-PLAN-1: reports."""
     tail = "\n## Success criteria\n\n- [ ] Both are there — check: `test -s a.txt -a -s b.txt`\n"
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")], tail=tail)
     words = project.idumb("execute-phase", "1", "--approve", project.approval())
@@ -251,6 +251,19 @@ def test_max_attempts_is_obeyed(project: Project) -> None:
     answer = project.execute("--max-attempts", "2")
     assert answer.data["tasks"][0]["attempts"] == 2
     assert answer.data["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("policy", "attempts", "status"), [("block", 1, "failed"), ("retry", 3, "failed"), ("ask", 1, "waiting")]
+)
+def test_a_task_says_what_happens_when_it_fails(project: Project, policy: str, attempts: int, status: str) -> None:
+    """R-PLAN-3: block, retry or ask."""
+    failing = task("T1-01", files="create `a.txt`", steps=[shell("false")], fields=f"- **On failure:** {policy}\n")
+    project.plan([failing])
+    answer = project.execute()
+    (row,) = answer.data["tasks"]
+    assert (row["attempts"], row["status"]) == (attempts, status)
+    assert bool(project.json("decisions").data["decisions"]) == (policy == "ask")
 
 
 def test_three_failures_in_a_row_halt_the_run_and_offer_a_rollback(project: Project) -> None:
@@ -400,7 +413,7 @@ def test_a_check_that_changes_what_it_judges_fails_the_task_and_its_residue_is_n
 
 
 def test_conditions_and_invariants_are_checked(project: Project) -> None:
-    """R-RUN-14, R-GATE-3."""
+    """R-RUN-14, R-GATE-3, R-PLAN-4."""
     invariants = 'invariants: [{id: INV-1, text: no secrets, check: "test ! -e secret.txt"}]\n'
     project.plan(
         [

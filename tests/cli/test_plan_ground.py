@@ -93,7 +93,7 @@ def test_a_path_that_is_a_link_or_lies_behind_one_is_named_with_where_it_leads(
 
 
 def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
-    """R-LOCK-5."""
+    """R-LOCK-5, R-PLAN-4."""
     (project.folder / ".env").write_text("KEY=1\n", encoding="utf-8")
     (project.folder / ".github").mkdir()
     (project.folder / ".github/ci.yml").write_text("on: push\n", encoding="utf-8")

@@ -61,7 +61,7 @@ def _back(project: Project, to: str = "start", *more: str) -> Answer:
 
 
 def test_commands_that_take_effects_back_run_newest_task_first_and_before_the_files_go(sandbox: GitSandbox) -> None:
-    """R-GIT-4."""
+    """R-GIT-4, R-PLAN-3."""
     project = _ran(
         sandbox,
         _effect("T1-01", "a.txt", _taking_back("test -e a.txt && echo undid 1 >> outside.log")),

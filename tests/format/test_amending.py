@@ -89,7 +89,7 @@ def test_a_dependency_is_taken_out_in_every_form(form: str) -> None:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_whatever_the_plan_looks_like_a_decision_changes_no_task(path: Path) -> None:
-    """R-ASK-3."""
+    """R-ASK-3, R-PLAN-1."""
     data = path.read_bytes()
     before = plan_parser.parse(data, "case.md").plan
     line = Amendment(amendment.DECIDE, "T1-01.AC-1.1", "## yes ```\n- [ ] T1-09 <!-- --> \u202e x")

@@ -19,6 +19,14 @@ from idumb.markdown import plan_parser
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
 _LEFT_OUT = {"span", "spans", "sha256"}
+OF_NO_FIELD = {"plan", "fence", "comment"}
+NOTHING_FOUND = {
+    "command.empty", "criterion.no-text", "field.empty", "field.not-text", "field.unexpected-content",
+    "plan.criteria-twice", "plan.empty-value", "plan.frontmatter-too-large", "plan.line-too-long", "plan.missing-key",
+    "plan.no-frontmatter", "plan.no-tasks", "plan.not-utf-8", "plan.nul", "plan.too-deep", "step.missing-argument",
+    "step.missing-key", "steps.empty", "steps.not-a-list", "task.no-acceptance", "task.no-id", "task.no-title",
+    "task.not-a-mapping",
+}  # fmt: skip
 
 
 def told(value: Any) -> Any:
@@ -75,4 +83,7 @@ def test_every_finding_can_be_acted_on(name: str) -> None:
         assert 1 <= finding.line <= lines
         assert finding.column >= 1
         assert finding.message
+        assert finding.accepted or finding.severity == "warning"
+        assert finding.field or finding.code.split(".")[0] in OF_NO_FIELD
+        assert finding.found or finding.code in NOTHING_FOUND
         assert finding.mend

@@ -25,7 +25,7 @@ CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
     ],
 )
 def test_a_phase_is_found_in_the_ways_people_name_its_folder(phase: str, folders: list[str]) -> None:
-    """R-PLAN-11."""
+    """R-PLAN-11, R-PLAN-1."""
     others = ["10", "11-x", "6", "1.1", "2-1", "README.md", "archive-1"]
     assert phases.matching_folders([*others, *folders], phase) == folders
 
@@ -36,6 +36,7 @@ def test_two_folders_of_one_phase_are_both_named() -> None:
 
 
 def test_plan_files_come_in_natural_order() -> None:
+    """R-PLAN-1."""
     names = ["10-PLAN.md", "2-PLAN.md", "01-02-PLAN.md", "PLAN.md", "01-SUMMARY.md", "plan.md", ".x-PLAN.md"]
     assert phases.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
 

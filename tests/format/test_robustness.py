@@ -116,6 +116,7 @@ def test_any_text_gives_a_plan_or_findings(text: str) -> None:
 @settings(max_examples=100)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_findings(data: bytes) -> None:
+    """R-PLAN-5."""
     parsed = plan_parser.parse(data, "p")
     assert parsed.plan is None
     assert parsed.findings

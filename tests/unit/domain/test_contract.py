@@ -41,6 +41,7 @@ def ready(one: Plan, settings: Settings = AGENT) -> list[Finding]:
 
 
 def test_tasks_of_all_plans_are_put_in_one_order() -> None:
+    """R-PLAN-1."""
     made, findings = contract.assemble("1", "f", [plan("01", task("T1-01", "T1-02")), plan("02", task("T1-02"))], AGENT)
     assert made is not None
     assert findings == ()
@@ -173,6 +174,7 @@ def test_paths_that_may_never_be_written_are_found_in_files_and_in_steps(path: s
 
 
 def test_a_plan_with_a_root_writes_below_it_only() -> None:
+    """R-PLAN-4."""
     files = (FileClaim("create", "app/x"), FileClaim("modify", "lib/y"))
     scoped = plan("01", task("T1-01", files=files), scope=Scope("./app"))
     assert [(f.code, f.found) for f in ready(scoped)] == [("path.outside-scope", "lib/y")]
