@@ -127,6 +127,6 @@ def known(services: Services, run: str | None = None) -> tuple[Document, ...]:
 
 
 def said(services: Services) -> Iterator[Event]:
-    """What was said of handoffs since they were made, in order; of no run, so that none that goes on is disturbed."""
+    """What was said of handoffs since they were made, in order. Older events of it name neither run nor task."""
     both = [*services.log.events(kind=UPDATED), *services.log.events(kind=COMPLETED)]
     yield from sorted(both, key=lambda event: event.seq)

@@ -13,6 +13,7 @@ from idumb.app.services import Services
 from idumb.domain import handoff
 from idumb.domain import listing as names
 from idumb.domain.errors import InputError
+from idumb.domain.event import NewEvent
 from idumb.domain.handoff import Document
 from idumb.domain.run import RunState
 
@@ -58,7 +59,7 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
     with session.owned(services, "handoff") as owned:
         journal = owned.journal(RunState())
         said = {"handoff_id": document.handoff_id, "status": status, "by": who, "reason": why}
-        journal.write(journal.event(kind, **said))
+        journal.write(NewEvent(kind, said, run=document.run, task=document.task, attempt=document.attempt))
         handing.save(services, replace(document, status=status))
     return Result({"handoff": _one(services, document.handoff_id)})
 

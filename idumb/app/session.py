@@ -29,6 +29,7 @@ from idumb.app.services import Services
 from idumb.domain import gap, outcome, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Interrupted, Refusal
+from idumb.domain.event import BESIDE
 from idumb.domain.run import EXHAUSTED, RunState, replay
 from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
@@ -48,7 +49,8 @@ class Owned:
 
     def journal(self, state: RunState) -> Journal:
         """A journal whose first entry is the operation itself. `state` may have been read before this owner wrote."""
-        if state.id and any(self.services.log.events(run=state.id, after=state.last_seq, limit=1)):
+        later = self.services.log.events(run=state.id, after=state.last_seq) if state.id else ()
+        if any(event.kind not in BESIDE for event in later):
             raise Refusal(
                 "run.moved-on",
                 f"Another idumb went on with phase {state.phase} while this command started.",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
+import itertools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app import failure, loading, schedule, session, within
@@ -14,7 +16,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import paths, step_plan
 from idumb.domain.contract import Contract
 from idumb.domain.errors import EXIT_FAILED, InputError, Refusal, UsageError
-from idumb.domain.event import KINDS, Event
+from idumb.domain.event import ALIASES, KINDS, Event, Selection, selections
 from idumb.domain.finding import nearest
 from idumb.domain.plan import Task
 from idumb.domain.run import RunState, TaskState, replay
@@ -202,22 +204,38 @@ def log(
     limit: int,
 ) -> Result:
     """The newest events that fit, oldest first; InputError where the phase is none and never was."""
-    if kind is not None and kind not in KINDS:
-        near = nearest(kind, KINDS)
-        raise UsageError(
-            "log.unknown-kind",
-            f"There is no kind of event {kind!r}." + (f" Did you mean {near}?" if near else ""),
-            hint="idumb help events lists the kinds",
-        )
+    chosen = _chosen(kind)
     if run is None and phase is not None:
         run = services.runs.latest(step_plan.phase_of(phase) or phase)
         if run is None:
             services.plans.phase_folder(phase)
             return Result({"events": [], "run": None})
-    found = list(
-        services.log.events(run=run, task=task, kind=kind, since=since, until=until, limit=limit, newest_first=True)
-    )
+
+    def newest(one: Selection | None) -> Iterator[Event]:
+        """Read no further than asked; a selection by payload may have to pass over some."""
+        kind_ = one.kind if one is not None else None
+        least = limit if one is None or not one.name else None
+        known = services.log.events(
+            run=run, task=task, kind=kind_, since=since, until=until, limit=least, newest_first=True
+        )
+        return (event for event in known if one is None or one.fits(event.payload))
+
+    merged = heapq.merge(*map(newest, chosen or (None,)), key=lambda event: -event.seq)
+    found = list(itertools.islice(merged, limit))
     return Result({"run": run, "events": [event.as_dict() for event in reversed(found)]})
+
+
+def _chosen(kind: str | None) -> tuple[Selection, ...]:
+    """What to select; empty where every kind is meant. UsageError where there is no such kind and no such alias."""
+    found = () if kind is None else selections(kind)
+    if kind is not None and not found:
+        near = nearest(kind, (*KINDS, *ALIASES))
+        raise UsageError(
+            "log.unknown-kind",
+            f"There is no kind of event {kind!r}." + (f" Did you mean {near}?" if near else ""),
+            hint=f"idumb help events lists the kinds; names of other workflow engines: {', '.join(ALIASES)}",
+        )
+    return found
 
 
 def audit(services: Services) -> Result:

@@ -27,7 +27,10 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 @click.argument("phase", required=False)
 @click.option("--run", help="Events of this run.")
 @click.option("--task", help="Events of this task.")
-@click.option("--kind", help="Events of this kind, such as attempt.started.")
+@click.option(
+    "--kind",
+    help="Events of this kind, such as attempt.started, or of an alias, such as step_started: idumb help events.",
+)
 @click.option("--since", metavar="TIME", callback=moment, help="Events at or after this time (ISO 8601, UTC).")
 @click.option("--until", metavar="TIME", callback=moment, help="Events at or before this time.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest this many.")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import canonical
+from idumb.domain import canonical, outcome
 
 PAYLOAD_VERSION = 1
 GENESIS = "0" * 64
@@ -79,6 +79,47 @@ EXACT = frozenset({"branch", "contract_hash", "envelope", "envelopes", "folder",
 
 People chose these names, and no agent can: paths that a task makes are not among them.
 """
+
+BESIDE = ("handoff.updated", "handoff.completed")
+"""Kinds that name a run and do not move it: any work tree may write them, also while the run goes on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Events of one kind; with a `name`, those whose payload has one of `values` there."""
+
+    kind: str
+    name: str = ""
+    values: tuple[str, ...] = ()
+
+    def fits(self, payload: Mapping[str, Any]) -> bool:
+        return not self.name or payload.get(self.name) in self.values
+
+
+ALIASES: Mapping[str, tuple[Selection, ...]] = {
+    "workflow_started": (Selection("run.started"),),
+    "workflow_completed": (Selection("run.completed"),),
+    "workflow_failed": (Selection("run.failed"), Selection("run.halted")),
+    "workflow_cancelled": (Selection("run.interrupted", "by", ("cancel",)),),
+    "phase_started": (Selection("run.started"),),
+    "phase_completed": (Selection("verification.recorded", "status", ("passed",)),),
+    "phase_failed": (Selection("run.failed"), Selection("verification.recorded", "status", ("failed", "partial"))),
+    "step_started": (Selection("attempt.started"),),
+    "step_completed": (Selection("task.completed"),),
+    "step_failed": (
+        Selection("attempt.finished", "outcome", (outcome.FAILED, outcome.ERRORED, outcome.TIMED_OUT, outcome.REFUSED)),
+    ),
+    "handoff_created": (Selection("handoff.created"),),
+    "handoff_completed": (Selection("handoff.completed"),),
+    "agent_execution_started": (Selection("attempt.started"),),
+    "agent_execution_completed": (Selection("attempt.finished"),),
+}
+"""The event names of other workflow engines, which `idumb log --kind` accepts. `docs/events.md` has the same table."""
+
+
+def selections(kind: str) -> tuple[Selection, ...]:
+    """The events that a kind or an alias stands for; empty where it is neither."""
+    return (Selection(kind),) if kind in KINDS else ALIASES.get(kind, ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from idumb.domain import agent, canonical, conversation, failures, outcome, spending
 from idumb.domain.conversation import Conversation
-from idumb.domain.event import Event
+from idumb.domain.event import BESIDE, Event
 from idumb.domain.spending import Spent
 
 ACTIVE = "active"
@@ -230,7 +230,8 @@ class RunState:
         if event.kind.startswith(_MOVING):
             self.moved_at = event.at
         self.last_seq = event.seq
-        self.changed_at = event.at
+        if event.kind not in BESIDE:
+            self.changed_at = event.at
 
     def update(self, task_id: str, **changes: Any) -> None:
         self.tasks[task_id] = dataclasses.replace(self.tasks[task_id], **changes)

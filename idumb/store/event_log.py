@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from idumb.app import ports
 from idumb.domain import canonical
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import EXACT, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.domain.event import BESIDE, EXACT, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
 from idumb.store import chain, connection, pages, problems, run_index, segments
 from idumb.store.chain import COLUMNS, Row
 from idumb.store.standing import nothing_kept
@@ -179,8 +179,11 @@ def _require_readable_end(db: sqlite3.Connection) -> None:
 
 
 def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> None:
-    newest = db.execute("SELECT MAX(seq) FROM events WHERE run = ?", (run,)).fetchone()[0]
-    if newest is not None and newest > expected:
+    beside = ", ".join("?" * len(BESIDE))
+    query = f"SELECT seq FROM events WHERE run = ? AND kind NOT IN ({beside}) ORDER BY seq DESC LIMIT 1"  # noqa: S608
+    found = db.execute(query, (run, *BESIDE)).fetchone()
+    newest = found[0] if found else 0
+    if newest > expected:
         raise Refusal(
             "run.moved-on",
             "Another idumb went on with this run meanwhile.",

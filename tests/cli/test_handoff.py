@@ -87,14 +87,18 @@ def test_a_handoff_is_found_by_run_phase_status_and_agent_and_counted(ran: Proje
 
 
 def test_its_status_follows_what_is_said_and_the_document_says_so_too(ran: Project) -> None:
-    """R-HAND-2."""
+    """R-HAND-2; R-LOG-1: the events name run and task, and reports of the run stay as they are."""
     one = asked(ran, "list", "--agent", "verifier").data["handoffs"][0]
     name = one["handoff_id"][:8]
     assert asked(ran, "update", name, "in_progress", "--why", "begun").data["handoff"]["status"] == "in_progress"
     done = asked(ran, "update", name, "complete").data["handoff"]
     assert [(s["status"], s["reason"]) for s in done["said"]] == [("in_progress", "begun"), ("complete", "")]
     assert "status: complete\n" in ran.read(one["path"])
-    assert len(ran.events("--kind", "handoff.completed")) == 1
+    for kind in ("handoff.updated", "handoff.completed"):
+        (event,) = ran.events("1", "--task", "T1-01", "--kind", kind)
+        assert (event["run"], event["task"], event["attempt"]) == (one["run"], "T1-01", 1)
+        assert event["payload"]["handoff_id"] == one["handoff_id"]
+    assert ran.quick("doctor", "--json").code == 0
     assert asked(ran, "list", "--status", "complete").data["handoffs"][0]["handoff_id"] == one["handoff_id"]
     assert "complete" in ran.quick("handoff", "list").out
 

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from idumb.domain.event import ALIASES
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
@@ -133,6 +134,43 @@ def test_log_refuses_a_filter_that_no_event_can_fit(project: Project, flags: tup
     answer = project.quick("log", *flags)
     assert answer.code == 2
     assert said in answer.err
+
+
+def test_log_accepts_the_event_names_of_workflow_engines(project: Project) -> None:
+    """R-LOG-1: the events that they select are ours, in order, and no more than asked for."""
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[shell("exit 1")])])
+    assert project.execute("--max-attempts", "2").code == 1
+    kinds = {name: [e["kind"] for e in project.events("1", "--kind", name)] for name in ALIASES}
+    assert kinds["workflow_started"] == kinds["phase_started"] == ["run.started"]
+    assert kinds["workflow_failed"] == kinds["phase_failed"] == ["run.failed"]
+    assert kinds["step_started"] == kinds["agent_execution_started"] == ["attempt.started"] * 3
+    assert (kinds["step_completed"], kinds["step_failed"]) == (["task.completed"], ["attempt.finished"] * 2)
+    assert kinds["agent_execution_completed"] == ["attempt.finished"] * 3
+    rest = ("workflow_completed", "workflow_cancelled", "phase_completed", "handoff_created", "handoff_completed")
+    assert [kinds[name] for name in rest] == [[]] * 5
+    newest = project.json("log", "--kind", "step_failed", "--limit", "1").data["events"]
+    assert [(e["task"], e["attempt"]) for e in newest] == [("T1-02", 2)]
+    assert "attempt.finished" in project.quick("log", "1", "--kind", "step_failed").out
+
+
+def test_several_kinds_of_one_name_are_printed_in_the_order_of_the_log(project: Project) -> None:
+    """R-LOG-1."""
+    project.plan([making("T1-01", "a.txt")], head="success_criteria:\n  - {text: It is right, check: test -e b.txt}\n")
+    assert project.execute().code == 1
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[shell("exit 1")])])
+    assert project.execute().code == 1
+    found = project.events("--kind", "phase_failed")
+    assert [event["kind"] for event in found] == ["verification.recorded", "run.failed"]
+
+
+def test_an_unknown_kind_is_answered_with_the_names_that_are_known(project: Project) -> None:
+    """R-LOG-1."""
+    answer = project.quick("log", "--kind", "step_complete", "--json")
+    assert (answer.code, answer.error["code"]) == (2, "log.unknown-kind")
+    assert "Did you mean step_completed?" in answer.error["message"]
+    for name in ALIASES:
+        assert name in answer.error["hint"]
+        assert name in project.quick("log", "--kind", "nonsense").err
 
 
 def test_log_takes_a_day_as_a_time(project: Project) -> None:

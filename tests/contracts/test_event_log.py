@@ -133,6 +133,16 @@ def test_an_append_that_knows_an_older_end_of_its_run_is_refused(store: Store) -
     store.log.append([started("r3", "2")], operation="o", fence=fence, expected=0)
 
 
+@pytest.mark.parametrize("kind", ["handoff.updated", "handoff.completed"])
+def test_what_is_said_of_a_handoff_names_its_run_and_does_not_move_it(store: Store, kind: str) -> None:
+    """R-LOG-1, R-HAND-1: another work tree may say it while the run goes on."""
+    fence = store.owner.acquire("test")
+    first = store.log.append([started("r1"), note("r1")], operation="o", fence=fence)
+    store.log.append([NewEvent(kind, {"handoff_id": "h"}, run="r1", task="T1-01")], operation="p", fence=fence)
+    store.log.append([note("r1")], operation="o", fence=fence, expected=first[1].seq)
+    assert [event.kind for event in store.log.events(run="r1", task="T1-01")] == [kind]
+
+
 def test_nobody_owns_a_work_tree_twice(store: Store) -> None:
     store.owner.acquire("first")
     with pytest.raises(Refusal) as caught:

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app import ports
 from idumb.domain import canonical
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.domain.event import BESIDE, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
 
 
 class MemoryEventLog:
@@ -69,7 +69,8 @@ class MemoryEventLog:
             raise ValueError(f"no such kind of event: {unknown[0]}")
         if fence != self.fence or not self.fence:
             raise StoreError("store.fence", "another idumb has taken over this work tree", hint="idumb status")
-        newest = max((event.seq for event in self.stored if event.run == events[0].run), default=0)
+        known = (event for event in self.stored if event.run == events[0].run and event.kind not in BESIDE)
+        newest = max((event.seq for event in known), default=0)
         if expected is not None and newest > expected:
             raise Refusal("run.moved-on", "Another idumb went on with this run meanwhile.", hint="idumb status")
         at = self.clock.now()

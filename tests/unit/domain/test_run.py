@@ -155,3 +155,13 @@ def test_run_and_call_ids_depend_on_everything_that_they_name_and_on_nothing_els
         len({run.run_id("c", "b", 1), run.run_id("d", "b", 1), run.run_id("c", None, 1), run.run_id("c", "b", 2)}) == 4
     )
     assert run.call_id("r", "T1-01", 1, 0) != run.call_id("r", "T1-01", 1, 1)
+
+
+def test_what_is_said_of_a_handoff_does_not_date_the_reports_of_its_run_anew() -> None:
+    """R-LOG-1, R-LOG-4: the event names the run, and the run is as it was."""
+    tape = Tape("A").complete("A")
+    before = run.replay(tape.events)
+    after = run.replay(tape.add("handoff.completed", "A", 1, handoff_id="h", status="complete").events)
+    assert after.last_seq == before.last_seq + 1
+    after.last_seq = before.last_seq
+    assert after == before
