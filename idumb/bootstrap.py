@@ -455,12 +455,15 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(place.common_dir)]
     seen = status_view.observe(place.state_dir, place.root, inputs)
     view = status.view(services)
-    if services.redactor.holds(json.dumps(view)):
-        view = services.redactor.value(view)
+    redactor = services.redactor
+    if redactor.holds(json.dumps(view)):
+        view = redactor.value(view)
     if all(row["run"] for row in view["phases"]):
         del seen["inputs"][commits]
     try:
-        if os.path.isdir(os.path.join(place.root, ".idumb")) and not status.lists_consent(view):
+        named = redactor.holds(json.dumps(inputs))  # it is kept with these names, which must be exact
+        here = os.path.isdir(os.path.join(place.root, ".idumb"))
+        if here and not named and not status.lists_consent(view):
             status_view.write(place.state_dir, place.root, view, inputs, seen=seen)
     except OSError:
         pass  # a read-only repository is shown all the same

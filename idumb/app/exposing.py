@@ -84,7 +84,9 @@ def judge(bench: Bench, attempt: Attempt) -> Attempt:
     commits = () if attempt.offered is None else attempt.offered.commits
     # What one commit of a builder's added and the next took away is in the history all the same.
     changes = [*attempt.changes, *(change for one in commits for change in one.changes)]
-    found = _added(bench.services, bench.work, changes)
+    # The work may have been committed by its builder already, so HEAD is that of before.
+    before = attempt.standing.head.commit if attempt.standing is not None else None
+    found = _added(bench.services, bench.work, changes, before)
     if found and STRICT in (attempt.plan.mode, bench.journal.state.mode):
         if bench.commits is not None and attempt.offered is not None and attempt.offered.made:
             bench.commits.drop()
@@ -115,9 +117,9 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
             hint=f"Rename or remove them (git status names them), then idumb accept {task} --why REASON",
             details={"task": task, "paths": list(names.values())},
         )
-    head = services.history.tree_of(services.history.head().commit)
-    trees = services.trees
-    found = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)))
+    commit = services.history.head().commit
+    head, trees = services.history.tree_of(commit), services.trees
+    found = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
     if not found:
         return
     asked = _question(f"{task}{ACCEPTED}{canonical.digest(list(found))[:8]}", task, found, _NOT_ACCEPTED)
@@ -179,8 +181,8 @@ def _as_asked(row: Mapping[str, Any]) -> Decision:
     return Decision(**{**row, "evidence": tuple(row["evidence"]), "choices": choices})
 
 
-def _added(services: Services, trees: ports.Trees, changes: Iterable[Change]) -> tuple[str, ...]:
-    """A line for each known value in these files that HEAD has nowhere: file, line, variable."""
+def _added(services: Services, trees: ports.Trees, changes: Iterable[Change], commit: str | None) -> tuple[str, ...]:
+    """A line for each known value in these files that a commit has nowhere: file, line, variable."""
     around = services.surroundings
     if not around.knows_secrets():
         return ()
@@ -188,15 +190,15 @@ def _added(services: Services, trees: ports.Trees, changes: Iterable[Change]) ->
     found = [(path, line, name) for path, oid in new for name, line in around.secrets_in(trees.pieces(oid))]
     if not found:
         return ()
-    known = _in_head(services, {name for _, _, name in found})
+    known = _in_commit(services, commit, {name for _, _, name in found})
     lines = (f"{around.shown(path)}:{line}: the value of {name}" for path, line, name in found if name not in known)
     return tuple(dict.fromkeys(lines))[:_SHOWN]
 
 
-def _in_head(services: Services, names: set[str]) -> set[str]:
-    """Those of the variables whose values HEAD has in some file. Read only where one was found in a change."""
+def _in_commit(services: Services, commit: str | None, names: set[str]) -> set[str]:
+    """Those of the variables whose values a commit has in some file. Read only where one was found in a change."""
     history, trees, seen = services.history, services.trees, set[str]()
-    for change in trees.changes(history.tree_of(None), history.tree_of(history.head().commit)):
+    for change in trees.changes(history.tree_of(None), history.tree_of(commit)):
         if change.new is None or change.new.mode == ledger.SUBMODULE:
             continue
         try:

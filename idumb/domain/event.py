@@ -74,7 +74,9 @@ KINDS: Mapping[str, str] = {
     "doctor.mended": "idumb doctor mended something",
 }
 
-EXACT = frozenset({"branch", "contract_hash", "envelope", "envelopes", "folder", "phase", "plans", "ref", "worktree"})
+EXACT = frozenset(
+    {"branch", "contract_hash", "envelope", "envelopes", "folder", "path", "phase", "plans", "ref", "worktree"}
+)
 """Fields of a payload that idumb compares with what is there, so that they stay as they are.
 
 People chose these names, and no agent can: paths that a task makes are not among them.

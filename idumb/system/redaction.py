@@ -21,7 +21,7 @@ from idumb.system.token_patterns import LONGEST, PATTERNS
 
 MARK = re.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
 """What stands where a secret was."""
-_ID = re.compile(r"[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}")
+_ID = re.compile(r"(?:[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40}|[0-9a-f]{64})")
 """What idumb calls operations and runs, and how git and hashes name things."""
 SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8

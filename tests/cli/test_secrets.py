@@ -267,3 +267,12 @@ def test_a_retry_that_renames_the_file_completes(project: Project) -> None:
     assert done.code == 0, done.out
     assert [p.name for p in (project.folder / "out").iterdir()] == ["plain.txt"]
     assert shown_in_records(project, VALUE, done) == []
+
+
+def test_a_secret_that_the_builder_committed_itself_is_a_question_too(project: Project) -> None:
+    """R-LOG-3: the branch is compared as it was before the attempt."""
+    bound(project, ("a.py", "VALUE\n"), commits=True)
+    project.plan([built()])
+    waits = project.execute()
+    assert waits.code == 5, waits.out
+    assert [d["evidence"] for d in project.json("decisions").data["decisions"]] == [["a.py:1: the value of API_TOKEN"]]
