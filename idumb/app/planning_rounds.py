@@ -13,7 +13,7 @@ from idumb.app.researching import Tell
 from idumb.app.roles import Ask
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import agent, outcome, quoting, reply
+from idumb.domain import agent, levels, outcome, quoting, reply
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import InputError
 
@@ -164,7 +164,10 @@ def _objected(services: Services, goal: Goal, state: Round, owner: Owned, tell: 
     answered = roles.ask(services, asked, owner)
     found = reply.answer(answered.reply or answered.output, "verdict")
     if answered.outcome == outcome.COMPLETED and isinstance(found, dict) and found["verdict"] in _VERDICTS:
-        state.objections = _objections(found)
+        said = _objections(found)
+        if levels.rule(services.settings, agent.PLAN_CHECKER).level == levels.INFORMATIONAL:
+            return [f"The plan-checker objects, which blocks nothing at level 0: {one}" for one in said]
+        state.objections = said
         return []
     why = answered.message or (found if isinstance(found, str) else "malformed answer")
     return [f"The plan-checker brought no verdict in round {state.number}: {why}."]

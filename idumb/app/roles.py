@@ -25,7 +25,7 @@ from idumb.app.journal import Journal
 from idumb.app.pending_consent import Asked
 from idumb.app.services import Services
 from idumb.app.session import Owned
-from idumb.domain import agent, canonical, failures, roles, spending
+from idumb.domain import agent, canonical, failures, levels, roles, spending
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import AdapterError, Refusal
@@ -33,7 +33,7 @@ from idumb.domain.event import NewEvent
 from idumb.domain.failures import Told
 from idumb.domain.roles import Filling
 from idumb.domain.run import RunState
-from idumb.domain.settings import Ceiling
+from idumb.domain.settings import Ceiling, Settings
 from idumb.domain.spending import Spent
 
 PLACE = role_binding.PLACE
@@ -132,7 +132,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
             workspace=folder,
             allowed_paths=(),
             attempt=asked.attempt,
-            deadline=_deadline(filled, left),
+            deadline=_deadline(services.settings, filled, left),
             budget=Budget(left.tokens, left.cost_usd, services.settings.run.output_limit),
             run_id=journal.operation,
             idle_timeout=services.settings.idle_timeout(filled.binding, getattr(who, "idle_timeout", None)),
@@ -184,9 +184,14 @@ def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: st
     )
 
 
-def _deadline(filled: Filling, left: Ceiling) -> float:
-    own = filled.timeout or roles.SECONDS
-    return float(own if left.seconds is None else min(own, left.seconds))
+def _deadline(settings: Settings, filled: Filling, left: Ceiling) -> float | None:
+    """The shortest of what the role, its level and its ceiling allow; None is no limit, as level 0 has it."""
+    if levels.timed(settings, filled.role):
+        own, of_level = filled.timeout, levels.rule(settings, filled.role).timeout
+    else:
+        own, of_level = filled.timeout or roles.SECONDS, None
+    known = [float(limit) for limit in (own, of_level, left.seconds) if limit is not None]
+    return min(known, default=None)
 
 
 def _limits(services: Services, filled: Filling) -> Mapping[str, int]:

@@ -24,7 +24,7 @@ from idumb.app.journal import Journal
 from idumb.app.recording import evidence_payload
 from idumb.app.result import Result
 from idumb.app.services import Services
-from idumb.domain import canonical, errors, evidence, graph, judgement, listing, outcome, paths
+from idumb.domain import canonical, errors, evidence, graph, judgement, levels, listing, outcome, paths
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
@@ -138,8 +138,9 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     uncovered = _uncovered(found)
     found += _stated(services, contract, tree)
     said = opinions.ask(services, journal, contract, found, tree) if asks else ()
-    weak = (*uncovered, *opinions.unanswered(said))
-    status, reason, causes = _status(contract, found, spoiled, mismatches, said, shown, weak)
+    heard = [one for one in said if levels.rule(services.settings, one.role).level > levels.INFORMATIONAL]
+    weak = (*uncovered, *opinions.unanswered(heard))
+    status, reason, causes = _status(contract, found, spoiled, mismatches, heard, shown, weak)
     if unfinished:
         status, reason, causes = _in_part(status, reason, unfinished)
     record: dict[str, Any] = {

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain.settings import Settings
+from idumb.domain import agent
+from idumb.domain.settings import GateSettings, Settings
 
 INFORMATIONAL = 0
 ADVISORY = 1
@@ -47,7 +48,12 @@ class Rule:
         return {"name": self.name, "kind": self.kind, "level": self.level, "timeout": self.timeout}
 
 
-KNOWN: Mapping[str, tuple[str, int]] = {"limits": (GATE, ADVISORY), "validator": (ROLE, ADVISORY)}
+_ALWAYS = ("limits", agent.VALIDATOR)
+KNOWN: Mapping[str, tuple[str, int]] = {
+    "limits": (GATE, ADVISORY),
+    agent.VALIDATOR: (ROLE, ADVISORY),
+    **{role: (ROLE, ADVISORY) for role in agent.ROLES if role != agent.VALIDATOR},
+}
 """Kind and level, unless configured. Gates count what is there already, so only roles have a time."""
 
 
@@ -56,22 +62,31 @@ def rule(settings: Settings, name: str) -> Rule:
     kind, usual = KNOWN.get(name, (GATE, ADVISORY))
     own = settings.gates.get(name)
     level = usual if own is None or own.level is None else own.level
-    timeout = None if kind == GATE else _timeout(settings, level, own.timeout if own else None)
+    timeout = _timeout(settings, name, level, own) if kind == ROLE and timed(settings, name) else None
     return Rule(name, kind, level, timeout)
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:
-    return tuple(rule(settings, name) for name in KNOWN)
+    """Those of the validator and the gates, and those of other roles that the configuration names."""
+    return tuple(rule(settings, name) for name in KNOWN if name in _ALWAYS or name in settings.gates)
 
 
-def _timeout(settings: Settings, level: int, own: int | None) -> float | None:
-    if own is not None:
-        return float(own)
+def timed(settings: Settings, role: str) -> bool:
+    """Whether the level decides how long the role may take: never for a builder, whose time is that of its task."""
+    own = settings.gates.get(role)
+    named = own is not None and (own.level is not None or own.timeout is not None)
+    return role == agent.VALIDATOR or (role != agent.BUILDER and named)
+
+
+def _timeout(settings: Settings, name: str, level: int, own: GateSettings | None) -> float | None:
+    if own is not None and own.timeout is not None:
+        return float(own.timeout)
     of_level = settings.levels.get(str(level))
     if of_level is not None:
         return float(of_level)
     # `run.validator_timeout` is older than levels, and is meant by those who set it.
-    usual = settings.run.validator_timeout if level == ADVISORY else LEVELS[level].usual
+    older = name == agent.VALIDATOR and level == ADVISORY
+    usual = settings.run.validator_timeout if older else LEVELS[level].usual
     return None if usual is None else float(usual)
 
 

@@ -179,6 +179,9 @@ class _Reading:
             kind, usual = levels.KNOWN[key.value]
             if made.timeout is not None and kind == levels.GATE:
                 self._wrong(f"{where}.timeout", key.start, f"{made.timeout}s", "for a gate, which waits for nothing")
+            elif made.timeout is not None and key.value == agent.BUILDER:
+                words = "for builders, whose time is that of the task or of roles.builder"
+                self._wrong(f"{where}.timeout", key.start, f"{made.timeout}s", words)
             elif made.timeout is not None:
                 self._in_range(f"{where}.timeout", key.start, usual if made.level is None else made.level, made.timeout)
             found[key.value] = made

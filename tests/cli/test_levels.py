@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.domain import agent
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task, write
@@ -96,3 +97,35 @@ def test_a_validator_that_timed_out_never_counts_as_passed(project: Project, tmp
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert "validator reviewer timed_out" in answer.data["tasks"][0]["reason"]
+
+
+OTHERS = [role for role in agent.ROLES if role != agent.VALIDATOR]
+
+
+@pytest.mark.parametrize("role", OTHERS)
+def test_every_role_takes_a_level(project: Project, role: str) -> None:
+    """R-GATE-6: it is shown at lock-in, and a run is locked under it."""
+    project.configure(f"gates: {{{role}: {{level: 2}}}}\n")
+    project.plan([making("T1-01", "a.txt")])
+    answer = project.execute("--no-verify")
+    assert answer.code == 0, answer
+    time = None if role == agent.BUILDER else 60.0
+    assert {"name": role, "kind": "role", "level": 2, "timeout": time} in answer.data["lock_in"]["levels"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("builder: {level: 1, timeout: 60s}", "gates.builder.timeout: '60s' is not for builders"),
+        ("planner: {level: 0, timeout: 60s}", "absent: level 0 has no timeout"),
+        ("planner: {level: 1, timeout: 20m}", "between 30s and 300s"),
+        ("planer: {level: 1}", "planner"),
+    ],
+)
+def test_a_level_that_cannot_be_is_refused_with_its_line(project: Project, setting: str, words: str) -> None:
+    """R-GATE-6."""
+    project.configure(f"gates:\n  {setting}\n")
+    refused = project.quick("check-plan", "1")
+    assert refused.code == 3
+    assert words in refused.err
+    assert "config.yaml:2" in refused.err

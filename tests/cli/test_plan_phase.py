@@ -120,6 +120,16 @@ def test_a_legal_plan_that_the_checker_keeps_objecting_to_is_the_users_to_judge(
     assert desk.project.read(PLAN) == GOOD
 
 
+def test_objections_of_a_checker_of_level_0_are_warnings(desk: Desk) -> None:
+    """R-GATE-6."""
+    desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
+    configured = desk.project.read(".idumb/config.yaml")
+    desk.project.configure(f"{configured}gates: {{plan-checker: {{level: 0}}}}\n")
+    answer = desk.run("plan-phase", "2")
+    assert (answer.code, answer.data["written"], answer.data["rounds"]) == (0, True, 1)
+    assert any("a.txt says nothing" in warning for warning in answer.object["warnings"])
+
+
 @pytest.mark.parametrize(("choice", "code", "written"), [("take", 0, True), (None, 5, False)])
 def test_at_a_terminal_a_person_judges_a_disputed_plan_there(
     desk: Desk, choice: str | None, code: int, *, written: bool, monkeypatch: pytest.MonkeyPatch

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
+from typing import cast
 
 import jsonschema
 import pytest
 
+from idumb.domain import levels
+from idumb.domain.levels import Level
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -132,6 +137,37 @@ def test_what_verifier_and_skeptic_use_counts_against_the_ceiling_of_the_run(pro
     assert "12 tokens of 12 are used" in answer.data["judged_by"][1]["failure"]
     told = project.events("--kind", "role.asked")
     assert [(e["payload"]["role"], e["run"]) for e in told] == [("verifier", answer.data["run"])]
+
+
+def test_the_time_of_its_level_ends_a_verifier_and_it_has_not_passed(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GATE-6: it would answer only after its time, which is the level's, as the configuration names the level."""
+    os.mkfifo(tmp_path / "fifo")
+    project.repo.write("agent.py", f"open({str(tmp_path / 'fifo')!r}).read()\n")
+    project.repo.commit("a verifier that waits", "agent.py")
+    monkeypatch.setitem(cast("dict[int, Level]", levels.LEVELS), 2, dataclasses.replace(levels.LEVELS[2], usual=1))
+    bound = ROLES.format(python=json.dumps(sys.executable)).replace(", skeptic: {binding: judge}", "")
+    project.configure(f"{bound}gates: {{verifier: {{level: 2}}}}\n")
+    assert run(project).code == 1
+    answer = verify(project, "--approve", consented(project))
+    assert (answer.code, answer.data["status"]) == (1, "partial"), answer
+    assert "the verifier gave no opinion: " in answer.data["reason"]
+    (asked,) = project.events("--kind", "role.asked")
+    assert asked["payload"]["outcome"] == "timed_out"
+
+
+def test_at_level_0_a_refutation_and_silence_are_reported_and_block_nothing(project: Project) -> None:
+    """R-GATE-6, R-ADAPT-5."""
+    (project.folder / "verifier.json").write_text("All is well.", encoding="utf-8")
+    (project.folder / "skeptic.json").write_text(said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
+    gates = "gates: {verifier: {level: 0}, skeptic: {level: 0}}\n"
+    project.configure(ROLES.format(python=json.dumps(sys.executable)) + gates)
+    assert run(project).code in (0, 1)
+    answer = verify(project, "--approve", consented(project))
+    assert (answer.code, answer.data["status"]) == (0, "passed"), answer
+    assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
+    assert "Refuted by the skeptic" in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
 def test_a_citation_of_what_is_not_there_is_marked_and_refutes_nothing(project: Project) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from idumb.domain import levels
+from idumb.domain import agent, levels
 from idumb.domain.settings import GateSettings, RunSettings, Settings
 
 
@@ -55,6 +55,41 @@ def test_a_timeout_must_lie_in_the_range_of_its_level(level: int, ends: tuple[in
     for outside in (shortest - 1, longest + 1):
         assert f"between {shortest}s and {longest}s" in str(levels.problem(level, outside))
     assert "no timeout" in str(levels.problem(0, 30))
+
+
+_OTHERS = [role for role in agent.ROLES if role not in (agent.VALIDATOR, agent.BUILDER)]
+
+
+@pytest.mark.parametrize("role", _OTHERS)
+def test_a_level_gives_a_role_its_timeout_only_where_the_configuration_names_it(role: str) -> None:
+    """R-GATE-6: `levels` alone changes nothing for roles that `gates` does not name."""
+    for settings in (Settings(), Settings(levels={"1": 100}), Settings(gates={role: GateSettings()})):
+        assert not levels.timed(settings, role)
+        assert levels.rule(settings, role) == levels.Rule(role, "role", 1)
+    for own, times, timeout in (
+        (GateSettings(0), {}, None),
+        (GateSettings(1), {}, 120.0),
+        (GateSettings(1), {"1": 100}, 100.0),
+        (GateSettings(2), {}, 60.0),
+        (GateSettings(2, 15), {"2": 20}, 15.0),
+        (GateSettings(timeout=45), {}, 45.0),
+    ):
+        settings = Settings(gates={role: own}, levels=times, run=RunSettings(validator_timeout=900))
+        assert levels.timed(settings, role)
+        assert levels.rule(settings, role).timeout == timeout
+
+
+def test_a_builder_takes_a_level_and_never_its_timeout() -> None:
+    """R-GATE-6."""
+    settings = Settings(gates={"builder": GateSettings(2)}, levels={"2": 20})
+    assert not levels.timed(settings, "builder")
+    assert levels.rule(settings, "builder") == levels.Rule("builder", "role", 2)
+
+
+def test_what_is_locked_in_lists_roles_that_the_configuration_names() -> None:
+    """R-ENV-1: without such a setting the list is as it was when only validators had a level."""
+    settings = Settings(gates={"skeptic": GateSettings(0), "builder": GateSettings(1)})
+    assert [rule.name for rule in levels.rules(settings)] == ["limits", "validator", "builder", "skeptic"]
 
 
 def test_a_gate_of_a_third_party_is_advisory_unless_configured() -> None:
