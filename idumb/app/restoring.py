@@ -27,6 +27,7 @@ from idumb.domain.settings import COMMITTED
 ROLLBACK = "rollback"
 UNDO = "undo"
 _TOLD = 3
+_STAGED = "is staged otherwise"
 _PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
 
 
@@ -143,10 +144,19 @@ def keep_present(services: Services, journal: Journal, target: Target) -> Snapsh
     """The snapshot of what is there, after which nothing of it can be lost; Refusal where somebody changed a path."""
     ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/before")
     before = services.trees.snapshot(ref, target.words, target.paths)
-    changed = _changed(services, before, target)
-    if changed:
-        raise _conflict(services, target, before, [Conflict(path, _why(services, before, path)) for path in changed])
+    conflicts = [Conflict(path, _why(services, before, path)) for path in _changed(services, before, target)]
+    if journal.state.policy in COMMITTED:
+        conflicts += [Conflict(path, _STAGED) for path in _staged_alone(services, before, target)]
+    if conflicts:
+        raise _conflict(services, target, before, conflicts)
     return before
+
+
+def _staged_alone(services: Services, before: Snapshot, target: Target) -> list[str]:
+    """Paths of which the index has bytes that stand nowhere else; the commit would take their place."""
+    entry, staged = services.trees.entry, services.history.staged(target.paths)
+    trees = (before.tree, target.expected, target.target)
+    return [p for p, found in staged.items() if found is not None and found not in [entry(t, p) for t in trees]]
 
 
 def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:
@@ -167,14 +177,14 @@ def _why(services: Services, before: Snapshot, path: str) -> str:
 def _conflict(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:
     """Both versions are kept, and the words say under which names."""
     named = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
-    ways = [_ways(services, target, before, c.path) for c in conflicts]
+    ways = [_unstaged(c.path) if c.why == _STAGED else _ways(services, target, before, c.path) for c in conflicts]
     more = f" (details.files has those of {len(ways) - _TOLD} more files)" if len(ways) > _TOLD else ""
     told = "; ".join(f"{keep}, then {back}" if keep else back for keep, back in ways[:_TOLD])
     return Refusal(
         "rollback.conflict",
         f"Nothing was changed, because these files changed since: {named}",
         hint=f"Keep your version elsewhere, put the file back as the tasks left it (rm: they left none): {told}{more};"
-        " then say it again",
+        " then run the command again",
         details={
             "paths": [c.path for c in conflicts],
             "kept": before.ref,
@@ -185,6 +195,11 @@ def _conflict(services: Services, target: Target, before: Snapshot, conflicts: S
             ],
         },
     )
+
+
+def _unstaged(path: str) -> tuple[str, str]:
+    place = shlex.quote(path)
+    return f"git show {shlex.quote(f':{path}')} > {shlex.quote(f'{path}.staged')}", f"git reset -q -- {place}"
 
 
 def _ways(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -631,6 +632,24 @@ def test_rollback_over_a_users_change_names_the_path_and_changes_nothing(ran: Pr
     words = ran.idumb("rollback", "1", "--to", "start", "--yes")
     assert "a.txt" in words.err
     assert ran.repo.ledger() == before
+
+
+def test_rollback_never_drops_what_is_staged_alone(ran: Project) -> None:
+    """R-GIT-3, R-GIT-6: staged bytes of a path that the work tree and HEAD do not have; undo is refused alike."""
+    made = ran.read("a.txt")
+    ran.repo.write("a.txt", "precious\n")
+    ran.repo.git("add", "a.txt")
+    ran.repo.write("a.txt", made)
+    before = ran.repo.ledger()
+    for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
+        refused = ran.json(*words)
+        assert (refused.code, refused.error["code"]) == (4, "rollback.conflict"), refused.out
+        assert "a.txt (is staged otherwise)" in refused.error["message"]
+        assert ran.repo.ledger() == before
+    (way,) = refused.error["details"]["files"]
+    subprocess.run(["sh", "-c", f"{way['keep']} && {way['put_back']}"], cwd=ran.folder, check=True)
+    assert ran.read("a.txt.staged") == "precious\n"
+    assert ran.json("rollback", "1", "--to", "start", "--yes").code == 0
 
 
 def test_rollback_leaves_every_other_file_and_the_index_alone(ran: Project) -> None:

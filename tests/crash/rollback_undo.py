@@ -149,9 +149,12 @@ class Case:
             if self._refused_elsewhere(command):
                 return
             plain, odd = self._conflicts(wanted)
-            if plain or odd:
-                self._conflict(command, plain, odd)
+            staged = self._staged_alone(wanted)
+            if plain or odd or staged:
+                self._conflict(command, plain | staged, odd)
                 rollback_user.clear(world.project, world.present, wanted)
+                for path in staged:
+                    world.project.repo.git("reset", "--quiet", "--", path)
             self._carried_out(command, wanted, position)
 
     def _choose(self) -> tuple[list[str], Restore, int]:
@@ -184,6 +187,19 @@ class Case:
             if (above & present.keys()) - gone or below - gone:
                 odd.add(path)
         return plain, odd
+
+    def _staged_alone(self, wanted: Restore) -> set[str]:
+        """Paths of which the index has bytes that neither HEAD nor a file nor a restore has; a commit drops them."""
+        repo = self.world.project.repo
+        if self.world.ground.policy != "task":
+            return set()
+        head, found = repo.tree("HEAD"), set[str]()
+        for path, row in _staged(repo).items():
+            entries = (self.world.present.get(path), wanted.before.get(path), wanted.after.get(path))
+            known = [rollback_user.as_git(entry) for entry in entries if entry is not None]
+            if path in wanted.before and tuple(row.split()[:2]) not in [*known, head.get(path)]:
+                found.add(path)
+        return found
 
     def _refused_elsewhere(self, command: Sequence[str]) -> bool:
         """Sometimes the user has moved on to another branch: then nothing may happen at all."""
