@@ -299,7 +299,7 @@ def test_an_approval_holds_while_roles_are_bound_that_no_run_asks(project: Proje
 
 
 def test_a_run_goes_on_after_another_role_was_bound_and_not_after_its_settings_changed(project: Project) -> None:
-    """R-LOCK-4."""
+    """R-LOCK-4, R-LOG-7."""
     project.plan([making("T1-01", "a.txt"), task("T1-02", check="test -e go", after="T1-01", steps=[shell("true")])])
     assert project.execute().code == 1
     project.repo.write("go", "")
