@@ -12,7 +12,7 @@ from idumb.app.loading import Loaded
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import errors, graph, step_plan
+from idumb.domain import errors, graph, step_plan, whole
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
@@ -124,8 +124,8 @@ def next_free_id(contract: Contract) -> str:
     """The id that a new task of the phase can have."""
     if step_plan.path_of(contract.phase) is not None:
         return step_plan.task_id(contract.phase, len(contract.tasks) + 1)
-    used = [int(m[1]) for t in contract.tasks if (m := re.search(r"-(\d+)[a-z]?$", t))]
-    return f"T{contract.phase}-{max(used, default=0) + 1:02d}"
+    used = [m[1] for t in contract.tasks if (m := re.search(r"-(\d+)[a-z]?$", t))]
+    return f"T{contract.phase}-{whole.following(used):02d}"
 
 
 def show_graph(

@@ -10,7 +10,7 @@ from idumb.app import check_plan, loading
 from idumb.app.bundle import Place
 from idumb.app.loading import Loaded
 from idumb.app.services import Services
-from idumb.domain import quoting
+from idumb.domain import quoting, whole
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
@@ -48,11 +48,11 @@ class Draft:
 
 def next_path(services: Services, where: Place) -> tuple[str, str]:
     """The id of the phase's next plan, `01` for the first, and the file it goes to."""
-    numbers = [0]
+    numbers: list[str] = []
     for path, _ in services.plans.plans(where.folder) if where.there else ():
         found = _NUMBER.search(path)
-        numbers.append(int(found[1]) if found else len(numbers))
-    identity = f"{max(numbers) + 1:02d}"
+        numbers.append(found[1] if found else str(len(numbers) + 1))
+    identity = f"{whole.following(numbers):02d}"
     return identity, f"{where.folder}/{identity}-PLAN.md"
 
 

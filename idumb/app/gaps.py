@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from idumb.app import bundle, drafting
 from idumb.app.services import Services
-from idumb.domain import gap, ledger, step_plan
+from idumb.domain import gap, ledger, step_plan, whole
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.gap import Gap
@@ -49,14 +49,14 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
 
 def text(services: Services, contract: Contract, identity: str, found: tuple[Gap, ...]) -> str:
     """The plan as Markdown. Its tasks are for the configured builder, and for a person where there is none."""
-    last = max((int(m[1]) for t in contract.tasks if (m := _SEQUENCE.search(t))), default=0)
+    first_free = whole.following(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t)))
     claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
     first = contract.plans[0]
     return services.documents.gap_plan(
         contract,
         found,
         identity=identity,
-        first=last + 1,
+        first=first_free,
         builder=first.builder or services.settings.builder,
         reach=gap.reachable(claims),
     )

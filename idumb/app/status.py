@@ -10,7 +10,7 @@ from idumb.app import blocking, loading, opened, relock, schedule, session
 from idumb.app.elsewhere import Told
 from idumb.app.loading import Loaded
 from idumb.app.services import Services
-from idumb.domain import agent, finding, outcome, quick, roles, step_plan
+from idumb.domain import agent, finding, outcome, quick, roles, step_plan, whole
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -97,7 +97,7 @@ def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
 
 
 def _phase_key(number: str) -> tuple[Any, ...]:
-    return tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number))
+    return tuple((0, *whole.order(p)) if p.isdigit() else (1, 0, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number))
 
 
 def _phase(

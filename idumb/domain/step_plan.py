@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from idumb.domain import whole
 from idumb.domain.plan import FileClaim, Step
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -93,7 +94,7 @@ def _names(patch: str) -> Iterator[str]:
             old -= line[:1] in {" ", "-", ""}
             new -= line[:1] in {" ", "+", ""}
         elif (hunk := _HUNK.match(line)) is not None:
-            old, new = int(hunk[1] or 1), int(hunk[2] or 1)
+            old, new = (whole.LARGEST if (n := whole.value(lines or "1")) is None else n for lines in hunk.groups())
         else:
             yield from _header(line.removesuffix("\r"))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from idumb.domain import plan
+from idumb.domain import plan, whole
 from idumb.domain.plan import Criterion, Span
 from idumb.markdown import inline, scalars
 from idumb.markdown.entries import Bullet
@@ -301,12 +301,22 @@ def _unproven(draft: Draft, rules: Rules, problems: Problems) -> None:
 
 
 def _ids(drafts: list[Draft], rules: Rules, problems: Problems) -> list[str]:
-    taken: dict[int, Draft] = {}
+    taken: dict[int | None, Draft] = {}
     for draft in drafts:
         if not draft.number:
             continue
-        number = int(draft.number[3:])
-        if number in taken:
+        number = whole.value(draft.number[3:])
+        if number is None:
+            problems.error(
+                "criterion.bad-id",
+                draft.at,
+                "this number of a criterion is too large",
+                field=rules.label,
+                found=draft.number,
+                accepted="AC- and a number of at most 18 digits",
+                mend="give it another number",
+            )
+        elif number in taken:
             first = taken[number].span.line
             problems.error(
                 "criterion.duplicate-id",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from idumb.domain import whole
 from idumb.domain.finding import nearest
 from idumb.domain.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
 from idumb.markdown import criteria, inline, structured, yaml_criteria, yaml_nodes
@@ -18,6 +19,7 @@ from idumb.markdown.yaml_nodes import Mapping, Node, Scalar, Sequence
 MAX_BYTES = 64 * 1024
 REQUIRED = ("type", "phase", "plan", "title", "goal")
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
 _WORD = re.compile(r"[^\s,`\"'\[\]{}]+")
 
 
@@ -177,7 +179,7 @@ class _Reader:
                 [Scalar(t.strip(), plain=True, start=node.start, end=node.end) for t in text.split(",")], node.start
             )
         items = node.items if isinstance(node, Sequence) else []
-        texts = [i.value for i in items if isinstance(i, Scalar) and _ID.fullmatch(i.value)]
+        texts = [i.value for i in items if isinstance(i, Scalar) and _is_id(i.value)]
         if len(texts) == len(items) and isinstance(node, Sequence):
             return tuple(texts)
         self._bad(name, node)
@@ -364,6 +366,10 @@ def _command(text: str) -> str:
 
 def _shown(node: Node) -> str:
     return node.value if isinstance(node, Scalar) else ""
+
+def _is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None and not whole.too_long(text)
+
 
 
 def plain(node: Node) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from json import decoder
 from typing import Any
 
+from idumb.domain import whole
 from idumb.markdown.problems import Problems
 from idumb.markdown.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, duplicate_key
 
@@ -43,6 +44,13 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         found, mend = _shown(text, at), "check quotes and escapes"
     problems.error(code, place(at), message, field=field, found=found, accepted="JSON", mend=mend)
     return None
+
+
+def _whole(text: str, at: int) -> int:
+    try:
+        return whole.of_json(text)
+    except ValueError as problem:
+        raise _Refused("json.unreadable", str(problem), at, text, "write a smaller number, or a text") from None
 
 
 def _shown(text: str, at: int) -> str:
@@ -100,7 +108,9 @@ class _Reader:
             raise self._unexpected("a value", "texts stand in double quotes; NaN and Infinity are no JSON")
         self.at = found.end()
         text = found[0]
-        native = _CONSTANTS[text] if text in _CONSTANTS else float(text) if found[1] or found[2] else int(text)
+        native = (
+            _CONSTANTS[text] if text in _CONSTANTS else float(text) if found[1] or found[2] else _whole(text, begin)
+        )
         value = "" if text == "null" else text
         return Literal(value, plain=True, start=self.place(begin), end=self.place(self.at), native=native)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from idumb.domain import whole
 from idumb.markdown import blocks, criteria, fields, indents, labels, lookalikes, unread
 from idumb.markdown.lookalikes import Looker
 from idumb.markdown.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
@@ -12,7 +13,7 @@ from idumb.markdown.problems import Problems
 from idumb.markdown.source import Source
 
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
-_SEQUENCE = re.compile(r"\d{2,}[a-z]?", re.ASCII)
+_SEQUENCE = re.compile(rf"\d{{2,{whole.MOST_DIGITS}}}[a-z]?", re.ASCII)
 _HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
 _BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
 

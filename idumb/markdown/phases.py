@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_NUMBER = re.compile(r"(\d+)([A-Za-z]?(?:\.\d+[A-Za-z]?)*)(?=$|[-_ ])")
+from idumb.domain import whole
+
+_DIGITS = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
+_NUMBER = re.compile(rf"{_DIGITS}(?=$|[-_ ])")
+_OTHER = re.compile(rf"(?:phase[-_ ]?)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
+_TEXT = (-1, 0, "")  # before every number
 _PARTS = re.compile(r"\d+|\D+")
 
 
@@ -39,6 +44,6 @@ def plan_files(names: Iterable[str]) -> list[str]:
     return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=_natural)
 
 
-def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    parts = [(int(p), "") if p[0].isdecimal() else (-1, p) for p in _PARTS.findall(name)]
+def _natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
+    parts = [(whole.order(p), "") if p[0].isdecimal() else (_TEXT, p) for p in _PARTS.findall(name)]
     return parts, name

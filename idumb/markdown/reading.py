@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import plan
+from idumb.domain import plan, whole
 from idumb.domain.plan import Span, Task
 from idumb.markdown import (
     canonical,
@@ -139,7 +139,7 @@ def is_id(text: str, phase: str) -> bool:
     digits = text[len(prefix) :]
     if digits[-1:].isascii() and digits[-1:].islower():
         digits = digits[:-1]
-    return text.startswith(prefix) and len(digits) >= 2 and digits.isascii() and digits.isdigit()
+    return text.startswith(prefix) and 2 <= len(digits) <= whole.MOST_DIGITS and digits.isascii() and digits.isdigit()
 
 
 def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> None:

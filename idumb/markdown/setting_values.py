@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from idumb.domain import paths
+from idumb.domain import paths, whole
 from idumb.domain.finding import nearest
 from idumb.markdown.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.yaml_nodes import Node, Scalar, Sequence
@@ -18,6 +18,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME = re.compile(r"[\w.:/@+-]+")
 TEMPLATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_MOST_DIGITS = 300  # of an adapter's own number: more is no float
 _NUMBER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
 
@@ -60,9 +61,10 @@ def boolean(node: Node) -> bool:
 def count(node: Node) -> int:
     if not (isinstance(node, Scalar) and node.plain and node.value.isascii() and node.value.isdecimal()):
         raise WrongValue(node.start, shown(node), "a whole number of at least 1")
-    if not 1 <= int(node.value[:20]) <= 10**15:
+    number = whole.value(node.value)
+    if number is None or not 1 <= number <= 10**15:
         raise WrongValue(node.start, shown(node), "a whole number of at least 1")
-    return int(node.value)
+    return number
 
 
 def money(node: Node) -> float:
@@ -176,6 +178,8 @@ def _scalar(node: Scalar) -> Any:
     if node.value in _BOOLEANS:
         return _BOOLEANS[node.value]
     if _NUMBER.fullmatch(node.value):
+        if len(node.value) > _MOST_DIGITS:
+            raise WrongValue(node.start, shown(node), f"a number of at most {_MOST_DIGITS} digits")
         return int(node.value)
     return float(node.value) if _DECIMAL.fullmatch(node.value) else node.value
 

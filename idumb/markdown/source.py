@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from idumb.domain import whole
+
 
 class Source:
     """Decoded text with its lines (without line ends) and the offset at which each begins.
@@ -47,8 +49,8 @@ class Source:
     def free_id(self, prefix: str) -> str:
         """A task id that nothing in the plans of the phase has or names, for a remedy to propose."""
         if prefix not in self.free:
-            named = re.compile(re.escape(prefix) + r"(\d{1,9})(?!\d)", re.ASCII)
+            named = re.compile(re.escape(prefix) + r"(\d+)", re.ASCII)
             texts = (self.text, *(data.decode("utf-8", "replace") for data in self.others))
-            highest = max((int(number) for text in texts for number in named.findall(text)), default=0)
-            self.free[prefix] = f"{prefix}{highest + 1:02d}"
+            free = whole.following(number for text in texts for number in named.findall(text))
+            self.free[prefix] = f"{prefix}{free:02d}"
         return self.free[prefix]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from idumb.domain import whole
 from idumb.domain.finding import nearest
 from idumb.domain.plan import Step
 from idumb.markdown import tools, yaml_nodes
@@ -50,7 +51,7 @@ def _constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=whole.of_json)
 
 
 def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from idumb.domain import whole
 from idumb.domain.finding import nearest
 from idumb.domain.plan import Condition, Handoff, Interface, Limits, Option, RollbackClass, TestIntent
 from idumb.markdown import claims, inline, scalars, yaml_nodes
@@ -152,8 +153,9 @@ def _limit(item: Text, kind: str, found: dict[str, Any], label: str, problems: P
     """One comma item; `paths` holds for the items behind it."""
     parts = list(claims.words(item))
     head = parts[0].text.removesuffix(":") if parts[0].bare else ""
-    if head in {"files", "lines"} and len(parts) == 2 and parts[1].text.isdecimal() and head not in found:
-        found[head] = int(parts[1].text)
+    number = whole.value(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
+    if head in {"files", "lines"} and number is not None and head not in found:
+        found[head] = number
         return head
     if head == "paths":
         found["paths"] += [w.text for w in parts[1:]]
@@ -167,9 +169,10 @@ def _limit(item: Text, kind: str, found: dict[str, Any], label: str, problems: P
 
 def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], label: str, problems: Problems) -> None:
     for key, value in node.pairs:
-        number = isinstance(value, yaml_nodes.Scalar) and value.plain and value.value.isdecimal()
-        if key.value in {"files", "lines"} and number:
-            found[key.value] = int(value.value)  # type: ignore[union-attr]
+        plain = isinstance(value, yaml_nodes.Scalar) and value.plain and value.value.isdecimal()
+        number = whole.value(value.value) if plain and isinstance(value, yaml_nodes.Scalar) else None
+        if key.value in {"files", "lines"} and number is not None:
+            found[key.value] = number
         elif key.value == "paths" and isinstance(value, yaml_nodes.Sequence):
             found["paths"] += [i.value for i in value.items if isinstance(i, yaml_nodes.Scalar)]
         else:

@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Callable
 from typing import Any
 
+from idumb.domain import whole
 from idumb.markdown import scalars
 
 # Argument -> kind; a kind that ends in `?` is optional. What depends on other arguments is checked in `_together`.
@@ -70,8 +71,9 @@ def _mode(value: Any) -> str | None:
 
 def _integer(value: Any) -> int | None:
     if isinstance(value, Plain):
-        return int(value) if value.isascii() and value.isdecimal() else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return whole.value(value) if value.isascii() and value.isdecimal() else None
+    number = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= whole.LARGEST
+    return value if number else None
 
 
 def _count(value: Any) -> int | None:

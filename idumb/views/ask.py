@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
+from idumb.domain import whole
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
@@ -239,7 +240,8 @@ def chosen(decision: Decision, typed: str) -> str | None:
     """The choice meant by its number, its id, the beginning of one id only, or `y` and `yes` where that is clear."""
     ids = [c.id for c in decision.choices]
     if typed.isascii() and typed.isdigit():
-        return ids[int(typed) - 1] if 0 < int(typed) <= len(ids) else None
+        number = whole.value(typed)
+        return ids[number - 1] if number is not None and 0 < number <= len(ids) else None
     folded = typed.casefold()
     exact = [i for i in ids if i.casefold() == folded]
     fitting = exact or [i for i in ids if i.casefold().startswith(folded)]

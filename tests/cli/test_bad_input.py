@@ -685,3 +685,50 @@ def test_a_read_only_repository_is_refused_in_one_line(read_only: Project) -> No
     assert as_somebody_else(read_only, "status").code == 0
     assert as_somebody_else(read_only, "check-plan", "1").code == 0
     assert whole(read_only.repo) == before
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (PLAN, 'phase: "1"', f'phase: "{DIGITS}"'),
+        (PLAN, "goal:", f"limits: {{files: {DIGITS}}}\ngoal:"),
+        (PLAN, "T1-01", f"T1-{DIGITS}"),
+        (PLAN, "- [ ] ", f"- [ ] AC-{DIGITS}: "),
+        (PLAN, '"intent"', f'"timeout": {DIGITS}, "intent"'),
+        (".idumb/config.yaml", "", f"run: {{max_parallel: {DIGITS}}}\n"),
+        (".planning/ROADMAP.md", "", f"# Roadmap\n\n- Phase {DIGITS}: A\n- Phase 1.{DIGITS}: B\n"),
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_bad_input_or_text_in_every_file(
+    project: Project, path: str, old: str, new: str
+) -> None:
+    """R-PLAN-5."""
+    project.plan([task("T1-01", steps=[shell("true")])])
+    place = project.folder / path
+    text = place.read_text(encoding="utf-8") if place.is_file() and old else ""
+    place.write_text(text.replace(old, new, 1) if old else new, encoding="utf-8")
+    commands = (
+        ("check-plan", "1"),
+        ("status",),
+        ("next",),
+        ("graph", "1"),
+        ("roadmap", "--add", "A"),
+        ("plan-diff", "1"),
+    )
+    codes = {command[0]: project.quick(*command, "--json").code for command in commands}
+    assert set(codes.values()) <= {0, 3, 4}, codes
+    if path == PLAN:
+        assert codes["check-plan"] == 3
+    elif path == ".planning/ROADMAP.md":
+        assert project.read(path).rstrip().endswith("Phase 2: A")
+
+
+@pytest.mark.parametrize("argument", [DIGITS, f"Q{DIGITS}", f"1.{DIGITS}", f"Phase {DIGITS}"])
+def test_a_phase_of_thousands_of_digits_is_one_that_is_not_there(project: Project, argument: str) -> None:
+    project.plan([task("T1-01", steps=[shell("true")])])
+    for command in ("check-plan", "execute-phase", "verify-work"):
+        assert project.quick(command, argument, "--json").code in {3, 4}
+    assert project.quick("roadmap", "--insert", "A", "--after", argument, "--json").code == 3
