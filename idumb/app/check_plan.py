@@ -92,6 +92,7 @@ def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
         "mode": contract.mode,
         "tasks": len(contract.tasks),
         "contract_hash": contract.hash,
+        "plan_versions": {plan.path: plan.version for plan in contract.plans if plan.version},
         "next_free_id": next_free_id(contract),
         "consent": programs.consented(services, contract),
         "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),

@@ -251,8 +251,9 @@ class Scope:
 class Plan:
     """One `*-PLAN.md` or step plan. `path` is relative to the repository, `sha256` is of the file's bytes.
 
-    `requirements` maps id to text (text is "" where the plan only lists ids of REQUIREMENTS.md). `dialect` is `plan`,
-    or `steps` for a step plan (`idumb.domain.step_plan`), which has steps and nothing else.
+    `requirements` maps id to text (text is "" where the plan only lists ids of REQUIREMENTS.md). `version` is the
+    author's own, and decides nothing. `dialect` is `plan`, or `steps` for a step plan (`idumb.domain.step_plan`), which
+    has steps and nothing else.
     """
 
     path: str
@@ -277,3 +278,4 @@ class Plan:
     tasks: tuple[Task, ...] = ()
     spans: Mapping[str, Span] = field(default_factory=dict)
     dialect: str = "plan"
+    version: str = ""

@@ -153,7 +153,13 @@ class _Reader:
         return None
 
     def id(self, name: str, node: Node) -> str | None:
-        if isinstance(node, Scalar) and _ID.fullmatch(node.value):
+        if isinstance(node, Scalar) and _is_id(node.value):
+            return node.value
+        self._bad(name, node)
+        return None
+
+    def version(self, name: str, node: Node) -> str | None:
+        if isinstance(node, Scalar) and _VERSION.fullmatch(node.value):
             return node.value
         self._bad(name, node)
         return None
@@ -313,6 +319,7 @@ _KEYS: dict[str, Callable[[_Reader, str, Node], Any]] = {
     "plan": _Reader.id,
     "title": _Reader.text,
     "goal": _Reader.text,
+    "version": _Reader.version,
     "mode": _Reader.mode,
     "depends_on": _Reader.ids,
     "requirements": _Reader.requirements,
@@ -339,6 +346,7 @@ _ACCEPTED = {
     "plan": "an id such as 01",
     "title": "a text",
     "goal": "a text",
+    "version": "a version such as 2 or 1.4.0, of at most 64 characters",
     "mode": "guided or strict",
     "depends_on": "a list of plan ids",
     "requirements": "a map of ids to texts, or a list of ids",
@@ -359,6 +367,10 @@ def scope(node: Node, problems: Problems) -> Scope | None:
     return _Reader(Frontmatter(0), problems).scope("scope", node)
 
 
+def _is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None and not whole.too_long(text)
+
+
 def _command(text: str) -> str:
     """A command in YAML needs no backticks; those around the whole are taken off."""
     return inline.code(text) or text
@@ -366,10 +378,6 @@ def _command(text: str) -> str:
 
 def _shown(node: Node) -> str:
     return node.value if isinstance(node, Scalar) else ""
-
-def _is_id(text: str) -> bool:
-    return _ID.fullmatch(text) is not None and not whole.too_long(text)
-
 
 
 def plain(node: Node) -> Any:

@@ -58,7 +58,9 @@ def check_plan_in_full(data: phrases.Data) -> str:
     if data["errors"] or "contract_hash" not in data:
         return "\n".join(lines) + "\n"
     lines += [f"    not judged, {one['id']}: {one['question']}" for one in data.get("open_questions", ())]
-    lines += [f"  sha256 {sha}  {markup.one_line(path)}" for path, sha in data["plan_hashes"].items()]
+    versions = {path: f" (version {version})" for path, version in data.get("plan_versions", {}).items()}
+    hashes = data["plan_hashes"].items()
+    lines += [f"  sha256 {sha}  {markup.one_line(path)}{versions.get(path, '')}" for path, sha in hashes]
     lines += [f"  phase    {data['phase_hash']}  (sha256sum over these lines)"] if "phase_hash" in data else []
     lines.append(f"  contract {data['contract_hash']}")
     lines.append(f"  next free task id: {data['next_free_id']}")

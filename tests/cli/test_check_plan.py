@@ -350,3 +350,13 @@ def test_a_file_of_another_tool_is_named_as_a_plan_and_as_a_path(project: Projec
     answer = project.quick("check-plan", "specs/001-a/tasks.md", "--json")
     assert (answer.code, answer.error["code"]) == (3, "phase.bad-name")
     assert "a file of spec-kit" in answer.error["message"]
+
+
+def test_a_plan_says_its_version_which_decides_nothing(project: Project) -> None:
+    """R-PLAN-4."""
+    project.plan([projects.making("T1-01", "a.txt")], head="version: 1.10\n")
+    data = project.quick("check-plan", "1", "--json").data
+    assert data["plan_versions"] == {".planning/phases/1/01-PLAN.md": "1.10"}
+    assert "(version 1.10)" in project.quick("check-plan", "1", "--verbose").out
+    project.plan([projects.making("T1-01", "a.txt")], head="version: the second\n")
+    assert codes(project) == {"plan.bad-value": "error"}
