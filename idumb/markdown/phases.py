@@ -20,6 +20,21 @@ def number(name: str) -> str | None:
     return m[0] if m else None
 
 
+def other_number(name: str) -> str | None:
+    """The phase of a folder that is named in another way: `phase-1`, `Phase 01`, `phase_1-auth`, `01.auth`."""
+    m = _OTHER.match(name) if number(name) is None else None
+    return m[1] if m else None
+
+
+def numbered(names: Iterable[str]) -> list[tuple[str, str]]:
+    """(number, folder) of every phase; a folder named in another way counts where no other has its number."""
+    known = list(names)
+    found = [(n, name) for name in known if (n := number(name)) is not None]
+    taken = {_bare(n) for n, _ in found}
+    others = ((n, name) for name in known if (n := other_number(name)) is not None)
+    return [*found, *((n, name) for n, name in others if _bare(n) not in taken)]
+
+
 def same_phase(one: str, other: str) -> bool:
     """Whether two spellings mean one phase: zeros before the number do not count (`1` and `01`, `6.1` and `06.1`)."""
     return _bare(one) == _bare(other)
@@ -33,9 +48,13 @@ def _bare(phase: str) -> str:
 def matching_folders(names: Iterable[str], phase: str) -> list[str]:
     """The folders that are phase `phase`: `1`, `01` and `01-name` for `1`, in natural order.
 
-    One is right; none and several are for the caller to report.
+    Only where there is none, those named in another way (`other_number`). One is right; none and several are for the
+    caller to report.
     """
-    found = [name for name in names if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
+    known = list(names)
+    found = [name for name in known if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
+    if not found:
+        found = [name for name in known if (n := other_number(name)) is not None and same_phase(n, phase)]
     return sorted(found, key=_natural)
 
 

@@ -81,10 +81,16 @@ class PlanningFolder:
         first, second = _steps_of(one), _steps_of(other)
         if first is not None or second is not None:
             return first == second
-        return phases.same_phase(phases.number(one) or one, phases.number(other) or other)
+        if phases.same_phase(phases.number(one) or one, phases.number(other) or other):
+            return True
+        named = phases.other_number(one) or phases.other_number(other)
+        return named is not None and self._folders(one) == self._folders(other) != []
+
+    def _folders(self, phase: str) -> list[str]:
+        return phases.matching_folders(self._names(PHASES), phase)
 
     def phases(self) -> tuple[tuple[str, str], ...]:
-        numbered = [(number, name) for name in self._names(PHASES) if (number := phases.number(name)) is not None]
+        numbered = phases.numbered(self._names(PHASES))
         return (*((number, f"{PHASES}/{name}") for number, name in numbered), *self._quick())
 
     def quick_text(self, phase: str, wanted: Wanted) -> str:

@@ -30,6 +30,30 @@ def test_a_phase_is_found_in_the_ways_people_name_its_folder(phase: str, folders
     assert phases.matching_folders([*others, *folders], phase) == folders
 
 
+@pytest.mark.parametrize(
+    ("folder", "phase"),
+    [
+        ("phase-1", "1"),
+        ("phase_01", "1"),
+        ("Phase 1", "01"),
+        ("01.name", "1"),
+        ("Phase-01-auth", "1"),
+        ("PHASE1", "1"),
+        ("phase-06.1-urgent", "6.1"),
+        ("06.1.urgent", "06.1"),
+    ],
+)
+def test_a_folder_named_in_another_way_is_found_where_no_usual_one_is(folder: str, phase: str) -> None:
+    """R-PLAN-11."""
+    others = ["10", "phase-11", "11.x", "phases", "phase-one", "README.md", "v1"]
+    assert phases.matching_folders([*others, folder], phase) == [folder]
+    assert phases.matching_folders([folder, f"{phase}-usual"], phase) == [f"{phase}-usual"]
+    assert set(phases.matching_folders([folder, "Phase " + phase, "x"], phase)) == {folder, "Phase " + phase}
+    numbers = dict(phases.numbered([*others, folder]))
+    assert folder in numbers.values()
+    assert folder not in dict(phases.numbered([folder, f"{phase}-usual"])).values()
+
+
 def test_two_folders_of_one_phase_are_both_named() -> None:
     assert phases.matching_folders(["01-name", "1", "2"], "1") == ["1", "01-name"]
     assert phases.matching_folders(["2"], "1") == []
