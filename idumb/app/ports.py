@@ -792,8 +792,8 @@ class Texts(Protocol):
     def roadmap_section(self, text: str, phase: str) -> str:
         """What a roadmap says of a phase; "" where it does not name it."""
 
-    def with_phase(self, text: str, number: str, title: str, goal: str) -> str:
-        """A roadmap with one more phase at its end."""
+    def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
+        """A roadmap with one more phase, behind phase `after` or at its end."""
 
     def questions(self, text: str) -> tuple[Question, ...]:
         """Those of a context file, answered or not."""

@@ -9,20 +9,27 @@ from idumb.cli import options, output, view
 
 @click.command("roadmap")
 @click.option("--add", "title", metavar="TITLE", help="Put a phase at the end.")
-@click.option("--goal", default="", metavar="TEXT", help="With --add: what is true when the phase is done.")
+@click.option("--insert", "inserted", metavar="TITLE", help="Put a phase between two others; it needs --after.")
+@click.option("--after", metavar="PHASE", help="With --insert: the phase before it. Behind 6 it becomes 06.1.")
+@click.option("--goal", default="", metavar="TEXT", help="Of the new phase: what is true when it is done.")
 @options.as_json
 @options.debug
-def command(title: str | None, goal: str, as_json: bool) -> int:
+def command(title: str | None, inserted: str | None, after: str | None, goal: str, as_json: bool) -> int:
     """List the phases and where they are."""
-    if title is None:
+    if title is not None and inserted is not None:
+        raise click.UsageError("--add puts a phase at the end, --insert between two others. Choose one.")
+    if (inserted is None) != (after is None):
+        raise click.UsageError("--insert TITLE and --after PHASE need each other.")
+    new = title if inserted is None else inserted
+    if new is None:
         if goal:
-            raise click.UsageError("--goal is of a phase that --add puts into the roadmap.")
+            raise click.UsageError("--goal is of a phase that --add or --insert puts into the roadmap.")
         return output.finish("roadmap", view.current(), as_json=as_json)
     from idumb import bootstrap
     from idumb.app import roadmap
     from idumb.app.result import Result
 
     with options.services(as_json=as_json, writes=True) as services:
-        added = roadmap.add(services, title, goal)
+        added = roadmap.add(services, new, goal, after)
         shown = bootstrap.fresh_view(services)
     return output.finish("roadmap", Result({**shown, "added": added}), as_json=as_json)

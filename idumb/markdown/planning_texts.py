@@ -17,10 +17,10 @@ class MarkdownTexts:
 
         return roadmap.section(text, phase)
 
-    def with_phase(self, text: str, number: str, title: str, goal: str) -> str:
+    def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
         from idumb.markdown import roadmap
 
-        return roadmap.with_phase(text, number, title, goal)
+        return roadmap.with_phase(text, number, title, goal, after)
 
     def questions(self, text: str) -> tuple[Question, ...]:
         from idumb.markdown import questions

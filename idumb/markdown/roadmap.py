@@ -65,15 +65,65 @@ def _belongs(line: str, indent: int) -> bool:
     return bool(line.strip()) and len(line) - len(line.lstrip()) > indent
 
 
-def with_phase(text: str, number: str, title: str, goal: str) -> str:
-    """The roadmap with one more phase at its end, as a heading like those that are there; nothing else changes."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    levels = headings.levels(lines)
-    own = [levels[n] for n in levels if _TEXT.match(lines[n].strip(" #"))]
+def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -> str:
+    """The roadmap with one more phase, named as those that are there; nothing else changes.
+
+    It stands behind phase `after` and what was inserted there before, or at the end.
+    """
+    if after:
+        made = _behind(text, after, f"Phase {number}: {title}", goal)
+        if made is not None and [p.number for p in read(made) if p.number != number] == [p.number for p in read(text)]:
+            return made
+    levels, own = _phase_headings(text)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2
-    body = [f"{'#' * (own[0] if own else 2)} Phase {number}: {title}", ""] + ([goal, ""] if goal else [])
-    return text + gap + end.join(body)
+    level = levels[own[0][0]] if own else 2
+    return text + gap + end.join(_section_of(level, f"Phase {number}: {title}", goal))
+
+
+def _phase_headings(text: str) -> tuple[dict[int, int], list[tuple[int, str]]]:
+    """The levels of all headings, and line and number of those that name a phase."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    levels = headings.levels(lines)
+    return levels, [(n, m[1]) for n in levels if (m := _TEXT.match(lines[n].strip(" #")))]
+
+
+def _section_of(level: int, name: str, goal: str) -> list[str]:
+    return [f"{'#' * level} {name}", "", *([goal, ""] if goal else [])]
+
+
+def _behind(text: str, after: str, name: str, goal: str) -> str | None:
+    """The text with the phase behind the heading or the list item of another one; None where there is neither."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = text.split(end)
+    levels, own = _phase_headings(text)
+    at = next((n for n, number in own if same_phase(number, after)), None)
+    if at is not None:
+        children = {n for n, number in own if _is_inserted(number, after)}
+        stop = next((n for n in levels if n > at and levels[n] <= levels[at] and n not in children), None)
+        if stop is None:
+            return None  # the last one: the new one ends the roadmap
+        gap = [] if not lines[stop - 1].strip() else [""]
+        return end.join([*lines[:stop], *gap, *_section_of(levels[at], name, goal), *lines[stop:]])
+    items = [(p.number, p.line - 1) for p in read(text) if p.line and _ITEM.match(lines[p.line - 1])]
+    of = [line for number, line in items if same_phase(number, after) or _is_inserted(number, after)]
+    marks = _ITEM.match(lines[max(of)]) if of else None
+    if marks is None:
+        return None
+    begin, bold = re.sub(r"\[.\]", "[ ]", marks[1]), marks[2] or ""
+    stop = max(of) + 1
+    while stop < len(lines) and _belongs(lines[stop], len(begin) - len(begin.lstrip())):
+        stop += 1
+    words = f"{begin}{bold}{name}{bold}{f' - {goal}' if goal else ''}"
+    return end.join([*lines[:stop], words, *lines[stop:]])
+
+
+_ITEM = re.compile(r"(\s*(?:[-*+]|\d+[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?Phase\s", re.IGNORECASE)
+
+
+def _is_inserted(number: str, after: str) -> bool:
+    parts, before = number.split("."), after.split(".")
+    return len(parts) > len(before) and all(map(same_phase, parts, before))
 
 
 def _named(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:

@@ -89,3 +89,47 @@ def test_a_phase_is_put_at_the_end_of_the_roadmap_and_nothing_else_changes(desk:
     assert after == before + "\n## Phase 3: Say bye &lt;!-- x\n"
     assert desk.project.quick("roadmap", "--add", " ", "--json").error["code"] == "roadmap.no-title"
     assert desk.project.quick("roadmap", "--goal", "x", "--json").code == 2
+
+
+@pytest.mark.parametrize(
+    ("after", "there", "number"),
+    [
+        ("6", "## Phase 6: F\n", "06.1"),
+        ("06", "## Phase 6: F\n\n## Phase 06.1: G\n", "06.2"),
+        ("6.1", "## Phase 6: F\n\n## Phase 06.1: G\n", "06.2"),
+        ("06.1", "## Phase 6: F\n\n## Phase 6.1: G\n\n## Phase 6.2: H\n", "06.1.1"),
+        ("12", "## Phase 12: F\n", "12.1"),
+    ],
+)
+def test_a_phase_is_inserted_behind_another_with_a_number_between(
+    desk: Desk, after: str, there: str, number: str
+) -> None:
+    """R-PLAN-11."""
+    text = f"# Roadmap\n\n{there}\n## Phase 13: Z\n"
+    (desk.project.folder / ".planning/ROADMAP.md").write_text(text, encoding="utf-8")
+    answer = desk.project.quick("roadmap", "--insert", "Repair", "--after", after, "--goal", "It works", "--json")
+    assert (answer.code, answer.data["added"]) == (0, number), answer
+    after_that = desk.project.read(".planning/ROADMAP.md")
+    assert after_that.replace(f"## Phase {number}: Repair\n\nIt works\n\n", "") == text
+    named = [row["phase"] for row in answer.data["phases"]]
+    assert named.index(number) < named.index("13")
+    assert number in desk.project.quick("roadmap").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--insert", "A"), 2),
+        (("--after", "1"), 2),
+        (("--add", "A", "--insert", "B", "--after", "1"), 2),
+        (("--add", "A", "--after", "1"), 2),
+        (("--insert", "A", "--after", "99"), 3),
+        (("--insert", " ", "--after", "1"), 3),
+    ],
+)
+def test_an_insertion_that_makes_no_sense_changes_nothing(desk: Desk, arguments: tuple[str, ...], code: int) -> None:
+    """R-PLAN-11."""
+    before = desk.project.read(".planning/ROADMAP.md")
+    answer = desk.project.quick("roadmap", *arguments, "--json")
+    assert answer.code == code
+    assert desk.project.read(".planning/ROADMAP.md") == before

@@ -62,3 +62,34 @@ def test_a_phase_is_put_at_the_end_and_read_again(text: str) -> None:
     assert found.startswith(text)
     assert roadmap.read(found)[-1].title == "A garden"
     assert roadmap.section(found, "10").endswith("Something grows")
+
+
+LIST = """# Roadmap
+
+1. [x] **Phase 1: Ground** - base
+2. [ ] **Phase 2: Walls**
+   of stone
+3. [ ] Phase 3: Roof
+"""
+
+
+@pytest.mark.parametrize(("end", "text"), [("\n", TEXT), ("\r\n", TEXT.replace("\n", "\r\n"))])
+def test_a_phase_is_put_behind_the_heading_of_another_and_what_was_put_there_before(end: str, text: str) -> None:
+    """R-PLAN-11."""
+    once = roadmap.with_phase(text, "01.1", "Ditch", "It holds", "1")
+    twice = roadmap.with_phase(once, "01.2", "Drain", "", "1")
+    wanted = end.join(["Deep.", "", "### Phase 01.1: Ditch", "", "It holds", "", "### Phase 01.2: Drain", "", ""])
+    assert wanted + "### Phase 02: Windows" in twice
+    assert twice.replace(wanted.removeprefix(f"Deep.{end}{end}"), "") == text
+    last = roadmap.with_phase(text, "02.1", "Glass", "", "2")
+    assert last == f"{text}{end}### Phase 02.1: Glass{end}"
+
+
+def test_a_phase_is_put_behind_the_item_of_another_where_there_is_no_heading() -> None:
+    """R-PLAN-11."""
+    once = roadmap.with_phase(LIST, "02.1", "Windows", "Light comes in", "2")
+    item = "2. [ ] **Phase 02.1: Windows** - Light comes in\n"
+    assert once == LIST.replace("   of stone\n", f"   of stone\n{item}")
+    assert [p.number for p in roadmap.read(once)] == ["1", "2", "02.1", "3"]
+    table = "# Roadmap\n\n| 1. Roof | open |\n|---|---|\n"
+    assert roadmap.with_phase(table, "01.1", "A", "", "1") == f"{table}\n## Phase 01.1: A\n"

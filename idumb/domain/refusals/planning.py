@@ -149,6 +149,9 @@ ROWS: Mapping[str, Row] = {
     "roadmap.no-title": row(
         "Add a phase", way("title", "give it a title", "ROADMAP.md has it", "idumb roadmap --add TITLE")
     ),
+    "roadmap.no-number": row(
+        "Insert a phase", way("look", "see the phases that have numbers", "nothing changes", "idumb roadmap")
+    ),
     "quick.no-files": row(
         "Run the task", way("name", "name the files that it may change", "any other change stops it", "{again}")
     ),
