@@ -143,13 +143,13 @@ def _planned(
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
     elsewhere = told.of(contract.phase, row["folder"]) if state is None else {}
-    unready = loading.judged(services, loaded) if current is None else ()
+    wrong = finding.errors(loading.judged(services, loaded)) if current is None else ()
     return {
         **row,
         "phase": contract.phase,
         "title": row["title"] or contract.plans[0].title,
         "mode": contract.mode,
-        "state": "recorded" if elsewhere else _state_word(current, changed=changed),
+        "state": "recorded" if elsewhere else "invalid" if wrong else _state_word(current, changed=changed),
         "elsewhere": elsewhere,
         "run": state.id if state else None,
         "session": state.session if state else None,
@@ -168,7 +168,8 @@ def _planned(
         "told": _told(state),
         "editor": _editor(services, contract, ready),
         "uncommitted": opened.uncommitted(contract, current, services.settings) if current else None,
-        "problems": [f"{f.place}: {f.message}" for f in finding.errors(unready)[:SHOWN]],
+        "errors": len(wrong),
+        "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
     }
 
 
@@ -306,7 +307,7 @@ def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
         command = f"idumb plan-phase {number}" + ("" if row["planner"] else " --template")
         return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
     if state == "invalid":
-        return f"idumb check-plan {number}", row.get("problem", "its plan has errors")
+        return f"idumb check-plan {number}", row.get("problem") or row["problems"][0]
     if row.get("problems"):
         return f"idumb check-plan {number}", row["problems"][0]
     if row["decisions"] and not (row["next"] and all(one["kind"] == EXHAUSTED for one in row["decisions"])):

@@ -299,3 +299,54 @@ def test_the_counts_of_a_run_add_up_with_a_task_that_waits_and_one_that_was_not_
     assert (sum(told.values()), told["Waiting"], told["Not run yet"]) == (4, 1, 1)
     counts = project.json("status").data["phases"][0]["tasks"]
     assert counts.pop("total") == sum(counts.values())
+
+
+@pytest.mark.parametrize("folder", ["phase-1", "phase_01", "Phase 1", "01.name", "Phase-01-auth"])
+def test_a_phase_runs_in_a_folder_that_is_named_in_another_way(project: Project, folder: str) -> None:
+    """R-PLAN-11."""
+    project.plan([making("T1-01", "a.txt")], folder=folder)
+    (row,) = project.quick("status", "--json").data["phases"]
+    assert (row["phase"], row["state"], row["folder"]) == ("1", "ready", f".planning/phases/{folder}")
+    hash = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("execute-phase", "1", "--approve", hash, "--json").code == 0
+    (row,) = project.quick("roadmap", "--json").data["phases"]
+    assert row["state"] == "verified"
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+
+
+def test_two_folders_named_in_other_ways_are_both_named_and_a_usual_one_wins(project: Project) -> None:
+    """R-PLAN-11."""
+    for folder in ("phase-1", "Phase 1"):
+        project.plan([making("T1-01", "a.txt")], folder=folder, commit=False)
+    answer = project.quick("check-plan", "1", "--json")
+    assert (answer.code, answer.error["code"]) == (3, "phase.ambiguous")
+    assert all(f".planning/phases/{folder}" in answer.error["message"] for folder in ("phase-1", "Phase 1"))
+    (row,) = project.quick("status", "--json").data["phases"]
+    assert row["state"] == "invalid"
+    project.plan([making("T1-01", "b.txt")], folder="01-usual", commit=False)
+    assert project.quick("check-plan", "1", "--json").data["folder"] == ".planning/phases/01-usual"
+    assert [row["state"] for row in project.quick("status", "--json").data["phases"]] == ["ready"]
+
+
+def test_a_plan_that_was_run_under_the_name_of_such_a_folder_goes_on_under_it(project: Project) -> None:
+    """R-PLAN-11: its ids have the whole name, which was the only way before."""
+    project.plan([making("Tphase-1-01", "a.txt")], phase="phase-1", folder="phase-1")
+    hash = project.quick("check-plan", "phase-1", "--json").data["contract_hash"]
+    assert project.quick("execute-phase", "phase-1", "--approve", hash, "--json").code == 0
+    (row,) = project.quick("status", "--json").data["phases"]
+    assert (row["phase"], row["state"]) == ("phase-1", "verified")
+    assert project.quick("verify-work", "phase-1", "--json").code == 0
+
+
+@pytest.mark.parametrize("wrong", ["- **Builder:** nobody\n", "- **Builde:** x\n", "- **Depends on:** T1-09\n"])
+def test_a_phase_whose_plan_has_errors_is_not_ready(project: Project, wrong: str) -> None:
+    """R-PLAN-11, R-OPS-2: whether its format, its graph or a check says so."""
+    project.plan(["### T1-01: A\n\n" + wrong + "- **Acceptance:**\n  - [ ] Done — check: `true`\n"])
+    checked = project.quick("check-plan", "1", "--json")
+    assert (checked.code, checked.data["errors"]) == (3, 1)
+    for command in ("status", "next", "roadmap"):
+        answer = project.quick(command, "--json")
+        (row,) = answer.data["phases"]
+        assert (row["state"], row["errors"]) == ("invalid", 1), command
+        assert answer.data["next"]["command"] == "idumb check-plan 1"
+        assert "ready" not in project.quick(command).out.split("\n")[0]
