@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from idumb.app import approvals, consent, going_on, loading, place, publish, relock, rollback, session
+from idumb.app import approvals, consent, going_on, judging, loading, place, publish, relock, rollback, session
 from idumb.app.plan_diff import Since, since
 from idumb.app.relock import Next
 from idumb.app.result import Result
 from idumb.app.services import Services
 from idumb.domain import amendment, ledger, plan_diff
-from idumb.domain.amendment import Amendment
+from idumb.domain.amendment import Amendment, Overlap
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
@@ -44,10 +44,10 @@ def amend(services: Services, request: Request, who: str) -> Result:
     """`idumb amend N`: nothing is written where anything of the outcome is not as it must be."""
     place.require_initialised(services)
     now, state = _present(services, request)
-    wanted, found = _wanted(services, request, state, now)
+    wanted, found, met = _wanted(services, request, state, now)
     consents = STRICT not in (state.mode, wanted.contract.mode) or services.consent.given(found.contract.hash)
     wanted = replace(wanted, by=who, why=request.why, consents=consents)
-    _confirm(services, request, found, wanted)
+    _confirm(services, request, found, wanted, met)
     with session.owned(services, "amend") as owned:
         journal = owned.journal(state)
         if amendment.running(found.diff, state):
@@ -62,6 +62,9 @@ def amend(services: Services, request: Request, who: str) -> Result:
         "from": found.contract.hash,
         "what": list(wanted.what),
         "reset": list(wanted.reset),
+        "completed_work": [
+            {"task": one.task, "verb": one.verb, "path": one.path, "of": one.of, "words": one.words} for one in met
+        ],
         "path": wanted.path,
         **plan_diff.as_dict(found.diff),
         "next": [f"idumb resume {state.phase}"],
@@ -84,8 +87,10 @@ def _present(services: Services, request: Request) -> tuple[Contract, RunState]:
     return contract, state
 
 
-def _wanted(services: Services, request: Request, state: RunState, now: Contract) -> tuple[Next, Since]:
-    """The contract that would follow, and how it differs from the one that the run goes by."""
+def _wanted(
+    services: Services, request: Request, state: RunState, now: Contract
+) -> tuple[Next, Since, tuple[Overlap, ...]]:
+    """The contract that would follow, how it differs from the one of the run, and what it does to completed work."""
     sources = services.plans.plans(now.folder)
     path: str | None = None
     before = b""
@@ -100,6 +105,9 @@ def _wanted(services: Services, request: Request, state: RunState, now: Contract
         now = loading.runnable(services, loading.with_links(services, loaded))
     found = since(services, state, now)
     refused = amendment.forbidden(found.diff, found.contract, now, state)
+    met = amendment.overlaps(found.diff, now, state)
+    if refused is None and met:
+        refused = amendment.against_done(met, judging.unmet(services, now, state))
     if refused is not None:
         raise Refusal(
             refused.code,
@@ -111,7 +119,7 @@ def _wanted(services: Services, request: Request, state: RunState, now: Contract
     texts = () if said and found.diff.texts == (path,) and not found.diff.changes_tasks else plan_diff.lines(found.diff)
     what = (*texts, *said)
     made_next = Next(now, sources, what, "", path=path, before=before, changes_tasks=found.diff.changes_tasks)
-    return replace(made_next, reset=amendment.to_reset(found.diff, state)), found
+    return replace(made_next, reset=amendment.to_reset(found.diff, state)), found, met
 
 
 def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]) -> str:
@@ -162,7 +170,7 @@ def _deviation(services: Services, state: RunState, task: str, path: str) -> Ame
     )
 
 
-def _confirm(services: Services, request: Request, found: Since, wanted: Next) -> None:
+def _confirm(services: Services, request: Request, found: Since, wanted: Next, met: Sequence[Overlap]) -> None:
     """A person's word for just this outcome: by hash, by --yes, or at the terminal after the difference was shown."""
     new = wanted.contract
     if STRICT in (found.state.mode, new.mode):
@@ -176,7 +184,7 @@ def _confirm(services: Services, request: Request, found: Since, wanted: Next) -
         )
     if request.yes or request.agreed is not None:
         return
-    question = _question(services, request, found, wanted)
+    question = _question(services, request, found, wanted, met)
     answer = services.asker.ask(question)
     if answer is None or answer.choice != "amend":
         raise Refusal(
@@ -204,7 +212,7 @@ def _require_approval(services: Services, request: Request, contract: Contract) 
     approvals.require(services, contract)
 
 
-def _question(services: Services, request: Request, found: Since, wanted: Next) -> Decision:
+def _question(services: Services, request: Request, found: Since, wanted: Next, met: Sequence[Overlap]) -> Decision:
     """Everything that is new, then everything that would newly be run or written."""
     known = set(consent.lines(services, found.contract))
     runs = [line for line in consent.lines(services, wanted.contract) if line not in known]
@@ -214,7 +222,7 @@ def _question(services: Services, request: Request, found: Since, wanted: Next) 
         kind="consent",
         what=f"Amend phase {request.phase} to version {found.state.version + 1} of its contract",
         why="The run goes on under what you agree to now. What is done stays as it is; nothing is run at this moment.",
-        evidence=(*wanted.what, *(f"new: {line.strip()}" for line in runs), *resets),
+        evidence=(*wanted.what, *(one.words for one in met), *(f"new: {line.strip()}" for line in runs), *resets),
         choices=(
             Choice(
                 "amend",

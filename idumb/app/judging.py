@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from idumb.app import bundle, loading, session
 from idumb.app.loading import Loaded
 from idumb.app.services import Services
@@ -38,6 +40,18 @@ def open_questions(services: Services, contract: Contract) -> tuple[Answer, ...]
     """What an approval of this contract has to answer."""
     loaded = _loaded(services, contract)
     return self_check.open_questions(case(services, loaded, contract), findings(services, loaded))
+
+
+def unmet(services: Services, contract: Contract, state: RunState) -> tuple[ground.Unmet, ...]:
+    """Claims of tasks that cannot hold, with what the completed tasks of the run are known to have left.
+
+    Not those that the files on disk deny: a person may have moved something since.
+    """
+    present = _present(services, contract)
+    done = (known for id, known in state.tasks.items() if id in present.done)
+    left = services.files.there(path for known in done for path in known.touched)
+    found = ground.unmet(contract, replace(present, base=present.base | left))
+    return tuple(one for one in found if one.there == (one.path in present.on_disk))
 
 
 def _loaded(services: Services, contract: Contract) -> Loaded:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from idumb.domain import listing, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
+from idumb.domain.intake.ground import Unmet
+from idumb.domain.ledger import written_paths
 from idumb.domain.plan import FILE_VERBS, FileClaim
 from idumb.domain.plan_diff import PlanDiff
 from idumb.domain.run import RunState, TaskState
@@ -78,6 +80,48 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     if state.attempted and (diff.plans_removed or _renamed(diff)):
         return Forbidden("amend.plan-removed", f"{diff.plans_removed[0]} is gone, and the run was agreed with it")
     return _orphans(gone, state) or _before_done(new, old, done)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A file of completed task `of` that an added task changes too."""
+
+    task: str
+    verb: str
+    path: str
+    of: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.task} would {self.verb} {self.path}, the work of {self.of}, which is done"
+
+
+def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, ...]:
+    """What the added tasks would change of completed work, by literal paths, in the order of the tasks."""
+    owner: dict[str, str] = {}
+    for id, known in state.tasks.items():
+        if is_done(known):
+            claimed = written_paths(new.tasks[id].files) if id in new.tasks else ()
+            owner |= dict.fromkeys((*claimed, *known.touched), id)
+    return tuple(
+        Overlap(task.id, claim.verb, path, owner[path])
+        for task in diff.tasks_added
+        for claim in task.files or ()
+        for path in dict.fromkeys((claim.path, claim.target))
+        if claim.verb != "read" and path in owner
+    )
+
+
+def against_done(found: Iterable[Overlap], unmet: Iterable[Unmet]) -> Forbidden | None:
+    """Why an added task cannot succeed beside completed work; None where it can."""
+    by_place = {(one.task, one.path): one.of for one in found}
+    for one in unmet:
+        of = by_place.get((one.task, one.path))
+        if of is not None:
+            what = "is there already" if one.there else "is not there any more"
+            words = f"{one.task} would {one.claim.verb} {one.path}, which {what}: {of} is done"
+            return Forbidden("amend.against-done", words, (one.task,))
+    return None
 
 
 def is_done(known: TaskState) -> bool:

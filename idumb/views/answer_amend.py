@@ -29,6 +29,7 @@ def amend(data: phrases.Data) -> str:
     """The new version of the contract, what it changes, and which tasks may be tried again."""
     lines = [f"Phase {markup.one_line(data['phase'])} goes on under version {data['version']} of its contract."]
     lines += [f"  {markup.one_line(line)}" for line in data["what"]]
+    lines += [f"  {markup.one_line(one['words'])}" for one in data["completed_work"]]
     lines += [f"  {task} may be tried again" for task in data["reset"]]
     lines.append(f"  contract {data['contract_hash']}")
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"

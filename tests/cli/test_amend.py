@@ -138,6 +138,44 @@ def test_an_added_task_that_is_not_valid_is_refused_with_findings(project: Proje
     assert project.read(PLAN) == before
 
 
+@pytest.mark.parametrize("flags", [(), ("--from-file",)])
+def test_an_added_task_that_cannot_succeed_beside_completed_work_is_refused(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    """R-PLAN-10: it would create what a completed task left."""
+    text = making("T1-04", "a.txt", after="T1-03")
+    if flags:
+        place = project.folder / PLAN
+        place.write_text(f"{place.read_text(encoding='utf-8')}\n{text}", encoding="utf-8")
+    before = project.read(PLAN)
+    given = flags or ("--add-task", task_file(project, text))
+    answer = amend(project, *given, "--yes")
+    details = refused(answer, "amend.against-done")
+    assert answer.error["message"] == "T1-04 would create a.txt, which is there already: T1-01 is done."
+    assert details["tasks"] == ["T1-04"]
+    assert project.read(PLAN) == before
+    assert versions(project) == []
+
+
+def test_an_added_task_that_changes_completed_work_is_shown_with_the_task_that_did_it(project: Project) -> None:
+    """R-PLAN-10."""
+    text = task("T1-04", files="modify `a.txt`, create `e.txt`", check="true", after="T1-03", steps=[shell("true")])
+    given = task_file(project, text)
+    words = "T1-04 would modify a.txt, the work of T1-01, which is done"
+    assert words in refused(amend(project, "--add-task", given), "amend.not-confirmed")["evidence"]
+    answer = amend(project, "--add-task", given, "--yes")
+    validate(answer.data, "amend")
+    rows = [(row["task"], row["verb"], row["path"], row["of"]) for row in answer.data["completed_work"]]
+    assert rows == [("T1-04", "modify", "a.txt", "T1-01")]
+
+
+def test_a_file_that_a_person_removed_since_may_be_created_by_an_added_task(project: Project) -> None:
+    """R-PLAN-10."""
+    (project.folder / "a.txt").unlink()
+    answer = amend(project, "--add-task", task_file(project, making("T1-04", "a.txt", after="T1-03")), "--yes")
+    assert answer.code == 0, answer
+
+
 def test_without_a_word_the_difference_is_told_and_the_hash_agrees_to_just_that(project: Project) -> None:
     """R-ASK-1, R-ASK-2, R-LOCK-8, R-GATE-6."""
     before = project.read(PLAN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from idumb.domain import ledger, paths, shell
 from idumb.domain.contract import Contract
@@ -52,29 +53,51 @@ class _Files:
                 self._made.add(made)
 
 
-def files(case: Case) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A claim that cannot hold when its task's turn comes: `path` is `there` already, or it is not."""
+
+    task: str
+    claim: FileClaim
+    path: str
+    there: bool
+
+
+def unmet(contract: Contract, present: Present) -> Iterator[Unmet]:
     """A file that is to be changed and is not there, or that is to be made and is there, when its task's turn comes."""
-    if case.present is None:
-        return
-    plan_of, known = case.contract.plan_by_task(), _Files(case.present)
-    by_hand = False
-    for id in case.contract.order:
-        task, plan = case.contract.tasks[id], plan_of[id]
+    known, by_hand = _Files(present), False
+    for id in contract.order:
+        task = contract.tasks[id]
         by_hand = by_hand or (task.kind == "human-action" and not task.files)  # who knows what a person makes
         claims = task.files or ()
-        if id not in case.present.done and task.notation != "step":
+        if id not in present.done and task.notation != "step":
             for claim in claims:
-                yield from _claim(case, (plan, task), claim, known, by_hand=by_hand)
+                yield from _unmet(id, claim, known, by_hand=by_hand)
         for claim in claims:
             known.apply(claim)
 
 
-def _claim(
-    case: Case, where: tuple[Plan, Task], claim: FileClaim, known: _Files, *, by_hand: bool
-) -> Iterator[Finding]:
-    plan, task = where
+def _unmet(task: str, claim: FileClaim, known: _Files, *, by_hand: bool) -> Iterator[Unmet]:
     if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not known.usable(claim.path):
-        yield case.at(
+        yield Unmet(task, claim, claim.path, there=False)
+    made = claim.path if claim.verb == "create" else claim.target
+    if made is not None and not paths.has_wildcard(made) and known.taken(made):
+        yield Unmet(task, claim, made, there=True)
+
+
+def files(case: Case) -> Iterator[Finding]:
+    """What `unmet` finds, told at the task."""
+    if case.present is None:
+        return
+    plan_of = case.contract.plan_by_task()
+    for one in unmet(case.contract, case.present):
+        yield _told(case, (plan_of[one.task], case.contract.tasks[one.task]), one)
+
+
+def _told(case: Case, where: tuple[Plan, Task], one: Unmet) -> Finding:
+    (plan, task), claim = where, one.claim
+    if not one.there:
+        return case.at(
             "path.missing",
             plan,
             task,
@@ -84,19 +107,17 @@ def _claim(
             message=f"{task.id} would {claim.verb} {claim.path}, which is not there, and no earlier task creates it.",
             mend="Correct the path, write `create`, or let an earlier task create it.",
         )
-    made = claim.path if claim.verb == "create" else claim.target
-    if made is not None and not paths.has_wildcard(made) and known.taken(made):
-        yield case.at(
-            "path.exists",
-            plan,
-            task,
-            "files",
-            found=f"{claim.verb} {made}",
-            accepted="a path where nothing is, or `modify`",
-            message=f"{task.id} would {claim.verb if claim.target is None else 'move a file to'} {made},"
-            " which is there already.",
-            mend="Write `modify`, or name another path.",
-        )
+    return case.at(
+        "path.exists",
+        plan,
+        task,
+        "files",
+        found=f"{claim.verb} {one.path}",
+        accepted="a path where nothing is, or `modify`",
+        message=f"{task.id} would {claim.verb if claim.target is None else 'move a file to'} {one.path},"
+        " which is there already.",
+        mend="Write `modify`, or name another path.",
+    )
 
 
 def links(case: Case) -> Iterator[Finding]:

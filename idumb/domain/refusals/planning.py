@@ -205,6 +205,7 @@ ROWS: Mapping[str, Row] = {
         way("edit", "change the plan in an editor, then idumb amend --from-file", "the difference is shown first"),
     ),
     "amend.changed-meanwhile": row(_AMEND, _DIFF, _FROM_FILE),
+    "amend.against-done": row(_AMEND, _DIFF, way("correct", "correct the added task", "nothing was written")),
     "amend.done": _FORBIDDEN,
     "amend.link": row(
         _AMEND,
