@@ -38,7 +38,7 @@ def question(task: Task, known: TaskState, reason: str) -> Decision:
         task=task.id,
         what=f"{task.id} {task.title} failed after {count}",
         why="It is not tried again by itself. What depends on it is blocked; independent tasks go on.",
-        evidence=tuple(reason.splitlines()[:20]),
+        evidence=tuple((known.feedback or reason).splitlines()[:20]),
         choices=(
             Choice(
                 RETRY,

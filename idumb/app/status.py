@@ -310,7 +310,8 @@ def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
         return f"idumb check-plan {number}", row.get("problem") or row["problems"][0]
     if row.get("problems"):
         return f"idumb check-plan {number}", row["problems"][0]
-    if row["decisions"] and not (row["next"] and all(one["kind"] == EXHAUSTED for one in row["decisions"])):
+    goes_on = row.get("next") or state == PAUSED  # whatever is to become of the tasks that failed
+    if row["decisions"] and not (goes_on and all(one["kind"] == EXHAUSTED for one in row["decisions"])):
         return "idumb decisions", f"phase {number} waits for an answer"
     return None
 

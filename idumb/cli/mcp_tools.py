@@ -81,7 +81,7 @@ class Session:
         feedback of the attempt before, and all of it as a prompt. Where an attempt is open already, it is that one.
         """
         if self.phase is None:
-            return _refused("next", "session.none", "No session has begun.", "begin_session")
+            return _not_begun("next")
         known = await self._say("next", "--", self.phase)
         data = known["data"]
         if known["ok"] and data["open"] is not None and data["open"]["phase"] != data["phase"]:
@@ -102,8 +102,8 @@ class Session:
             verified = any(row["phase"] == data["phase"] and row["state"] == "verified" for row in rows)
             return {**known, "ways": [mcp_ways.way("end_session" if verified else "verify_phase")]}
         words = f"No task of phase {data['phase']} can be taken now: {'; '.join(waits)}."
-        ways = [mcp_ways.choice(command) for command in data["next"]]
-        return _refused("next", "session.nothing-to-do", words, data["next"][0], waits, ways)
+        ways = [mcp_ways.by_command(command) for command in data["next"]]
+        return _refused("next", "session.nothing-to-do", words, data["next"][0], ways, waits)
 
     @_with_ways
     async def submit_task(self, task: str, said: str = "") -> Answer:
@@ -141,7 +141,7 @@ class Session:
     async def verify_phase(self) -> Answer:
         """Judge the session's phase again from its success criteria, once what failed there was corrected."""
         if self.phase is None:
-            return _refused("verify-work", "session.none", "No session has begun.", "begin_session")
+            return _not_begun("verify-work")
         return await self._say("verify-work", "--", self.phase)
 
     @_with_ways
@@ -159,7 +159,8 @@ class Session:
         ways = [one for one in data.get("choices", ()) if mcp_ways.tool_of(one["command"]) is None]
         if not mine and not ways:
             words = f"{data['id']} is {data['status']}: nothing about it waits for a person."
-            return _refused("show", "session.nothing-to-ask", words, f"idumb show {data['id']}")
+            look = f"idumb show {data['id']}"
+            return _refused("show", "session.nothing-to-ask", words, look, [mcp_ways.by_command(look)])
         told = {name: data.get(name) for name in ("id", "phase", "status", "reason")}
         return {**shown, "data": {**told, "choices": ways, "decisions": mine}}
 
@@ -198,7 +199,7 @@ class Session:
 
     async def _audit(self, action: str) -> Answer:
         if self.phase is None:
-            return _refused("audit", "session.none", "No session has begun.", "begin_session")
+            return _not_begun("audit")
         return await self._say("audit", "--", action, self.phase)
 
     @_with_ways
@@ -209,12 +210,11 @@ class Session:
         """
         known = await self._say("status")
         rows = known["data"].get("phases", ())
-        task = next((row["open"]["task"] for row in rows if row.get("open")), None)
-        if task is not None and not give_up.strip():
-            hint = f"submit_task {task}, or end_session with give_up"
-            return _refused("status", "attempt.open", f"{task} is still open.", hint)
-        if task is not None:
-            given = await self._say("give-up", f"--why={give_up}", "--", str(task))
+        found = next(({**row["open"], "phase": row["phase"]} for row in rows if row.get("open")), None)
+        if found is not None and not give_up.strip():
+            return _still_open(found, "status")
+        if found is not None:
+            given = await self._say("give-up", f"--why={give_up}", "--", str(found["task"]))
             if not given["ok"]:
                 return given
             known = await self._say("status")
@@ -244,13 +244,22 @@ class Session:
 def _at_a_terminal(decision: str, choice: str) -> Answer:
     words = f"{decision} is answered by a person at a terminal; no tool passes that on."
     command = f"idumb decide {decision} {choice}"
-    way = mcp_ways.choice(command)
-    return _refused("decide", "decision.at-terminal", words, f"a person says: {command}", [decision], [way])
+    way = mcp_ways.by_command(command)
+    return _refused("decide", "decision.at-terminal", words, f"a person says: {command}", [way], [decision])
 
 
-def _still_open(found: Answer) -> Answer:
+def _still_open(found: Answer, command: str = "next") -> Answer:
     words = f"{found['task']} of phase {found['phase']} is open since {found['since']}, for {found['by']}."
-    return _refused("next", "attempt.open", words, f"submit_task {found['task']}, or end_session with give_up")
+    ways = [
+        mcp_ways.by_command(f"idumb submit {found['task']}"),
+        mcp_ways.by_command(f"idumb give-up {found['task']} --why REASON"),
+    ]
+    return _refused(command, "attempt.open", words, f"submit_task {found['task']}, or end_session with give_up", ways)
+
+
+def _not_begun(command: str) -> Answer:
+    ways = [mcp_ways.by_tool("begin_session", "begin a session on a phase", "its tasks can be taken")]
+    return _refused(command, "session.none", "No session has begun.", "begin_session", ways)
 
 
 def _refused(
@@ -258,8 +267,8 @@ def _refused(
     code: str,
     message: str,
     hint: str,
+    choices: Sequence[Mapping[str, Any]],
     evidence: Sequence[str] = (),
-    choices: Sequence[Mapping[str, Any]] = (),
 ) -> Answer:
     """A refusal of the tools' own, with all that every refusal states."""
     from idumb.views import answer
@@ -292,7 +301,8 @@ async def run(*argv: str) -> Answer:
         found = None
     if isinstance(found, dict):
         return found
-    return _refused(command, "session.no-answer", f"idumb {command} ended with {process.returncode}.", "idumb doctor")
+    words = f"idumb {command} ended with {process.returncode}."
+    return _refused(command, "session.no-answer", words, "idumb doctor", [mcp_ways.by_command("idumb doctor")])
 
 
 def listed() -> list[dict[str, str]]:

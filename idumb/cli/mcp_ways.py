@@ -43,11 +43,16 @@ def way(name: str, **arguments: str) -> Way:
     return {"command": None, "tool": {"name": name, "arguments": arguments}}
 
 
-def choice(command: str) -> Way:
-    """A choice of a refusal of the tools' own."""
-    mine = tool_of(command) is not None
-    text = "use the tool" if mine else "a person runs it"
-    return {"id": command, "text": text, "consequence": "the same as of the command", "command": command}
+def by_command(command: str) -> Way:
+    """A choice of a refusal of the tools' own: what a command does, by its tool or by a person."""
+    found = tool_of(command)
+    text = "a person runs the command" if found is None else f"call {found['name']}"
+    return {"id": command, "text": text, "consequence": f"what {command} does", "command": command}
+
+
+def by_tool(name: str, text: str, consequence: str, **arguments: str) -> Way:
+    """The same of what only a tool does."""
+    return {"id": name, "text": text, "consequence": consequence, **way(name, **arguments)}
 
 
 def submits(command: str) -> bool:
@@ -61,10 +66,11 @@ def marked(answer: Way) -> Way:
     Choices in `error.details` name their tool too.
     """
     error, data = answer["error"] or {}, answer["data"]
-    choices = [{**one, "tool": tool_of(one.get("command"))} for one in error.get("details", {}).get("choices", ())]
+    choices = [{"tool": tool_of(one.get("command")), **one} for one in error.get("details", {}).get("choices", ())]
     named = (one.get("command") for one in (*choices, *data.get("choices", ())))
     commands = dict.fromkeys([*_next(data), *_hint(error), *filter(None, named), *_answers(data)])
-    ways = [*answer.get("ways", ()), *({"command": command, "tool": tool_of(command)} for command in commands)]
+    own = [{"command": None, "tool": one["tool"]} for one in choices if one["tool"] and one["command"] is None]
+    ways = [*answer.get("ways", ()), *own, *({"command": one, "tool": tool_of(one)} for one in commands)]
     if not error:
         return {**answer, "ways": ways}
     return {**answer, "ways": ways, "error": {**error, "details": {**error["details"], "choices": choices}}}

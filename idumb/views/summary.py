@@ -367,6 +367,8 @@ def _next_steps(facts: _Facts) -> list[str]:
     if failed:
         ways = f"`{advice.accept(failed[0])}` or `idumb skip {failed[0]} --why REASON`"
         steps.append(f"- Or leave failed tasks as they are ({ways}), then `{advice.resume(phase)}`")
+    if any(one["kind"] == run.EXHAUSTED and one["task"] in failed for one in facts.state.decisions.values()):
+        steps.append("- What follows for tasks without an attempt left is a question: `idumb decisions`")
     if result == "partial":
         steps.append(f"- Verify what is done so far: `{advice.verify(phase)}`")
     return steps or [f"- `idumb status {phase}` shows where the phase stands."]

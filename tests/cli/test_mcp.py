@@ -9,8 +9,10 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from idumb.cli import mcp_tools, mcp_ways
@@ -34,6 +36,7 @@ TOOLS = [
     "generate_attestation_bundle",
     "end_session",
 ]
+ANSWER = json.loads((Path(__file__).parents[2] / "docs/schemas/answer.json").read_text(encoding="utf-8"))
 Call = Callable[..., Awaitable[dict[str, Any]]]
 installed = importlib.util.find_spec("mcp") is not None
 
@@ -51,7 +54,8 @@ def project(sandbox: GitSandbox) -> Project:
 
 async def work_through(project: Project, call: Call) -> None:
     """A session from its beginning to its end, with a refusal, a failure and work that is given up on the way."""
-    assert (await call("next_task"))["error"]["code"] == "session.none"
+    assert tools_of(await call("next_task")) == ["begin_session"]
+    assert (await call("verify_phase"))["error"]["code"] == "session.none"
     begun = await call("begin_session", phase="1", by="a client")
     assert begun["data"]["contract_hash"] == project.approval()
     refused = await call("next_task")
@@ -71,7 +75,8 @@ async def work_through(project: Project, call: Call) -> None:
     whole = await call("verify_workspace_integrity")
     assert (whole["data"]["intact"], whole["data"]["open"]["task"]) == (True, "T1-02")
     assert (await call("generate_attestation_bundle"))["data"]["signed"] is False
-    assert (await call("end_session"))["error"]["code"] == "attempt.open"
+    still = await call("end_session")
+    assert (still["error"]["code"], tools_of(still)) == ("attempt.open", ["submit_task", "give_up_task"])
     assert (await call("end_session", give_up="no time"))["ok"]
     assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
 
@@ -86,6 +91,7 @@ def test_a_session_goes_from_its_beginning_to_its_end(project: Project) -> None:
 
     async def call(name: str, **given: str) -> dict[str, Any]:
         found: dict[str, Any] = await getattr(session, name)(**given)
+        jsonschema.Draft202012Validator(ANSWER).validate(found)
         return found
 
     asyncio.run(work_through(project, call))
@@ -221,6 +227,7 @@ class Tools:
 
     def call(self, name: str, **given: str) -> dict[str, Any]:
         answer: dict[str, Any] = asyncio.run(getattr(self.session, name)(**given))
+        jsonschema.Draft202012Validator(ANSWER).validate(answer)
         return answer
 
 

@@ -127,8 +127,8 @@ def test_the_answers_of_a_phase_that_fails_and_waits_follow_their_schemas(shell:
     assert failed["error"]["code"] == "run.waiting"
     for arguments in (["status"], ["next"], ["show", "T1-01"], ["show", "T1-03"], ["graph", "1"]):
         shell.run(*arguments)
-    asked = shell.run("decisions")["data"]["decisions"][0]["id"]
-    shell.run("decide", asked, "yes")
+    asked = {one["kind"]: one["id"] for one in shell.run("decisions")["data"]["decisions"]}
+    shell.run("decide", asked["criterion"], "yes")
     shell.run("accept", "T1-01", "--why", "good enough")
     shell.run("skip", "T1-02", "--why", "not now")
     shell.run("resume", "1")
