@@ -125,6 +125,9 @@ def _overview(facts: _Facts) -> list[str]:
         f"- **Attempted:** {attempted} of {amount.counted(len(facts.where), 'task')}",
     ]
     lines += [f"- **{name}:** {len(facts.ids(*statuses))}" for name, statuses in _COUNTS]
+    # The tables below link those of tasks that are completed, failed or blocked.
+    others = [facts.linked(i) for i in facts.ids(*_IN_NO_TABLE) if i in facts.links]
+    lines += [f"- **Other checkpoints:** {', '.join(others)}"] if others else []
     return [*lines, "", *_picture(facts)]
 
 
@@ -156,6 +159,9 @@ _COUNTS = (
     ("Waiting", (outcome.WAITING,)),
     ("Not run yet", outcome.NOT_RUN),
 )
+
+
+_IN_NO_TABLE = (outcome.SKIPPED, outcome.WAITING, *outcome.NOT_RUN)
 
 
 def _because(reason: str) -> str:

@@ -164,6 +164,16 @@ def test_the_summary_links_checkpoints_and_draws_the_outcome_of_each_task() -> N
     assert "n0 --> n1" in _section(text, "Blocked Tasks")
 
 
+@pytest.mark.parametrize("status", ["waiting", "skipped", "pending"])
+def test_the_checkpoint_of_a_task_that_is_in_no_table_is_linked_too(status: str) -> None:
+    """R-OPS-2."""
+    log = examples.partial_run()
+    given = {"evidence": log.evidence_by_task, "line_counts": COUNTS, "now": NOW, "links": LINKS}
+    text = summary.render(log.contract, log.state, {**log.statuses, "T1-01": status}, **given)  # type: ignore[arg-type]
+    assert f"- **Other checkpoints:** [T1-01]({LINKS['T1-01']})" in _section(text, "Overview")
+    assert "Other checkpoints" not in _summary(log)
+
+
 def test_the_summary_explains_failures_and_ways_out() -> None:
     """R-OPS-2, R-RUN-5: reason, attempts, diagnosis, remediation; blocked by what, and how to unblock."""
     text = _summary(examples.partial_run())
