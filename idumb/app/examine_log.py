@@ -140,7 +140,9 @@ class _Look:
 
     def guarded(self) -> Iterator[Symptom]:
         """Configuration, hooks and attributes of git; who changes them decides what the next commit runs."""
-        started = next(iter(self.services.log.events(kind="run.started", newest_first=True, limit=1)), None)
+        own = {state.id for state in latest_runs(self.services)}
+        runs = self.services.log.events(kind="run.started", newest_first=True)
+        started = next((event for event in runs if event.run in own), None)
         if started is None or "guarded" not in started.payload:
             return
         was = started.payload["guarded"]

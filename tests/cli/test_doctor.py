@@ -566,6 +566,15 @@ def test_files_of_gits_own_that_changed_since_the_run_began_are_named(project: P
     assert symptoms == {".git/config": "it was changed", ".git/hooks/pre-commit": "it was added"}
 
 
+def test_a_run_in_another_work_tree_says_nothing_of_the_files_of_this_one(project: Project, tmp_path: Path) -> None:
+    """R-GIT-7: a linked work tree has a file `commondir`, and a repository has none."""
+    project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
+    two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
+    two.plan([making("T1-01", "of-two.txt")])
+    assert two.execute("--force").code == 0
+    assert seen(doctor(project), "git.guarded") == []
+
+
 # Files
 
 
