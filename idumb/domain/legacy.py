@@ -29,6 +29,12 @@ class OldFile:
     why: str = ""
 
 
+def lines(state: Mapping[str, Any], name: str) -> list[Any]:
+    """What is no list is one line."""
+    value = state.get(name)
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 def told(files: tuple[OldFile, ...]) -> dict[str, Any]:
     """What the files say together: the payload of `legacy.imported` but for where the originals are kept."""
     state = next((file.found for file in files if file.what == STATE), {})
@@ -37,8 +43,8 @@ def told(files: tuple[OldFile, ...]) -> dict[str, Any]:
         "session": state.get("session"),
         "phase": state.get("phase"),
         "state": {key: value for key, value in state.items() if key not in {"anchors", "history"}},
-        "anchors": list(state.get("anchors", ())),
-        "history": list(state.get("history", ())),
+        "anchors": lines(state, "anchors"),
+        "history": lines(state, "history"),
         "phases": [_phase(name, [file for file in files if file.phase == name]) for name in phases],
         "not_understood": [{"path": file.path, "why": file.why} for file in files if file.what == UNKNOWN],
     }

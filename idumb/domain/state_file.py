@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from idumb.domain import legacy
+
 VERSION = "1.0.0"
 MOST_HISTORY = 50
 _VERIFIED = "verified"
@@ -105,8 +107,10 @@ def runs(told: Told) -> frozenset[str]:
 def beyond(present: Mapping[str, Any], told: Told) -> Imported | None:
     """What a file holds that the log does not, None where that is nothing."""
     known, ran = fields(told), runs(told)
-    lines = [line for line in _list(present, "history") if line not in known["history"] and _run_of(line) not in ran]
-    anchors = [anchor for anchor in _list(present, "anchors") if anchor not in known["anchors"]]
+    lines = [
+        line for line in legacy.lines(present, "history") if line not in known["history"] and _run_of(line) not in ran
+    ]
+    anchors = [anchor for anchor in legacy.lines(present, "anchors") if anchor not in known["anchors"]]
     state = {key: value for key, value in present.items() if key not in (*_LISTS, *_COUNTED, "phase")}
     state = {key: value for key, value in state.items() if _is_new(key, value, known)}
     if _whole(present.get("validationCount")) > _whole(known["validationCount"]):
@@ -124,9 +128,3 @@ def _is_new(key: str, value: object, known: Mapping[str, Any]) -> bool:
 def _run_of(line: object) -> str | None:
     name = line.get("run") if isinstance(line, Mapping) else None
     return name if isinstance(name, str) else None
-
-
-def _list(present: Mapping[str, Any], name: str) -> list[Any]:
-    """What is no list is one line."""
-    value = present.get(name)
-    return value if isinstance(value, list) else [] if value is None else [value]
