@@ -11,7 +11,7 @@ from idumb.git import discover
 
 TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from idumb.app import ports
@@ -80,7 +80,7 @@ class Wired:
             found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return found[2] if len(found) > 2 else "unknown"
 
-        return LocalSurroundings(lambda: program.path(self.root), git_version, self.redactor)
+        return LocalSurroundings(lambda: program.path(self.root), git_version, self.redactor, self.secrets)
 
     @cached_property
     def clock(self) -> ports.Clock:
@@ -98,7 +98,7 @@ class Wired:
     def trees(self) -> GitTrees:
         from idumb.git.trees import GitTrees
 
-        return GitTrees(self.place, has_secret=lambda names: bool(self.redactor.named([names])))
+        return GitTrees(self.place, has_secret=lambda names: bool(self.secrets.named([names])))
 
     @cached_property
     def log(self) -> SqliteEventLog:
@@ -115,7 +115,7 @@ class Wired:
             self.clock,
             kept_refs=partial(kept_refs.exist, common_dir),
             may_create=partial(network.refuse, allowed=lambda: self.settings.git.network),
-            redactor=lambda: self.redactor,
+            redactor=lambda: self.secrets,
         )
 
     @cached_property
@@ -244,24 +244,36 @@ class Wired:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Knows the values of every variable that a binding hands to a program.
+        """Knows the values of every variable that a binding hands to a program, for what programs say."""
+        return self._redactor(self._variables)
 
-        Where the configuration cannot be read, which others report, those whose names say that they are secrets.
-        """
+    @cached_property
+    def secrets(self) -> Redactor:
+        """Knows those of them that are secrets beyond doubt, for all that idumb itself writes, names of files too."""
         from idumb.agents import registry
-        from idumb.domain.errors import IdumbError
+
+        return self._redactor(registry.certain(self._variables))
+
+    def _redactor(self, variables: Mapping[str, str]) -> Redactor:
         from idumb.system import state_dir
         from idumb.system.redaction import Redactor
 
+        return Redactor(variables, key=state_dir.repository_id(self.place.common_dir).encode("ascii"))
+
+    @cached_property
+    def _variables(self) -> Mapping[str, str]:
+        """Where the configuration cannot be read, which others report, those whose names say that they are secrets."""
+        from idumb.agents import registry
+        from idumb.domain.errors import IdumbError
+
         try:
-            secrets = registry.secret_variables(self.settings)
+            return registry.secret_variables(self.settings)
         except (IdumbError, OSError):
-            secrets = registry.named_secret()
-        return Redactor(secrets, key=state_dir.repository_id(self.place.common_dir).encode("ascii"))
+            return registry.named_secret()
 
     def redact(self, text: str) -> str:
         """A text without known secrets; what knows them is made when the first one is looked for."""
-        return self.redactor.text(text)
+        return self.secrets.text(text)
 
     def open_workspace(self, kind: str, run: str) -> ports.Workspace:
         if kind == "clone":
@@ -455,7 +467,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(place.common_dir)]
     seen = status_view.observe(place.state_dir, place.root, inputs)
     view = status.view(services)
-    redactor = services.redactor
+    redactor = services.secrets
     if redactor.holds(json.dumps(view)):
         view = redactor.value(view)
     if all(row["run"] for row in view["phases"]):

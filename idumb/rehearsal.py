@@ -27,7 +27,8 @@ class Rehearsal(Wired):
         self.place = place
         place.guard = self._guard
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
-        self.consent, self.signatures, self.redactor = user.consent, user.signatures, user.redactor
+        self.consent, self.signatures = user.consent, user.signatures
+        self.redactor, self.secrets = user.redactor, user.secrets
         # What an approval is bound to is looked at where it was given.
         self.files, self.adapters = user.files, user.adapters
         self.reporter, self.interrupts, self.surroundings = user.reporter, user.interrupts, user.surroundings
@@ -37,7 +38,7 @@ class Rehearsal(Wired):
     def log(self) -> SqliteEventLog:
         from idumb.store.throw_away import ThrowAwayLog
 
-        return ThrowAwayLog(self.place.common_dir, self.worktree, self.clock, lambda: self.redactor)
+        return ThrowAwayLog(self.place.common_dir, self.worktree, self.clock, lambda: self.secrets)
 
     def close(self) -> None:
         """Nothing is saved for a next command."""

@@ -147,10 +147,10 @@ def _model(binding: Binding, equipment: Equipment) -> ports.Agent:
 
 Make = Callable[[Binding, Equipment], ports.Agent]
 
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE)
-_PLAIN = re.compile(
-    "HOME|USER|LOGNAME|SHELL|PATH|PWD|LANG|LANGUAGE|LC_.*|TERM|TZ|TMPDIR|CI|XDG_.*|.*_(ENV|MODEL|MODE|REGION|LEVEL)"
-)
+_NAMED = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN", re.IGNORECASE)
+_SECRET = re.compile(f"{_NAMED.pattern}|_URL$|_URI$", re.IGNORECASE)  # an address may have a password in it
+_WORD = re.compile("[A-Za-z]{1,20}[0-9]{0,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}")
+_BETWEEN = re.compile("[-_./:@, ]+")
 
 PRESETS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
 """Command-line agents that idumb knows."""
@@ -267,14 +267,24 @@ def _beside(homes: str | None) -> list[str]:
 def secret_variables(settings: Settings) -> dict[str, str]:
     """Name and value of every variable that is handed on and is or may be a secret; they are taken out of all records.
 
-    Those are the variables that a binding asks for, but for a few whose names say that they are none, and of the
-    others those whose names say so.
+    Those are the variables that a binding asks for, and of the others those whose names say so.
     """
     from idumb.system import processes
 
     asked = [name for binding in settings.bindings.values() for name in binding.environment]
-    hidden = (name for name in asked if _SECRET.search(name) or not _PLAIN.fullmatch(name))
-    return processes.environment([*hidden, *(name for name in settings.environment if _SECRET.search(name))])
+    return processes.environment([*asked, *(name for name in settings.environment if _SECRET.search(name))])
+
+
+def certain(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those that are secrets beyond doubt: their names say so, or their values are not made of words.
+
+    A project, a profile, a path or a model would be found in half of all file names.
+    """
+    return {name: value for name, value in variables.items() if _NAMED.search(name) or not _is_words(value)}
+
+
+def _is_words(value: str) -> bool:
+    return all(_WORD.fullmatch(part) for part in _BETWEEN.split(value) if part)
 
 
 def named_secret() -> dict[str, str]:

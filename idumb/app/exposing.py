@@ -31,7 +31,7 @@ _SHOWN = 20
 def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
     """Those of the paths that hold a secret, each with what is shown of it."""
     known = tuple(paths)
-    shown = services.surroundings.shown
+    shown = services.surroundings.without_secrets
     if not known or shown("\n".join(known)) == "\n".join(known):
         return {}
     return {path: text for path in known if (text := shown(path)) != path}
@@ -122,7 +122,7 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
     found = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
     if not found:
         return
-    asked = _question(f"{task}{ACCEPTED}{canonical.digest(list(found))[:8]}", task, found, _NOT_ACCEPTED)
+    asked = _question(_to_accept(journal.state, task, found), task, found, _NOT_ACCEPTED)
     answer = _answered(services, journal, asked)
     if answer == YES:
         return
@@ -133,6 +133,13 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
         without = f"{proofs.WITHOUT_SECRET.capitalize()}, then {again}"
         raise Refusal("accept.secret", words, hint=without, details=details)
     raise Waiting("accept.secret", words, hint=f"idumb decide {asked.id} {YES}, then {again}", details=details)
+
+
+def _to_accept(state: RunState, task: str, found: Sequence[str]) -> str:
+    """The question's id: what was asked before is not asked again, unless the answer was no."""
+    mark = f"{task}{ACCEPTED}{canonical.digest(list(found))[:8]}"
+    refused = sum(1 for i, answer in state.answers.items() if i.startswith(mark) and answer["choice"] == NO)
+    return f"{mark}.{refused + 1}" if refused else mark
 
 
 def _answered(services: Services, journal: Journal, asked: Decision) -> str | None:
@@ -191,7 +198,9 @@ def _added(services: Services, trees: ports.Trees, changes: Iterable[Change], co
     if not found:
         return ()
     known = _in_commit(services, commit, {name for _, _, name in found})
-    lines = (f"{around.shown(path)}:{line}: the value of {name}" for path, line, name in found if name not in known)
+    lines = (
+        f"{around.without_secrets(path)}:{line}: the value of {name}" for path, line, name in found if name not in known
+    )
     return tuple(dict.fromkeys(lines))[:_SHOWN]
 
 

@@ -731,7 +731,10 @@ class Surroundings(Protocol):
         """A program's name to its version text."""
 
     def shown(self, text: str) -> str:
-        """A text without the secrets that are known."""
+        """What a program said, without all that may be a secret."""
+
+    def without_secrets(self, text: str) -> str:
+        """What idumb itself writes, without the secrets that are known: what log, reports and commits have of it."""
 
     def knows_secrets(self) -> bool:
         """Whether there is any value that `secrets_in` could find."""

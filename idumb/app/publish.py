@@ -57,7 +57,7 @@ _MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*
 
 def write_report(services: Services, path: str, text: str) -> None:
     """Write a report that may be committed, unless the one that is there says the same of another moment."""
-    existing, text = _existing(services, path), services.surroundings.shown(text)
+    existing, text = _existing(services, path), services.surroundings.without_secrets(text)
     if existing is None or _MOMENT.sub("", existing) != _MOMENT.sub("", text):
         write(services, path, text)
 

@@ -169,7 +169,7 @@ def services(
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
         lambda number: _farewell(number, as_json=as_json),
     )
-    output.redact_by(lambda: wired.redactor)
+    output.redact_by(lambda: wired.secrets)
     if progress or writes:
         wired.interrupts.install()
     try:

@@ -15,13 +15,16 @@ ROLES = ("builder", "validator")
 class LocalSurroundings:
     """Implements the port `Surroundings`.
 
-    `git` finds the git program, `git_version` asks it, `redactor` knows the secrets.
+    `git` finds the git program, `git_version` asks it, `redactor` knows what may be a secret, `secrets` what is one.
     """
 
-    def __init__(self, git: Callable[[], str], git_version: Callable[[], str], redactor: Redactor) -> None:
+    def __init__(
+        self, git: Callable[[], str], git_version: Callable[[], str], redactor: Redactor, secrets: Redactor
+    ) -> None:
         self._git = git
         self._git_version = git_version
         self._redactor = redactor
+        self._secrets = secrets
 
     def places(self) -> tuple[str, ...]:
         return self._places
@@ -42,10 +45,13 @@ class LocalSurroundings:
         return self._redactor.text(text)
 
     def knows_secrets(self) -> bool:
-        return self._redactor.knows
+        return self._secrets.knows
+
+    def without_secrets(self, text: str) -> str:
+        return self._secrets.text(text)
 
     def secrets_in(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
-        return self._redactor.named(pieces)
+        return self._secrets.named(pieces)
 
 
 def _template(role: str) -> str:

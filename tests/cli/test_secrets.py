@@ -276,3 +276,32 @@ def test_a_secret_that_the_builder_committed_itself_is_a_question_too(project: P
     waits = project.execute()
     assert waits.code == 5, waits.out
     assert [d["evidence"] for d in project.json("decisions").data["decisions"]] == [["a.py:1: the value of API_TOKEN"]]
+
+
+def test_a_variable_that_is_made_of_words_is_no_secret_of_a_name(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-3: what agents say is without it, and files may be called like it."""
+    monkeypatch.setenv("CLOUD_PROJECT", "my-project")
+    script = "open('my-project.py', 'w').write('my-project'); print('in my-project')"
+    wanted = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [CLOUD_PROJECT]}}\n")
+    project.plan([built(files="create `my-project.py`", check="test -f my-project.py")])
+    done = project.execute()
+    assert done.code == 0, done.out
+    ended = project.events("--kind", "attempt.finished")[0]["payload"]
+    assert ended["touched"] == ["my-project.py"]
+    assert "in [redacted:value:" in ended["builder"]["output"]
+
+
+def test_who_said_no_to_an_acceptance_is_asked_anew(project: Project) -> None:
+    """R-LOG-3."""
+    bound(project, ("a.py", "VALUE\n"))
+    project.plan([built(check="false")])
+    assert project.execute("--max-attempts", "1").code == 1
+    first = project.json("accept", "T1-01", "--why", "fine").error["details"]["decision"]
+    assert project.idumb("decide", first, "no").code == 0
+    second = project.json("accept", "T1-01", "--why", "fine")
+    assert second.code == 5
+    assert project.idumb("decide", second.error["details"]["decision"], "yes").code == 0
+    assert project.json("accept", "T1-01", "--why", "fine").code == 0

@@ -156,3 +156,25 @@ def test_an_answer_given_before_is_not_asked_for_again(tmp_path: Path) -> None:
 def test_work_for_a_person_waits_where_nobody_can_be_asked(tmp_path: Path) -> None:
     assert HumanAgent().run(request(tmp_path, QUESTION)).outcome == outcome.WAITING
     assert HumanAgent().run(request(tmp_path)).outcome == outcome.ERRORED
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("API_KEY", "my-project", True),
+        ("CANARY", "hunter-Zq81xWvT-2", True),
+        ("CANARY", "p4ss!word", True),
+        ("CLOUD_PROJECT", "my-project", False),
+        ("REGION", "us-central1", False),
+        ("MODEL", "claude-sonnet-4-20250514", False),
+        ("SMALL_MODEL", "gpt-4o-mini", False),
+        ("HOME", "/home/me", False),
+        ("BASE_URL", "https://proxy.example.com:8080/v1", False),
+        ("DATABASE_URL", "postgres://me:pa55word@db/x", True),
+        ("LANG", "en_US.UTF-8", False),
+        ("ID", "0123456789abcdef", True),
+    ],
+)
+def test_a_variable_is_a_secret_beyond_doubt_by_its_name_or_its_value(name: str, value: str, *, secret: bool) -> None:
+    """R-LOG-3."""
+    assert bool(registry.certain({name: value})) is secret
