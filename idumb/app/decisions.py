@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import answers, consent, exhausted, exposing, pending_consent, session
+from idumb.app import answers, consent, exhausted, exposing, pending_consent, plan_questions, session
 from idumb.app.consent import Pending
 from idumb.app.journal import Journal
 from idumb.app.result import Result
@@ -34,7 +34,7 @@ class Request:
 def waiting(services: Services) -> Result:
     """Every question that waits for a person, in all phases of this work tree."""
     rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
-    return Result({"decisions": [*of_consent(services), *rows]})
+    return Result({"decisions": [*of_consent(services), *plan_questions.waiting(services), *rows]})
 
 
 def of_consent(services: Services) -> list[dict[str, Any]]:
@@ -63,6 +63,9 @@ def decide(services: Services, request: Request) -> Result:
     """Record a person's answer and let the plan tell of it; the run takes it up with `resume`."""
     if request.decision.startswith(pending_consent.MARK):
         return _consented(services, request)
+    of_plan = plan_questions.standing(services, request.decision)
+    if of_plan is not None:
+        return _of_plan(services, of_plan, request)
     state = _asked_in(services, request.decision)
     question, phase = state.decisions[request.decision], state.phase
     _check_choice(question, request.choice)
@@ -90,6 +93,15 @@ def decide(services: Services, request: Request) -> Result:
     data["remembered"] = None if memory is None else memory.id
     data["version"] = state.version if state.version != version else None
     return Result(data, warnings=warnings)
+
+
+def _of_plan(services: Services, question: Mapping[str, Any], request: Request) -> Result:
+    """What becomes of a plan that planner and checker did not settle; it belongs to no run."""
+    _check_choice(question, request.choice)
+    if request.remember:
+        raise _not_remembered(request)
+    answer = Answer(request.decision, request.choice, request.who, request.guidance)
+    return plan_questions.carry_out(services, question, answer)
 
 
 def _of_failed(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:

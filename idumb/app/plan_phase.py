@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idumb.app import bundle, drafting, going_on, place, planning_rounds, researching, roles, session
+from idumb.app import bundle, drafting, going_on, place, plan_questions, planning_rounds, researching, roles, session
 from idumb.app.bundle import Bundle, Place
 from idumb.app.drafting import Draft
+from idumb.app.journal import Journal
+from idumb.app.plan_questions import Unsettled
 from idumb.app.planning_rounds import Goal, Round
 from idumb.app.researching import Tell
 from idumb.app.result import Result
@@ -18,7 +20,7 @@ from idumb.app.services import Services
 from idumb.app.session import Owned
 from idumb.domain import agent, quoting
 from idumb.domain.agent import AgentResult
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.decision import Choice
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
 
 _CLOSED = "passed"
@@ -60,10 +62,21 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     asked = _roles(services, known, request)
     roles.ensure_consent(services, asked, approve=request.approve, command=_command(request, where))
     with session.owned(services, "plan-phase") as owner:
-        owner.record()
+        journal = owner.record()
         warnings, known = _researched(services, known, request, owner, tell)
-        state = planning_rounds.held(services, Goal(known, identity, path, gaps), owner, warnings, tell)
-        return _ended(services, request, where, state, warnings)
+        begin = _sent_back(services, where, identity, path)
+        state = planning_rounds.held(services, Goal(known, identity, path, gaps), owner, warnings, tell, begin)
+        return _ended(services, journal, request, where, path, state, warnings)
+
+
+def _sent_back(services: Services, where: Place, identity: str, path: str) -> Round:
+    """Where the rounds begin: with the last draft and a person's words, if they said `again`."""
+    known = plan_questions.before(services, path)
+    if known is None:
+        return Round()
+    draft = None if known.text is None else drafting.judge(services, where, identity, path, known.text)
+    words = f"A person read the last draft and says: {known.guidance}" if known.guidance.strip() else ""
+    return Round(0, draft, list(known.objections), words)
 
 
 def _command(request: Request, where: Place) -> str:
@@ -152,48 +165,57 @@ def _researched(
 _STALE = "The research was made of other texts than those of now, and no researcher is bound."
 
 
-def _ended(services: Services, request: Request, where: Place, state: Round, warnings: Sequence[str]) -> Result:
+def _ended(
+    services: Services,
+    journal: Journal,
+    request: Request,
+    where: Place,
+    path: str,
+    state: Round,
+    warnings: Sequence[str],
+) -> Result:
     draft = state.draft
     if state.good and draft is not None:
         return _written(services, where, draft, state.number, warnings)
-    if draft is not None and state.disputed and _taken(services, where, state, draft):
-        return _written(services, where, draft, state.number, warnings)
-    kept = state.kept
-    take = f"{_command(replace(request, research=True), where)} --from {shlex.quote(kept)}" if kept else None
+    again = _command(replace(request, research=True), where)
+    take = f"{again} --from {shlex.quote(state.kept)}" if state.kept else None
+    data = _data(where, draft, rounds=state.number, written=False, kept=state.kept, objections=state.objections)
     if state.failed is not None:
         failure = researching.failure(services, state.failed, agent.PLANNER, _command(request, where))
-        code = EXIT_FAILED
-    else:
-        failure, code = _why_not(where, state, take)
-    data = _data(where, draft, rounds=state.number, written=False, kept=kept, objections=state.objections)
-    return Result({**data, "next": [take] if take else []}, code, tuple(warnings), failure)
-
-
-def _taken(services: Services, where: Place, state: Round, draft: Draft) -> bool:
-    """Whether a person at the terminal takes a legal plan in spite of what the checker says."""
-    question = Decision(
-        id=f"plan.{where.phase}",
-        kind="plan",
-        what=f"Take the plan of phase {where.phase}, though the plan-checker objects after {state.number} rounds",
-        why="It is legal, and nothing of it runs before you agree to it. What the checker says is an opinion.",
-        evidence=(*(f"objection: {one}" for one in state.objections), *draft.text.split("\n")),
-        choices=(
-            Choice("take", "write it", f"{draft.path} is written"),
-            Choice("no", "do not write it", "the draft is kept, and can be mended and taken later"),
-        ),
+        return Result({**data, "next": [take] if take else []}, EXIT_FAILED, tuple(warnings), failure)
+    left = Unsettled(
+        where, path, state.number, draft, tuple(state.objections), state.problem, state.kept, _command(request, where)
     )
-    answer = services.asker.ask(question)
-    return answer is not None and answer.choice == "take"
+    asked = plan_questions.question(journal, left)
+    answer = services.asker.ask(asked)
+    choice = answer.choice if answer is not None else None
+    taken = None
+    if draft is not None and choice == plan_questions.TAKE:
+        taken = _written(services, where, draft, state.number, warnings)
+    plan_questions.record(journal, left, asked, answer, services.worktree)
+    return taken or Result(
+        {**data, "decision": asked.id, "next": _after(left, take, choice)},
+        EXIT_WAITING if choice is None else EXIT_FAILED,
+        tuple(warnings),
+        _why_not(where, left, choice),
+        {"choices": going_on.rows(asked.choices)} if choice is None else {},
+    )
 
 
-def _why_not(where: Place, state: Round, take: str | None) -> tuple[tuple[str, str, str], int]:
-    """Error and exit code of rounds that brought no plan; `take` is the command that takes the last draft."""
-    if state.disputed:
-        words = f"The plan-checker still objects after {state.number} rounds; the plan is legal, and yours to judge."
-        return ("plan.objections", words, f"Read it and take it as it is: {take}; or change it first"), EXIT_WAITING
-    words = f"The planner wrote no legal plan in {state.number} rounds; nothing was written."
-    hint = f"Mend the last draft, then {take}" if take else f"idumb plan-phase {where.phase} --template"
-    return ("plan.not-legal", words, hint), EXIT_FAILED
+def _after(left: Unsettled, take: str | None, choice: str | None) -> list[str]:
+    if choice == plan_questions.AGAIN:
+        return [left.command]
+    return [*([take] if take else []), *(["idumb decisions"] if choice is None else [])]
+
+
+def _why_not(where: Place, left: Unsettled, choice: str | None) -> tuple[str, str, str]:
+    """The error of rounds that brought no plan."""
+    waits = "The question waits: idumb decisions"
+    hint = {None: waits, plan_questions.AGAIN: left.command}.get(choice, f"idumb plan-phase {where.phase} --template")
+    if left.legal:
+        words = f"The plan-checker still objects after {left.rounds} rounds; the plan is legal, and yours to judge."
+        return "plan.objections", words, hint
+    return "plan.not-legal", f"The planner wrote no legal plan in {left.rounds} rounds; nothing was written.", hint
 
 
 # The draft was not written, so there is nothing in the phase that could be checked.

@@ -70,20 +70,17 @@ class Round:
         return self.draft is not None and self.draft.legal and not self.objections and not self.problem
 
     @property
-    def disputed(self) -> bool:
-        """Legal, and objected to: what only a person can decide."""
-        return self.failed is None and self.draft is not None and self.draft.legal
-
-    @property
     def feedback(self) -> str:
         known = self.draft.feedback if self.draft is not None else ""
         said = "\n".join(f"- {one}" for one in self.objections)
         return "\n".join(text for text in (self.problem, known, said) if text)
 
 
-def held(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Tell) -> Round:
-    """Ask until the plan is good, or as often as there are rounds; `warn` takes what is to be told besides."""
-    state = Round()
+def held(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Tell, state: Round) -> Round:
+    """Ask until the plan is good, or as often as there are rounds; `warn` takes what is to be told besides.
+
+    `state` is where the rounds begin: with what a person sent back, or with nothing.
+    """
     for number in range(1, ROUNDS + 1):
         asked = Ask(agent.PLANNER, goal.about, values(services, goal, state), attempt=number)
         tell(f"asking the planner, round {number} of {ROUNDS} at most …")

@@ -66,9 +66,9 @@ class Owned:
         relock.settle(self.services, journal)
         return journal
 
-    def record(self) -> None:
+    def record(self) -> Journal:
         """Record the operation where it belongs to no run, so that the log knows every writing command."""
-        self.journal(RunState())
+        return self.journal(RunState())
 
     def close(self, error: str | None) -> None:
         """Say how the operation ended; one that could not begin has no end."""

@@ -32,7 +32,7 @@ def view(services: Services) -> dict[str, Any]:
     phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
     phases = [row for row in phases if quick.number_of(row["phase"]) is None or not _is_done(row)]  # done elsewhere
     phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
-    asked = consents(services)
+    asked = [*consents(services), *_about_plans(services)]
     by_phase = {row["phase"]: row for row in phases}
     for question in asked:
         if question.get("phase") in by_phase:
@@ -67,6 +67,15 @@ def consents(services: Services, phase: str | None = None) -> list[dict[str, Any
         return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in found]
     except IdumbError:
         return []  # who starts something there is told why nothing about consent can be read
+
+
+def _about_plans(services: Services) -> list[dict[str, Any]]:
+    """Questions about plans that planner and checker did not settle, with the beginning of what they name."""
+    if all(event.run is not None for event in services.log.events(kind="decision.asked")):
+        return []
+    from idumb.app import plan_questions  # only what the rounds left open needs it
+
+    return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in plan_questions.waiting(services)]
 
 
 def _is_over(services: Services, phase: str) -> bool:
@@ -295,17 +304,23 @@ def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any
     return {"command": command, "why": why}
 
 
+def _unplanned(row: Mapping[str, Any], number: str) -> tuple[str, str]:
+    if row["run"]:
+        return f"idumb check-plan {number}", "its plan is gone, though it was run"
+    if row["decisions"]:
+        return "idumb decisions", f"{row['decisions'][0]['what']}: this waits for an answer"
+    command = f"idumb plan-phase {number}" + ("" if row["planner"] else " --template")
+    return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
+
+
 def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
     """What has to be done before the phase can go on."""
     if row.get("open"):
         return f"idumb submit {row['open']['task']}", row["open"]["words"]
     if row.get("restoring"):
         return row["restoring"]["command"], f"it finishes what was begun: {row['restoring']['words']}"
-    if state == "not planned" and row["run"]:
-        return f"idumb check-plan {number}", "its plan is gone, though it was run"
     if state == "not planned":
-        command = f"idumb plan-phase {number}" + ("" if row["planner"] else " --template")
-        return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
+        return _unplanned(row, number)
     if state == "invalid":
         return f"idumb check-plan {number}", row.get("problem") or row["problems"][0]
     if row.get("problems"):

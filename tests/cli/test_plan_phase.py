@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
 from idumb import bootstrap
@@ -21,6 +24,7 @@ PLAN = ".planning/phases/2/01-PLAN.md"
 RESEARCH = ".planning/phases/2/2-RESEARCH.md"
 GOOD = plan_text([making("T2-01", "a.txt")], phase="2").rstrip("\n") + "\n"
 DANGLING = GOOD.replace("on:** none", "on:** T2-07")
+DECISION = json.loads((Path(__file__).parents[2] / "docs/schemas/decision.json").read_text(encoding="utf-8"))
 PASS = '{"verdict": "PASS", "findings": []}'
 OBJECTION = 'Well.\n\n{"verdict": "FAIL", "findings": [{"task": "T2-01", "message": "a.txt says nothing"}]}'
 
@@ -28,6 +32,24 @@ OBJECTION = 'Well.\n\n{"verdict": "FAIL", "findings": [{"task": "T2-01", "messag
 @pytest.fixture
 def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
     return scripted_roles.desk(sandbox, tmp_path / "agents")
+
+
+def open_questions(desk: Desk) -> list[dict[str, Any]]:
+    found = desk.project.quick("decisions", "--json").data["decisions"]
+    for one in found:
+        jsonschema.validate({**one, "task": one["task"]}, DECISION)
+    return list(found)
+
+
+def unsettled(desk: Desk, **replies: list[str]) -> dict[str, Any]:
+    """The one question that the rounds leave."""
+    desk.answers(**replies)
+    ended = desk.run("plan-phase", "2")
+    assert ended.code == 5, ended
+    (asked,) = open_questions(desk)
+    assert ended.data["decision"] == asked["id"]
+    assert ended.error["details"]["choices"] == asked["choices"]
+    return asked
 
 
 def test_findings_go_back_to_the_planner_and_only_the_legal_plan_is_written(desk: Desk) -> None:
@@ -59,7 +81,7 @@ def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_mend(desk: De
     """R-ADAPT-4: a plan is only ever written when it is legal."""
     desk.answers(planner=[DANGLING])
     answer = desk.run("plan-phase", "2")
-    assert (answer.code, answer.error["code"], answer.data["rounds"]) == (1, "plan.not-legal", 3)
+    assert (answer.code, answer.error["code"], answer.data["rounds"]) == (5, "plan.not-legal", 3)
     assert [f["code"] for f in answer.data["findings"]] == ["task.unknown-dependency"]
     assert not desk.project.exists(PLAN)
     draft = Path(answer.data["kept"])
@@ -130,7 +152,7 @@ def test_objections_of_a_checker_of_level_0_are_warnings(desk: Desk) -> None:
     assert any("a.txt says nothing" in warning for warning in answer.object["warnings"])
 
 
-@pytest.mark.parametrize(("choice", "code", "written"), [("take", 0, True), (None, 5, False)])
+@pytest.mark.parametrize(("choice", "code", "written"), [("take", 0, True), (None, 5, False), ("no", 1, False)])
 def test_at_a_terminal_a_person_judges_a_disputed_plan_there(
     desk: Desk, choice: str | None, code: int, *, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +174,7 @@ def test_at_a_terminal_a_person_judges_a_disputed_plan_there(
     assert (result.exit_code, desk.project.exists(PLAN)) == (code, written)
     assert [one.kind for one in asked] == ["consent", "plan"]
     assert asked[1].evidence[0] == "objection: T2-01: a.txt says nothing"
+    assert [one["id"] for one in open_questions(desk)] == ([asked[1].id] if code == 5 else [])
 
 
 def test_a_checker_without_a_verdict_is_a_warning(desk: Desk) -> None:
@@ -307,3 +330,76 @@ def test_an_empty_phase_is_said_to_be_empty_and_the_phases_are_named(desk: Desk)
     answer = desk.project.quick("plan-phase", "", "--json")
     assert (answer.code, answer.error["code"]) == (3, "phase.not-found")
     assert answer.error["message"] == "The name of the phase is empty; there are 1, 2."
+
+
+def test_after_three_rounds_a_question_waits_and_take_writes_the_plan(desk: Desk) -> None:
+    """R-ADAPT-4, R-ASK-2."""
+    desk.project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: Greet\n\nEverybody is greeted\n")
+    asked = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
+    assert [one["id"] for one in asked["choices"]] == ["take", "again", "no"]
+    assert (asked["kind"], asked["phase"], asked["evidence"][0]) == (
+        "plan",
+        "2",
+        "objection: T2-01: a.txt says nothing",
+    )
+    shown = desk.project.quick("decisions").out
+    assert f"idumb decide {asked['id']} take" in shown
+    assert desk.project.quick("next", "--json").data["next"]["command"] == "idumb decisions"
+    assert asked["id"] in desk.project.quick("status").out
+
+    done = desk.project.quick("decide", asked["id"], "take", "--json")
+    assert (done.code, done.data["next"][0]) == (0, "idumb check-plan 2"), done
+    assert desk.project.read(PLAN) == GOOD
+    assert open_questions(desk) == []
+    assert desk.project.quick("decide", asked["id"], "take", "--json").error["code"] == "decision.answered"
+    assert desk.project.quick("check-plan", "2").code == 0
+
+
+def test_again_lets_the_planner_begin_from_its_draft_and_the_words_of_the_person(desk: Desk) -> None:
+    """R-ADAPT-4, R-ASK-1."""
+    asked = unsettled(desk, planner=[DANGLING])
+    assert [one["id"] for one in asked["choices"]] == ["again", "no"]
+    assert "no legal plan" in asked["what"]
+    assert any("T2-07" in line for line in asked["evidence"])
+    done = desk.project.quick("decide", asked["id"], "again", "--guidance", "Drop T2-07.", "--json")
+    assert (done.code, done.data["next"]) == (0, ["idumb plan-phase 2"]), done
+    before = len(desk.prompts("planner"))
+    desk.answers(planner=[GOOD])
+    assert desk.run("plan-phase", "2").code == 0
+    first = desk.prompts("planner")[before]
+    assert "A person read the last draft and says: Drop T2-07." in first
+    assert "on:** T2-07" in first
+    assert desk.project.read(PLAN) == GOOD
+
+
+def test_no_leaves_the_phase_without_the_plan_and_asks_no_more(desk: Desk) -> None:
+    """R-ADAPT-4, R-ASK-1."""
+    desk.project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: Greet\n\nEverybody is greeted\n")
+    asked = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
+    assert desk.project.quick("decide", asked["id"], "no", "--json").code == 0
+    assert open_questions(desk) == []
+    assert not desk.project.exists(PLAN)
+    assert desk.project.quick("next", "--json").data["next"]["command"] == "idumb plan-phase 2"
+    assert desk.run("plan-phase", "2").data["decision"] != asked["id"]
+
+
+def test_a_question_about_a_plan_is_void_once_the_plan_is_there_or_a_later_one_is_asked(desk: Desk) -> None:
+    """R-ASK-2: nothing is written over a plan."""
+    first = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
+    second = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
+    void = desk.project.quick("decide", first["id"], "take", "--json")
+    assert (void.code, void.error["code"], void.error["hint"]) == (4, "decision.void", "idumb decisions")
+    (desk.place / "mine.md").write_text(GOOD + "\n")
+    assert desk.project.quick("plan-phase", "2", "--from", str(desk.place / "mine.md")).code == 0
+    assert open_questions(desk) == []
+    void = desk.project.quick("decide", second["id"], "take", "--json")
+    assert (void.code, void.error["code"]) == (4, "decision.void")
+    assert "is there now" in void.error["message"]
+
+
+def test_an_answer_about_a_plan_is_one_of_its_choices_and_is_not_remembered(desk: Desk) -> None:
+    asked = unsettled(desk, planner=[DANGLING])
+    decide = functools.partial(desk.project.quick, "decide", asked["id"])
+    assert decide("take", "--json").error["code"] == "decision.bad-choice"
+    assert decide("again", "--remember", "--yes", "--json").error["code"] == "decision.not-remembered"
+    assert len(open_questions(desk)) == 1
