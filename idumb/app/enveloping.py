@@ -15,7 +15,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.envelope import NOTHING, Change, Envelope, key_of, of_text
 from idumb.domain.errors import AdapterError, Refusal
-from idumb.domain.intake import registry
+from idumb.domain.intake import ground, registry
 from idumb.domain.plan import STRICT
 from idumb.domain.run import RunState
 from idumb.domain.settings import Binding, Settings
@@ -28,7 +28,7 @@ ACCEPTED = (ADAPTER, ENVELOPE)
 _BARE_VALIDATOR = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"
 """The hash of the shipped template of a validator before it asked for evidence; runs locked under it go on."""
 
-_LIVE = ("program", "tools")
+_LIVE = ("program", "tools", envelope.CHECKS)
 """Parts that a change reaches while a run goes on; what else changes is read by the next command."""
 
 
@@ -76,6 +76,7 @@ def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
         "rules": found.keep(_readable([rule.as_dict() for rule in levels.rules(settings)])),
         "policy": _policy(services, found),
         "tools": dict(around.tools()),
+        envelope.CHECKS: _checks(services, known, found),
     }
     for key, (builder, validator) in _pairs(known, settings).items():
         own = _of_agent(common, builder, agent.BUILDER)
@@ -86,6 +87,17 @@ def present(services: Services, agents: ports.Agents, known: Contract) -> Found:
         made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
         found.envelopes[key] = {**made.as_dict(), "digest": made.digest}
     return found
+
+
+def _checks(services: Services, known: Contract, found: Found) -> dict[str, str]:
+    """Each program that a check starts, with its place and the hash of its bytes; those of the work tree are tasks'."""
+    places = services.files.programs(sorted(ground.named_programs(known)))
+    found.programs += places.values()
+    digests = services.files.digests(places.values())
+    return {
+        name: services.surroundings.shown(f"{place} {digests.get(place, 'unreadable')}")
+        for name, place in sorted(places.items())
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +299,7 @@ _WORDS = {
     "validator": "the validator",
     "rules": "the rules of gates and roles",
     "tools": "a tool's version",
+    envelope.CHECKS: "a program that checks start",
     "policy": "the policy of tools",
     "configuration": "the configuration",
 }

@@ -711,6 +711,9 @@ class Files(Protocol):
     def there(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths at which something is, be it a link that leads nowhere."""
 
+    def programs(self, names: Iterable[str]) -> Mapping[str, str]:
+        """The absolute path of each program that can be started and lies outside the root."""
+
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
         """Those that can be started: names on PATH, and paths of executable files, seen from the root."""
 

@@ -13,6 +13,7 @@ from idumb.domain.plan import Task
 
 CONTEXT = "context"
 CONVERSATION = "conversation"
+CHECKS = "checks"
 ADAPTER_PARTS = frozenset({"adapter", "adapter_version", "program"})
 """What is meant by "another version of the agent"."""
 
@@ -26,7 +27,8 @@ _PLACES = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 class Envelope:
     """None means "not known"; it is shown as unknown, never as equal.
 
-    `tools` maps a program's name to its version text. `program` is a hash of the file that is started and its
+    `tools` maps a program's name to its version text, `checks` the name of a program that a check starts to its place
+    and the hash of its bytes. `program` is a hash of the file that is started and its
     arguments, `validator` of all that the validator runs under, `context` of the files that the task tells to read,
     `conversation` of the agent's own conversation that it goes on in.
     What is known to be absent has the hash of an empty text. Hashes are SHA-256, in hex.
@@ -47,6 +49,7 @@ class Envelope:
     policy: str | None = None
     conversation: str | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,7 +61,7 @@ class Envelope:
 
 PARTS = (
     "idumb", "adapter", "adapter_version", "program", "binding", "model", "prompt", "validator", "context",
-    "conversation", "rules", "tools", "policy", "configuration", "contract",
+    "conversation", "rules", "tools", "checks", "policy", "configuration", "contract",
 )  # fmt: skip
 
 
@@ -108,15 +111,24 @@ def of_context(files: Mapping[str, str | None]) -> str | None:
 
 
 def changes(was: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
-    """Parts that differ, of bindings that both have. What either does not have, or neither knows, tells nothing."""
+    """Parts that differ, of bindings that both have. What either does not have, or neither knows, tells nothing.
+
+    A lock of an older version lacks parts, and an amendment may bring in a check with another program.
+    """
     return tuple(
         Change(binding, part, was[binding][part], now[binding][part])
         for binding in was
         if binding in now and was[binding] != now[binding]
         for part in PARTS
         if part not in _AGREED and part in was[binding] and part in now[binding]
-        if was[binding][part] != now[binding][part]
+        if _differs(part, was[binding][part], now[binding][part])
     )
+
+
+def _differs(part: str, was: Any, now: Any) -> bool:
+    if part == CHECKS:
+        return any(was[name] != now[name] for name in was.keys() & now.keys())
+    return bool(was != now)
 
 
 def compared(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -43,6 +43,15 @@ class NamedFiles:
     def there(self, paths: Iterable[str]) -> frozenset[str]:
         return frozenset(path for path in paths if os.path.lexists(os.path.join(self._root, path)))
 
+    def programs(self, names: Iterable[str]) -> Mapping[str, str]:
+        root = os.path.realpath(self._root) + os.sep
+        places = {name: shutil.which(name) for name in names if "/" not in name or os.path.isabs(name)}
+        found = {name: os.path.abspath(place) for name, place in places.items() if place is not None}
+        inside = {
+            place for place in found.values() if place.startswith(root) or os.path.realpath(place).startswith(root)
+        }
+        return {name: place for name, place in found.items() if place not in inside}
+
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
         placed = ((name, os.path.join(self._root, name) if "/" in name else name) for name in programs)
         return frozenset(name for name, place in placed if shutil.which(place) is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from idumb.app import enveloping
+from idumb.domain import envelope
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -295,6 +298,89 @@ def test_a_strict_run_goes_on_under_another_tool_only_on_a_person_s_word(project
     assert other.code == 4
     on = project.idumb(*offered["go-on"].split()[1:], "--json", environment=environment)
     assert on.code == 0, on.out
+
+
+@pytest.fixture
+def checker(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program on PATH that checks two tasks; the second one fails until `ok.txt` is there."""
+    made = tmp_path / "bin" / "prove"
+    made.parent.mkdir()
+    rewrite(made, PROVE)
+    first = task("T1-01", files="create `a.txt`", check="prove a.txt", steps=(write("a.txt", "a\n"),))
+    second = task("T1-02", files="create `b.txt`", check="prove ok.txt", after="T1-01", steps=(write("b.txt", "b\n"),))
+    project.plan([first, second])
+    monkeypatch.setenv("PATH", f"{made.parent}:{os.environ['PATH']}")
+    return made
+
+
+PROVE = '#!/bin/sh\ntest -e "$1"\n'
+
+
+def halted_at_the_second_task(project: Project, mode: str) -> None:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    given = ("--approve", consent)
+    if mode == "strict":
+        assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
+        given = ("--mode", "strict")
+    answer = project.quick("execute-phase", "1", *given, "--max-attempts", "1", "--json")
+    assert answer.code == 1, answer
+    project.repo.write_all({"ok.txt": ""})
+
+
+def test_the_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
+    """R-ENV-1: place and bytes; what lies in the work tree is for tasks to change."""
+    halted_at_the_second_task(project, "guided")
+    found = parts(shown(project, "show", "T1-01"))["checks"]["value"]
+    assert found == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
+    assert f"prove {checker} " in project.quick("envelope", "show", "T1-01").out
+    (started, *_) = kinds(project, "attempt.started")
+    schema = json.loads((SCHEMAS / "envelope.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(started["envelope"])
+
+
+def test_another_version_of_a_checks_program_stops_a_strict_run(project: Project, checker: Path) -> None:
+    """R-ENV-1, R-LOG-7."""
+    halted_at_the_second_task(project, "strict")
+    rewrite(checker, PROVE + "# the next version\n")
+    refused = project.quick("resume", "1", "--retry-failed", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "envelope.changed")
+    assert refused.error["details"]["parts"] == ["checks"]
+    assert "program that checks start changed" in refused.error["message"]
+    on = project.quick("resume", "1", "--retry-failed", "--accept-changed", "envelope", "--json")
+    assert on.code == 0, on
+
+
+def test_a_guided_run_tells_that_a_checks_program_changed(project: Project, checker: Path) -> None:
+    """R-ENV-1."""
+    halted_at_the_second_task(project, "guided")
+    rewrite(checker, PROVE + "# the next version\n")
+    answer = project.quick("resume", "1", "--retry-failed", "--json")
+    assert answer.code == 0, answer
+    assert "a program that checks start changed since this run was locked in" in answer.object["warnings"]
+    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["checks"]
+
+
+def test_a_run_that_an_older_version_locked_in_goes_on_whatever_its_checks_start(
+    project: Project, checker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ENV-1: the lock of that version has no such part, so nothing is held against it."""
+    now = enveloping.present
+
+    def older(*given: Any) -> enveloping.Found:
+        found = now(*given)
+        for key, made in found.envelopes.items():
+            found.envelopes[key] = envelope.sealed({k: v for k, v in made.items() if k != envelope.CHECKS})
+        return found
+
+    with monkeypatch.context() as before:
+        before.setattr(enveloping, "present", older)
+        halted_at_the_second_task(project, "strict")
+    assert "checks" not in kinds(project, "run.locked")[0]["envelopes"]["steps"]
+    rewrite(checker, PROVE + "# the next version\n")
+    on = project.quick("resume", "1", "--retry-failed", "--json")
+    assert on.code == 0, on
+    assert kinds(project, "envelope.changed") == []
+    assert "checks" in shown(project, "diff", "T1-01", "T1-02")["unknown"]
 
 
 def stopped(project: Project, program: Path) -> None:

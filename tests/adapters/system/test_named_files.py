@@ -83,3 +83,19 @@ def test_links_are_followed_and_plain_folders_are_left_out(tmp_path: Path) -> No
         "top/plain/in": "plain/deep",
         "lost": "nowhere",
     }
+
+
+def test_programs_are_found_on_path_and_by_their_place_but_not_in_the_work_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ENV-1."""
+    root, away = tmp_path / "work", tmp_path / "bin"
+    for place in (root / "own", root / "here/prove", away / "prove", away / "other", away / "plain"):
+        place.parent.mkdir(exist_ok=True, parents=True)
+        place.write_text("#!/bin/sh\n")
+        place.chmod(0o644 if place.name == "plain" else 0o755)
+    (away / "inside").symlink_to(root / "own")
+    monkeypatch.setenv("PATH", f"{root / 'here'}:{away}")
+    names = ["prove", "other", "plain", "gone", "inside", "./own", "own", str(away / "prove"), str(root / "own")]
+    found = NamedFiles(str(root)).programs(names)
+    assert found == {"other": str(away / "other"), str(away / "prove"): str(away / "prove")}

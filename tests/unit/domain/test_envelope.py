@@ -15,7 +15,8 @@ def made(**parts: Any) -> dict[str, Any]:
     known: dict[str, Any] = {
         "idumb": "1", "adapter": "command", "adapter_version": "1", "binding": "coder", "configuration": "c",
         "contract": "k", "prompt": "p", "context": NOTHING, "rules": "r", "program": "f", "validator": NOTHING,
-        "policy": NOTHING, "conversation": NOTHING, "tools": {"git": "2"}, **parts,
+        "policy": NOTHING, "conversation": NOTHING, "tools": {"git": "2"},
+        "checks": {"pytest": "1"}, **parts,
     }  # fmt: skip
     whole = Envelope(**known)
     return {**whole.as_dict(), "digest": whole.digest}
@@ -31,11 +32,18 @@ OF_ONE_ATTEMPT = ("contract", "binding", "context", "conversation")
 @pytest.mark.parametrize("part", [p for p in envelope.PARTS if p not in OF_ONE_ATTEMPT])
 def test_each_part_that_differs_is_a_change(part: str) -> None:
     """R-ENV-1, R-LOG-7."""
-    now: Any = {"git": "3"} if part == "tools" else "other"
+    now: Any = {"tools": {"git": "3"}, "checks": {"pytest": "2"}}.get(part, "other")
     before = made()
     after = envelope.sealed(before, **{part: now})
     assert before["digest"] != after["digest"]
     assert envelope.changes({"coder": before}, {"coder": after}) == (Change("coder", part, before[part], now),)
+
+
+@pytest.mark.parametrize("checks", [{}, {"make": "4"}, {"pytest": "1", "make": "4"}])
+def test_a_program_that_only_one_side_has_tells_nothing(checks: dict[str, str]) -> None:
+    """R-ENV-1: an amendment may bring in a check, or take one away."""
+    for one, other in ((made(), made(checks=checks)), (made(checks=checks), made())):
+        assert envelope.changes({"coder": one}, {"coder": other}) == ()
 
 
 @pytest.mark.parametrize("part", OF_ONE_ATTEMPT)
