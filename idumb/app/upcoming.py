@@ -72,8 +72,13 @@ def _commands(
     if first is None and state is not None and any(t.status == outcome.WAITING for t in state.tasks.values()):
         return asked or [f"idumb resume {contract.phase}"]
     if first is None:
+        failed = (t for t in contract.order if shown[t] == outcome.FAILED and _in_editor(services, contract, t))
+        again = [f"idumb start {task} --retry" for task in failed]
         held = [way for one in blocking.groups(contract, state, shown) for way in one["actions"]]
-        return list(dict.fromkeys([*asked, *held])) or ["idumb next"]
-    mine = contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings)
-    start = f"idumb start {first}" if mine else f"idumb execute-phase {contract.phase}"
+        return list(dict.fromkeys([*asked, *again, *held])) or ["idumb next"]
+    start = f"idumb start {first}" if _in_editor(services, contract, first) else f"idumb execute-phase {contract.phase}"
     return [*asked, start] if any(one["kind"] == status.CONSENT for one in waiting) else [start]
+
+
+def _in_editor(services: Services, contract: Contract, task: str) -> bool:
+    return contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)

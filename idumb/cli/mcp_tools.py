@@ -183,7 +183,10 @@ class Session:
         if not asked["ok"]:
             return asked
         kind = next((str(row["kind"]) for row in asked["data"]["decisions"] if row["id"] == decision), None)
-        if kind is not None and (kind, choice) not in _PASSED_ON:
+        if kind is None:  # not asked of the command, to which it may be known a moment later
+            words = f"No question has the id {decision}."
+            return _refused("decide", "decision.unknown", words, "status", [mcp_ways.by_command("idumb decisions")])
+        if (kind, choice) not in _PASSED_ON:
             return _at_a_terminal(decision, choice)
         return await self._say("decide", f"--guidance={guidance}", "--", decision, choice)
 

@@ -163,6 +163,8 @@ def test_answers_that_a_person_gives_at_a_terminal_are_not_passed_on(
         said.append(argv)
         return {"ok": True, "data": {"decisions": [{"id": "T1-01.q", "kind": kind, "choices": []}]}, "error": None}
 
+    unknown = asyncio.run(mcp_tools.Session(run).decide("T1-01.other", choice))
+    assert (unknown["ok"], unknown["error"]["code"], len(said)) == (False, "decision.unknown", 1)
     answer = asyncio.run(mcp_tools.Session(run).decide("T1-01.q", choice))
     assert (answer["ok"], said[-1][0] == "decide") == (passed_on, passed_on)
     if not passed_on:
@@ -291,6 +293,7 @@ def test_after_the_last_attempt_the_task_is_retried_by_a_tool_and_decided_by_a_p
     none = opened.call("next_task")
     assert (none["ok"], none["error"]["code"]) == (False, "session.nothing-to-do")
     assert "T1-01.exhausted.3" in none["error"]["message"]
+    assert "retry_task" in tools_of(none)
     asked = opened.call("ask_person", task="T1-01")
     assert [one["id"] for one in asked["data"]["decisions"]] == ["T1-01.exhausted.3"]
     assert [one["id"] for one in asked["data"]["choices"]] == ["accept", "skip", "start-fresh"]
