@@ -216,7 +216,7 @@ def _unknown(plans: Sequence[Plan], known: Collection[str]) -> Iterable[Finding]
             for dependency in task.depends_on:
                 if dependency in known:
                     continue
-                near = nearest(dependency, known)
+                near = nearest(dependency, [id for id in known if id != task.id])
                 hint = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
                 yield _at(
                     plan,

@@ -107,6 +107,12 @@ def test_plans_that_wait_for_each_other_are_told_as_plans() -> None:
     assert [(f.code, f.found) for f in findings] == [("plan.cycle", "01 → 02 → 01"), ("task.unreachable", "T1-01")]
 
 
+def test_the_nearest_id_of_an_unknown_dependency_is_never_the_task_itself() -> None:
+    """R-PLAN-6."""
+    _, findings = contract.assemble("1", "f", [plan("01", task("T1-11", "T1-111"), task("T1-31"))], AGENT)
+    assert (findings[0].code, findings[0].accepted) == ("task.unknown-dependency", "T1-31")
+
+
 def test_an_unknown_dependency_names_the_nearest_id() -> None:
     _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-1"))], AGENT)
     assert findings[0].accepted == "T1-01"
