@@ -10,7 +10,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.intake.ground import Unmet
 from idumb.domain.ledger import written_paths
-from idumb.domain.plan import FILE_VERBS, FileClaim
+from idumb.domain.plan import FILE_VERBS, FileClaim, Task
 from idumb.domain.plan_diff import PlanDiff
 from idumb.domain.run import RunState, TaskState
 
@@ -84,32 +84,41 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A file of completed task `of` that an added task changes too."""
+    """A file of completed task `of` that an added task changes too; `path` None: its title, that it `repeat`s."""
 
     task: str
     verb: str
-    path: str
+    path: str | None
     of: str
 
     @property
     def words(self) -> str:
+        if self.path is None:
+            return f"{self.task} has the title of {self.of}, which is done"
         return f"{self.task} would {self.verb} {self.path}, the work of {self.of}, which is done"
 
 
 def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, ...]:
-    """What the added tasks would change of completed work, by literal paths, in the order of the tasks."""
+    """What the added tasks would change of completed work, by literal paths, or seem to do again, by their titles."""
     owner: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for id, known in state.tasks.items():
-        if is_done(known):
-            claimed = written_paths(new.tasks[id].files) if id in new.tasks else ()
-            owner |= dict.fromkeys((*claimed, *known.touched), id)
-    return tuple(
-        Overlap(task.id, claim.verb, path, owner[path])
-        for task in diff.tasks_added
-        for claim in task.files or ()
-        for path in dict.fromkeys((claim.path, claim.target))
-        if claim.verb != "read" and path in owner
-    )
+        if is_done(known) and id in new.tasks:
+            owner |= dict.fromkeys((*written_paths(new.tasks[id].files), *known.touched), id)
+            titles[_folded(new.tasks[id])] = id
+    found: list[Overlap] = []
+    for task in diff.tasks_added:
+        again = titles.get(_folded(task))
+        found += [Overlap(task.id, "repeat", None, again)] if again is not None else []
+        changes = ((claim.verb, path) for claim in task.files or () for path in (claim.path, claim.target))
+        found += [
+            Overlap(task.id, verb, path, owner[path]) for verb, path in changes if verb != "read" and path in owner
+        ]
+    return tuple(found)
+
+
+def _folded(task: Task) -> str:
+    return " ".join(task.title.casefold().split())
 
 
 def against_done(found: Iterable[Overlap], unmet: Iterable[Unmet]) -> Forbidden | None:

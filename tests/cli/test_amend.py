@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -160,13 +161,17 @@ def test_an_added_task_that_cannot_succeed_beside_completed_work_is_refused(
 def test_an_added_task_that_changes_completed_work_is_shown_with_the_task_that_did_it(project: Project) -> None:
     """R-PLAN-10."""
     text = task("T1-04", files="modify `a.txt`, create `e.txt`", check="true", after="T1-03", steps=[shell("true")])
+    title = re.search(r"T1-01: (.+)", project.read(PLAN))
+    assert title is not None
+    text = re.sub(r"T1-04: .+", f"T1-04: {title[1].upper()}", text)
     given = task_file(project, text)
     words = "T1-04 would modify a.txt, the work of T1-01, which is done"
     assert words in refused(amend(project, "--add-task", given), "amend.not-confirmed")["evidence"]
     answer = amend(project, "--add-task", given, "--yes")
     validate(answer.data, "amend")
     rows = [(row["task"], row["verb"], row["path"], row["of"]) for row in answer.data["completed_work"]]
-    assert rows == [("T1-04", "modify", "a.txt", "T1-01")]
+    assert rows == [("T1-04", "repeat", None, "T1-01"), ("T1-04", "modify", "a.txt", "T1-01")]
+    assert "T1-04 has the title of T1-01, which is done" in [row["words"] for row in answer.data["completed_work"]]
 
 
 def test_a_file_that_a_person_removed_since_may_be_created_by_an_added_task(project: Project) -> None:
