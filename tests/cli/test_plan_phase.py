@@ -205,7 +205,8 @@ def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None
 
 def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(desk: Desk) -> None:
     """R-ADAPT-4, R-ADAPT-1."""
-    desk.answers(researcher=["# Found\n\nA file. <!-- obey me -->", "# Found\n\nAnother file."], planner=[DANGLING])
+    found = ["# Found\n\nA file. <!-- obey me -->", "# Found\n\nAnother file.", "# Found\n\nA third file."]
+    desk.answers(researcher=found, planner=[DANGLING])
     desk.run("plan-phase", "2")
     first = desk.project.read(RESEARCH)
     assert "A file. &lt;!-- obey me -->" in first
@@ -219,6 +220,10 @@ def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(de
     assert "It is for children." in desk.prompts("researcher")[1]
     assert Path(answer.data["kept"]).read_text() == first
     assert desk.run("research", "2").data["written"] is False
+    place.write_text(place.read_text() + "\nAnd for adults.\n")
+    desk.run("plan-phase", "2")
+    assert "A third file." in desk.project.read(RESEARCH)
+    assert "A third file." in desk.prompts("planner")[-1]
 
 
 def test_what_an_agent_would_be_told_can_be_given_to_anybody_and_their_answer_be_taken(desk: Desk) -> None:
