@@ -43,7 +43,7 @@ from idumb.domain.settings import COMMIT_TASK
 Counts = Mapping[str, tuple[int | None, int | None]]
 
 # Questions that a plan does not foresee: a run that comes to one stops.
-_UNFORESEEN = frozenset({deviating.KIND, proofs.FAILURE_KIND})
+_UNFORESEEN = frozenset({deviating.KIND, proofs.FAILURE_KIND, proofs.SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 

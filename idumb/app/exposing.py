@@ -79,7 +79,8 @@ def judge(bench: Bench, attempt: Attempt) -> Attempt:
     """Look into what would be committed. A strict run fails over a secret; else a person is asked about it later."""
     if attempt.outcome is not None or attempt.candidate is None:
         return attempt
-    if bench.policy not in COMMITTED or attempt.task.is_human:
+    # A dry run commits nothing, and says what a run would ask.
+    if COMMITTED.isdisjoint((bench.policy, bench.services.settings.git.commit)) or attempt.task.is_human:
         return attempt  # nobody commits it, or a person does
     commits = () if attempt.offered is None else attempt.offered.commits
     # What one commit of a builder's added and the next took away is in the history all the same.

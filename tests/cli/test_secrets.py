@@ -305,3 +305,34 @@ def test_who_said_no_to_an_acceptance_is_asked_anew(project: Project) -> None:
     assert second.code == 5
     assert project.idumb("decide", second.error["details"]["decision"], "yes").code == 0
     assert project.json("accept", "T1-01", "--why", "fine").code == 0
+
+
+def test_a_dry_run_says_that_a_run_would_ask(project: Project) -> None:
+    """R-LOG-3: dry run and run agree."""
+    bound(project, ("a.py", "VALUE\n"))
+    project.plan([built()])
+    predicted = project.execute("--dry-run")
+    assert (predicted.code, predicted.error["code"]) == (5, "dry-run.waiting"), predicted.out
+    assert predicted.error["details"]["evidence"] == ["a.py:1: the value of API_TOKEN"]
+    assert VALUE not in predicted.out + predicted.err
+    project.configure(project.read(".idumb/config.yaml") + "git: {commit: none}\n")
+    assert project.execute("--dry-run").code == 0
+
+
+def test_what_a_killed_attempt_left_under_such_a_name_is_taken_back(project: Project) -> None:
+    """R-LOG-3, R-LOG-6."""
+    script = (
+        "import json, os; os.makedirs('out', exist_ok=True); p = f\"out/{os.environ['API_TOKEN']}.txt\"\n"
+        "if os.path.exists('../went'):\n    open('out/plain.txt', 'w').write(str(os.path.exists(p)))\n"
+        "else:\n    open(p, 'w').close(); open('../went', 'w').close()\n"
+        "    os.kill(json.load(open('.git/idumb/worktrees/main/owner.json'))['pid'], 9)\n"
+    )
+    wanted = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [API_TOKEN]}}\n")
+    project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
+    killed = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert killed.code == -9
+    done = project.resume()
+    assert done.code == 0, done.out
+    assert project.read("out/plain.txt") == "False"
+    assert shown_in_records(project, VALUE, killed, done) == []
