@@ -18,6 +18,7 @@ from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.intake import self_check
+from idumb.domain.plan import STRICT
 from idumb.domain.run import RunState
 
 _SHOWN = 50  # errors in the evidence; all are in `data.findings`
@@ -42,6 +43,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     if loaded.contract is not None:
         case = judging.case(services, loaded, loaded.contract, mode)
         data |= _of_contract(services, loaded.contract)
+        data["mode"] = STRICT if mode == STRICT else loaded.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, found)]
         data["open_questions"] = [
             {"id": one.id, "question": one.question} for one in self_check.open_questions(case, found)
@@ -89,7 +91,6 @@ def _require(expected: str | None, phase: str, data: dict[str, Any], contract: C
 def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
     return {
         "phase": contract.phase,
-        "mode": contract.mode,
         "tasks": len(contract.tasks),
         "contract_hash": contract.hash,
         "plan_versions": {plan.path: plan.version for plan in contract.plans if plan.version},

@@ -126,7 +126,7 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
     plan, known = contract.plan_of(task), state.tasks[task]
     others = services.history.repositories(known.deviations)
     inner = any(paths.repository_of(path, others) for path in known.deviations)
-    guarded = _protected(services, state, task)
+    guarded = protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
     hidden = exposing.any_in(services, known.deviations)
@@ -144,7 +144,7 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
     )
 
 
-def _protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
+def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
     """Those of the last attempt's undeclared files that are protected."""
     last = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
     lines = next((event.payload["ledger"] for event in last), ())

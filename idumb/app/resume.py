@@ -15,6 +15,7 @@ from idumb.app import (
     enveloping,
     execute_phase,
     exposing,
+    failure,
     going_on,
     handing,
     loading,
@@ -239,8 +240,9 @@ def _say(
     with session.owned(services, _WORDS[kind]) as owned:
         journal = owned.journal(state)
         said: dict[str, Any] = {"reason": why, "by": who, "commit": None}
+        guarded = failure.protected(services, state, task_id) if kind == "task.accepted" else ()
         if kind == "task.accepted":
-            said |= _accepted(services, journal, contract, task_id, why)
+            said |= _accepted(services, journal, contract, task_id, why, guarded)
         handed = handing.of_accepted(services, journal, contract, task_id, why) if kind == "task.accepted" else ()
         journal.write(journal.event(kind, task_id, **said), *handed)
         then(journal)
@@ -252,34 +254,44 @@ def _say(
     after = [f"idumb resume {state.phase}"]
     if blocking.is_stuck(shown):  # another run would change nothing
         after = list(dict.fromkeys(way for one in held for way in one["actions"]))
-    return Result({"task": row, "commit": said["commit"], "left": left, "blocked": held, "next": after})
+    data = {"task": row, "commit": said["commit"], "left": left, "blocked": held, "next": after}
+    kept = services.history.uncommitted(guarded)
+    words = f"{listing.listed(kept)}: protected, so idumb leaves what {task_id} wrote there uncommitted; look at it"
+    return Result(data, warnings=(words,) if kept else ())
 
 
-def _accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> dict[str, Any]:
-    """What an accepted task left: the paths it touched, and declared ones that a person mended by hand since."""
+def _accepted(
+    services: Services, journal: Journal, contract: Contract, task: str, why: str, guarded: Sequence[str]
+) -> dict[str, Any]:
+    """What an accepted task left: the paths it touched, and declared ones that a person edited since.
+
+    Protected paths are neither delivered nor committed: a person accepts the task, and no task may write those.
+    """
     known = exposing.found_again(services, journal.state.tasks[task])
     if known.base is None:
         return {}
     commits = journal.state.policy in COMMITTED
     if journal.state.workspace == "clone" and known.checkpoint is not None and not known.touched:
+        files = [path for path in known.checkpoint.files if path not in guarded]
         if commits:
-            exposing.require_consent(services, journal, task, known.checkpoint.tree, known.checkpoint.files)
-        _deliver(services, known, known.checkpoint)
+            exposing.require_consent(services, journal, task, known.checkpoint.tree, files)
+        _deliver(services, known, known.checkpoint, files)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
     mended = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
     touched = tuple(dict.fromkeys((*known.touched, *mended)))
+    own = tuple(path for path in touched if path not in guarded)
     if commits:
-        exposing.require_consent(services, journal, task, services.trees.scan(touched), touched)
-    commit = _commit(services, journal, contract, task, why, touched)
+        exposing.require_consent(services, journal, task, services.trees.scan(own), own)
+    commit = _commit(services, journal, contract, task, why, own)
     # Kept under a ref, for a rollback compares with it when git has long collected what nothing names.
     ref = attempt_ref(services, journal.state.id, task, known.attempt, "accepted")
     left = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
     return {"commit": commit, "touched": list(touched), "left": left.tree}
 
 
-def _deliver(services: Services, known: TaskState, kept: Checkpoint) -> None:
+def _deliver(services: Services, known: TaskState, kept: Checkpoint, files: Sequence[str]) -> None:
     """What a failed attempt made in a clone never reached the user's tree; accepted, it does."""
-    conflicts = services.trees.restore(kept.tree, known.base or kept.tree, kept.files)
+    conflicts = services.trees.restore(kept.tree, known.base or kept.tree, files)
     if conflicts:
         named = ", ".join(c.path for c in conflicts)
         raise Refusal(

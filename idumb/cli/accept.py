@@ -16,7 +16,8 @@ from idumb.cli import options, output
 def command(task: str, why: str, as_json: bool) -> int:
     """Accept a task as it is, with a reason.
 
-    What it left is committed under that reason, and what depends on it can run.
+    What it left is committed under that reason, and what depends on it can run. Protected paths stay uncommitted, and
+    are named.
     """
     from idumb.app import resume
 

@@ -449,6 +449,16 @@ def test_an_irreversible_task_runs_only_when_that_very_task_was_accepted(project
     assert project.read("outside.log") == "told\n"
 
 
+def test_accepting_one_irreversible_task_accepts_no_other(project: Project) -> None:
+    """R-LOCK-9."""
+    effect = "- **Rollback:** irreversible: it tells the world\n"
+    project.plan([making("T1-01", "a.txt", fields=effect), making("T1-02", "b.txt", fields=effect)])
+    approve(project, "--accept-irreversible", "T1-02")
+    details = refused(run(project, "--approve", contract(project)), "irreversible.not-accepted")
+    assert details["tasks"] == ["T1-01"]
+    assert not project.exists("b.txt")
+
+
 def test_the_acceptance_of_an_irreversible_task_ends_with_its_approval(project: Project) -> None:
     """R-LOCK-9."""
     _irreversible(project)

@@ -500,7 +500,7 @@ def test_before_init_commands_that_write_say_idumb_init(sandbox: GitSandbox) -> 
 
 
 def test_consent_to_another_contract_is_refused(project: Project) -> None:
-    """R-LOCK-4 in guided mode: what was approved is what runs."""
+    """R-LOCK-4, R-LOCK-2 in guided mode: what was approved is what runs."""
     place = project.plan([making("T1-01", "a.txt")])
     consent = project.approval()
     error, _ = refused(project, "execute-phase", "1", "--approve", "0" * 64, exit=4, code="consent.other-contract")

@@ -255,9 +255,10 @@ def test_a_criterion_that_nothing_proves_is_told_once_and_by_the_mode_that_is_as
     boxes = "  - [ ] It is there — check: `true`\n  - [ ] It is friendly\n"
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
     for mode, severity in (("guided", "warning"), ("strict", "error")):
-        found = project.quick("check-plan", "1", "--mode", mode, "--json").data["findings"]
-        told = [(f["line"], f["severity"]) for f in found if f["code"] == "criterion.unproven"]
-        assert told == [(19, severity)]
+        answer = project.quick("check-plan", "1", "--mode", mode, "--json").data
+        told = [(f["line"], f["severity"]) for f in answer["findings"] if f["code"] == "criterion.unproven"]
+        assert (answer["mode"], told) == (mode, [(19, severity)])
+        assert f"mode {mode}, " in project.quick("check-plan", "1", "--mode", mode).out
 
 
 def test_what_a_strict_plan_lacks_is_told_in_one_round_with_the_errors_of_its_format(project: Project) -> None:

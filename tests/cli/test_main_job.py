@@ -312,6 +312,24 @@ def test_accept_commits_what_was_left_under_the_reason_and_unblocks(project: Pro
     assert project.json("accept", "T1-01", "--why", "again").error["code"] == "task.already-done"
 
 
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("path", [".idumb/config.yaml", ".planning/notes.md", ".env", "keep.txt"])
+def test_what_a_task_wrote_to_a_protected_path_is_not_committed_when_it_is_accepted(
+    project: Project, path: str, workspace: str
+) -> None:
+    """R-LOCK-5, R-RUN-5: a person accepts the task; the file stays as it is and is named."""
+    project.configure(f"run: {{workspace: {workspace}}}\n")
+    steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
+    project.plan([making("T1-01", "a.txt", steps=steps)], head="scope: {protected: [keep.txt]}\n")
+    assert project.execute("--on-deviation", "halt", "--max-attempts", "1").code == 1
+    before = project.read(path) if project.exists(path) else None
+    answer = project.json("accept", "T1-01", "--why", "good enough")
+    assert answer.code == 0, answer
+    assert project.repo.git("show", "--format=", "--name-only").split() == ["a.txt"]
+    assert (project.read(path) if project.exists(path) else None) == before
+    assert [line for line in answer.object["warnings"] if path in line] or workspace == "clone"
+
+
 def test_skip_leaves_a_task_out_and_its_dependents_blocked(project: Project) -> None:
     """R-RUN-5."""
     project.plan([bad("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt")])

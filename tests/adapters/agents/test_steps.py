@@ -291,6 +291,7 @@ def test_a_step_stays_inside_its_scope(work: Path) -> None:
 @pytest.mark.parametrize("link", ["../outside", "/", "."])
 @pytest.mark.parametrize("tool", ["write_file", "edit_file", "delete_file", "make_directory"])
 def test_a_folder_that_is_a_link_is_not_entered(work: Path, tool: str, link: str) -> None:
+    """R-LOCK-5."""
     (work / "link").symlink_to(link)
     message = refused(work, step(tool, path="link/victim", content="x", find="safe", replace="x"))
     assert "symbolic link" in message
