@@ -151,13 +151,9 @@ def _limits(bench: Bench, attempt: Attempt, role: str) -> Limits:
 
 
 def _deadline(bench: Bench, attempt: Attempt) -> float | None:
-    """The task's own timeout, or the binding's, or twice the estimate, one and a half times on a retry."""
+    """The task's own timeout, or the binding's, or what follows from the estimate."""
     task = attempt.task
-    if task.timeout is not None:
-        return float(task.timeout)
     filled = roles.filling(bench.services.settings, agent.BUILDER, binding_name(bench, attempt))
-    if filled.timeout is not None:
+    if task.timeout is None and filled.timeout is not None:
         return float(filled.timeout)
-    if task.is_human:
-        return None
-    return float(task.estimate_seconds * (2 if attempt.number == 1 else 1.5))
+    return task.time_limit(attempt.number)

@@ -458,7 +458,9 @@ def _result(
         "untracked": lock.untracked(services, (p.path for p in contract.plans)),
         "decisions": asked,
         "blocked": blocking.groups(contract, state, shown),
-        "next": session.next_commands(contract, state, shown, ending.kind, verification, asked=bool(asked)),
+        "next": session.next_commands(
+            contract, state, shown, ending.kind, verification, asked=bool(asked), first=ending.task
+        ),
     }
     if word == "complete":
         ended = _complete(data, verification, warnings, contract)
@@ -466,6 +468,8 @@ def _result(
             return ended
         return dataclasses.replace(ended, details=failure.of_verification(services, state, contract, verification))
     failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
+    if ending.task is not None and shown.get(ending.task) == outcome.FAILED:
+        failed = ending.task  # the one that ended the run, which is not the first of those that failed
     if ending.kind == runner.EDITOR:
         failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
     found = failure.structured(services, state, contract, failed)

@@ -298,8 +298,12 @@ def next_commands(
     verification: Mapping[str, Any] | None,
     *,
     asked: bool = True,
+    first: str | None = None,
 ) -> list[str]:
-    """What a user can do now, the most likely first. `asked` tells whether a question waits for a person."""
+    """What a user can do now, the most likely first. `asked` tells whether a question waits for a person.
+
+    `first` is the task that ended the run.
+    """
     phase = contract.phase
     if schedule.settled(shown):
         if verification is not None and verification["status"] == "waiting":
@@ -314,7 +318,7 @@ def next_commands(
         return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
     if ending == "waiting":
         return [*(["idumb decisions"] if asked else []), f"idumb resume {phase}", f"idumb rollback {phase} --to start"]
-    failed = [t for t, s in shown.items() if s == outcome.FAILED]
+    failed = sorted((t for t, s in shown.items() if s == outcome.FAILED), key=lambda t: t != first)
     judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
     if not failed:
         return [*(_past_skipped(contract, state, shown) or [f"idumb resume {phase}"]), *judged]

@@ -206,12 +206,11 @@ class Task:
     def estimate_seconds(self) -> int:
         return DEFAULT_ESTIMATE if self.estimate is None else self.estimate
 
-    @property
-    def timeout_seconds(self) -> int | None:
-        """Twice the estimate unless declared; None (no limit) for human kinds."""
+    def time_limit(self, attempt: int) -> float | None:
+        """Its own timeout, or twice the estimate, on a retry one and a half times; none for people."""
         if self.timeout is not None:
-            return self.timeout
-        return None if self.is_human else 2 * self.estimate_seconds
+            return float(self.timeout)
+        return None if self.is_human else self.estimate_seconds * (2.0 if attempt == 1 else 1.5)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,9 @@ def _failures(data: phrases.Data, failed: Sequence[str]) -> list[str]:
 
 def _failed(data: phrases.Data) -> list[str]:
     """The task that stopped everything; without one, the reason that the run gives."""
-    row = next((t for t in data.get("tasks", ()) if t["status"] in {"failed", "running"}), None)
+    rows = [task for task in data.get("tasks", ()) if task["status"] in {"failed", "running"}]
+    step = (data.get("failure") or {}).get("step_id") or ""
+    row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
     if row is None:
         said = markup.one_line(data.get("reason") or "no reason is recorded")
         return ["EXECUTION HALTED.", "", f"Error: {said}", *_blocked(data), *_asked(data)]

@@ -48,7 +48,7 @@ def test_an_informational_validator_is_reported_and_blocks_nothing(project: Proj
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_path: Path, level: int) -> None:
-    """R-GATE-6, R-GATE-3."""
+    """R-GATE-6, R-GATE-3, R-RUN-3."""
     reviewed(project, tmp_path, level)
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1

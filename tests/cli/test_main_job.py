@@ -312,6 +312,37 @@ def test_accept_commits_what_was_left_under_the_reason_and_unblocks(project: Pro
     assert project.json("accept", "T1-01", "--why", "again").error["code"] == "task.already-done"
 
 
+def test_a_halted_run_names_the_task_that_halted_it(project: Project) -> None:
+    """R-RUN-6, R-RUN-7: another task had failed before."""
+    strays = shell("echo a > b.txt; echo c > c.txt")
+    project.plan([bad("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[strays])])
+    flags = ("--on-deviation", "halt", "--max-attempts", "1")
+    answer = project.execute(*flags)
+    assert answer.error["code"] == "run.halted"
+    assert str(answer.data["failure"]["step_id"]).startswith("T1-02")
+    assert answer.data["next"][0] == answer.error["hint"] == "idumb debug 1 --task T1-02"
+    words = project.idumb("resume", "1", "--retry-failed", *flags).out
+    assert "Critical task T1-02 failed" in words
+
+
+def test_invariants_and_tests_run_again_after_the_last_task(project: Project) -> None:
+    """R-RUN-13: each held after its own task."""
+    tests = "- **Tests:**\n  - `test ! -e b.txt` — passes before and after: nothing else is there\n"
+    invariants = "- **Invariants:** none\n"
+    project.plan(
+        [
+            making("T1-01", "a.txt", fields=tests + invariants),
+            making("T1-02", "b.txt", after="T1-01", fields=invariants),
+        ],
+        head='invariants: [{id: INV-1, text: no b, check: "test ! -s b.txt"}]\n',
+    )
+    answer = project.execute()
+    assert (answer.code, answer.error["code"]) == (1, "verification.failed")
+    assert {row["status"] for row in answer.data["tasks"]} == {"completed"}
+    failed = {e["subject"] for e in answer.data["verification"]["evidence"] if e["result"] == "failed"}
+    assert failed == {"invariant INV-1", "T1-01 test 1"}
+
+
 @pytest.mark.parametrize("workspace", ["here", "clone"])
 @pytest.mark.parametrize("path", [".idumb/config.yaml", ".planning/notes.md", ".env", "keep.txt"])
 def test_what_a_task_wrote_to_a_protected_path_is_not_committed_when_it_is_accepted(

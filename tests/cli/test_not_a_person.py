@@ -65,7 +65,7 @@ def mark(monkeypatch: pytest.MonkeyPatch, folder: str | Path, role: str | None =
 def test_a_persons_word_is_refused_inside_an_agent(
     project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-GATE-6."""
+    """R-GATE-6, R-ASK-2."""
     before = project.repo.ledger()
     mark(monkeypatch, project.folder)
     answer = project.quick(*words, "--json")

@@ -129,7 +129,7 @@ work()
 
 
 def test_that_it_is_done_is_believed_of_nobody(project: Project, home: Path) -> None:
-    """R-ADAPT-2, R-RUN-4."""
+    """R-ADAPT-2, R-RUN-4, R-RUN-3."""
     built_by(project, home, 'say(state="done", message="all of it")\n', settings="run: {max_attempts: 1}\n")
     failed = project.execute()
     assert failed.code == 1

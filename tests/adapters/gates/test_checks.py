@@ -151,6 +151,7 @@ def test_conditions_hold_or_not(
     path: str | None,
     result: str,
 ) -> None:
+    """R-RUN-14, R-RUN-14, R-RUN-14, R-RUN-14."""
     monkeypatch.setenv("IDUMB_TEST_GIVEN", "s3cret")
     monkeypatch.setenv("IDUMB_TEST_EMPTY", "")
     found = condition(tree, kind, subject, text, path)

@@ -28,7 +28,7 @@ COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
     ],
 )
 def test_what_changed_is_held_against_each_limit(declared: Limits, results: list[str], words: str) -> None:
-    """R-PLAN-3."""
+    """R-PLAN-3, R-RUN-3."""
     found = limits.check(declared, CHANGES, COUNTS)
     assert [e.result for e in found] == results
     assert words in "".join(e.output for e in found)

@@ -117,6 +117,8 @@ def test_an_unknown_dependency_names_the_nearest_id() -> None:
     _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-1"))], AGENT)
     assert findings[0].accepted == "T1-01"
     assert findings[0].line == 2
+    _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-03"))], AGENT)
+    assert findings[0].accepted == "T1-01"  # a task cannot wait for itself
 
 
 def test_the_hash_changes_with_every_plan_byte_and_every_setting() -> None:
@@ -137,6 +139,7 @@ def test_a_task_without_steps_and_builder_is_not_ready_but_its_contract_stands()
 
 
 def test_a_task_that_nothing_proves_is_not_ready() -> None:
+    """R-RUN-3."""
     bare = (Criterion("AC-1", "it is better", "unproven"),)
     assert [f.code for f in ready(plan("01", task("T1-01", acceptance=bare)))] == ["task.no-proof"]
     opinion = (Criterion("AC-1", "reads well", "opinion"),)
@@ -198,3 +201,19 @@ def test_the_digest_of_a_task_that_says_nothing_of_timeouts_is_what_it_always_wa
     assert contract.task_digest(Task("T1-01", "t")) == before
     assert contract.task_digest(Task("T1-01", "t", on_timeout="fail")) == before
     assert contract.task_digest(Task("T1-01", "t", on_timeout="retry")) != before
+
+
+@pytest.mark.parametrize(
+    ("one", "limits"),
+    [
+        (task("T1-01", estimate=600), (1200.0, 900.0)),
+        (task("T1-01"), (3600.0, 2700.0)),
+        (task("T1-01", estimate=600, timeout=60), (60.0, 60.0)),
+        (task("T1-01", kind="human-action"), (None, None)),
+    ],
+)
+def test_a_task_has_twice_its_estimate_and_on_a_retry_one_and_a_half_times(
+    one: Task, limits: tuple[float | None, float | None]
+) -> None:
+    """R-RUN-4."""
+    assert (one.time_limit(1), one.time_limit(2)) == limits

@@ -38,7 +38,7 @@ def test_a_validator_is_advisory_and_a_gate_has_no_timeout() -> None:
     ],
 )
 def test_the_nearest_setting_decides_about_the_timeout(settings: Settings, timeout: float | None) -> None:
-    """R-GATE-6: none for level 0, 30 s to 5 min for level 1, 10 s to 1 min for level 2."""
+    """R-GATE-6, R-RUN-4: none for level 0, 30 s to 5 min for level 1, 10 s to 1 min for level 2."""
     assert levels.rule(settings, "validator").timeout == timeout
 
 
