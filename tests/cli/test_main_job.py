@@ -258,13 +258,14 @@ def test_max_attempts_is_obeyed(project: Project) -> None:
     ("policy", "attempts", "status"), [("block", 1, "failed"), ("retry", 3, "failed"), ("ask", 1, "waiting")]
 )
 def test_a_task_says_what_happens_when_it_fails(project: Project, policy: str, attempts: int, status: str) -> None:
-    """R-PLAN-3: block, retry or ask."""
+    """R-PLAN-3: block, retry or ask; R-RUN-5: with `retry` it asks once its attempts are used up."""
     failing = task("T1-01", files="create `a.txt`", steps=[shell("false")], fields=f"- **On failure:** {policy}\n")
     project.plan([failing])
     answer = project.execute()
     (row,) = answer.data["tasks"]
     assert (row["attempts"], row["status"]) == (attempts, status)
-    assert bool(project.json("decisions").data["decisions"]) == (policy == "ask")
+    asked = {"block": [], "retry": ["exhausted"], "ask": ["failure"]}
+    assert [one["kind"] for one in project.json("decisions").data["decisions"]] == asked[policy]
 
 
 def test_three_failures_in_a_row_halt_the_run_and_offer_a_rollback(project: Project) -> None:
