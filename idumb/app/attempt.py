@@ -305,13 +305,15 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
     found.extend(step_results.judge(bench, attempt))
     found.extend(proofs.of_ledger(task, attempt.ledger, attempt.candidate))
     # Nobody, agent or person, is asked about work that the files have failed already.
-    judged, said = validating.judge(bench, attempt, found) if attempt.ledger.holds else ((), None)
-    found.extend(judged)
+    verdict = validating.judge(bench, attempt, found) if attempt.ledger.holds else validating.Verdict()
+    said = verdict.said
+    found.extend(verdict.evidence)
     return dataclasses.replace(
         attempt,
         evidence=(*attempt.evidence, *found),
         commands_ran=attempt.commands_ran or ran or said is not None,
         judged=said,
+        judged_from=verdict.judged_from,
         failure=_only_unjudged(bench, attempt, found, said),
     )
 
@@ -395,14 +397,26 @@ def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
     """Checks may leave files behind; a candidate path they changed fails the task."""
     if not attempt.commands_ran:
         return attempt
-    return _look_again(bench, attempt, "a check changed what it should judge")
+    present = bench.work.scan(attempt.literal_paths)
+    by_validator = validating.changed_meanwhile(bench, attempt, present)
+    words = "a check changed what it should judge"
+    spoiled = _spoiled(bench, attempt, present) if by_validator else ()
+    if spoiled and by_validator.issuperset(spoiled):
+        name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+        words = f"changed while the validator {name} judged it"
+    return _look_again(bench, attempt, words, present)
 
 
-def _look_again(bench: Bench, attempt: Attempt, spoiled_words: str) -> Attempt:
+def _spoiled(bench: Bench, attempt: Attempt, present: str) -> tuple[str, ...]:
+    """Paths of the candidate that are not as it has them."""
+    return tuple(c.path for c in bench.work.changes(attempt.candidate or present, present) if c.old is not None)
+
+
+def _look_again(bench: Bench, attempt: Attempt, spoiled_words: str, present: str | None = None) -> Attempt:
     """The files are still those of the candidate, and new ones are residue; else the attempt fails in these words."""
     if attempt.candidate is None:
         return attempt
-    after = bench.work.changes(attempt.candidate, bench.work.scan(attempt.literal_paths))
+    after = bench.work.changes(attempt.candidate, present or bench.work.scan(attempt.literal_paths))
     spoiled = [c.path for c in after if c.old is not None]
     residue = [c.path for c in after if c.old is None]
     attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))

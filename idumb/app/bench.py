@@ -83,7 +83,8 @@ class Attempt:
     """`base` is the task base; `outcome` None means that nothing has gone wrong yet. Times are monotonic seconds.
 
     `told` is what `attempt.started` says of its envelope; `unlike` an attempt that deterministic mode refuses.
-    `judged` is what the validator said. `failure` is set where an agent could not work, rather than worked wrongly.
+    `judged` is what the validator said, `judged_from` the snapshot of the user's tree from before it was asked.
+    `failure` is set where an agent could not work, rather than worked wrongly.
     `handover` is what the attempt before left for this one, because the context of its agent was exhausted.
     `caches` are folders of tools that git ignored before the work, `new_caches` those that came with it.
     `offered` is what the builder committed, where that is its own task.
@@ -103,6 +104,7 @@ class Attempt:
     told: Mapping[str, Any] = field(default_factory=dict)
     result: agent.AgentResult | None = None
     judged: agent.AgentResult | None = None
+    judged_from: ports.Snapshot | None = None
     candidate: str | None = None
     changes: tuple[ledger.Change, ...] = ()
     ledger: ledger.Ledger = ledger.Ledger(())

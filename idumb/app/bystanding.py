@@ -16,10 +16,10 @@ from typing import Any
 from idumb.app import moved_refs, place, within
 from idumb.app.journal import Journal
 from idumb.app.moved_refs import Moved
-from idumb.app.ports import Head, Snapshot, Standing
+from idumb.app.ports import Agent, Head, Snapshot, Standing
 from idumb.app.services import Services, kept_at, role_ref
 from idumb.domain import ledger, listing
-from idumb.domain.errors import IdumbError, Refusal
+from idumb.domain.errors import AdapterError, IdumbError, Refusal
 
 CODE = "role.changed-tree"
 ATTIC = "answers"
@@ -99,7 +99,7 @@ def _compared(services: Services, before: Before) -> Found:
     own, gone = moved_refs.own_again(services.history, before.standing)
     after = services.history.standing()
     parts = (
-        _files(services, before),
+        files(services, before.snapshot, services.trees.scan()),
         _refs(services, before, after),
         _index(services, before, after.head),
         _head(before, after.head),
@@ -117,10 +117,18 @@ def _compared(services: Services, before: Before) -> Found:
     )
 
 
-def _files(services: Services, before: Before) -> Found:
-    snapshot = before.snapshot
+def starts_a_program(who: Agent) -> bool:
+    """What starts none cannot write in the user's tree, and is spared the looks."""
+    try:
+        return bool(who.describe())
+    except AdapterError:  # the agent says so itself when it is asked
+        return False
+
+
+def files(services: Services, snapshot: Snapshot, present: str) -> Found:
+    """The files of the user's own tree that are not as a snapshot has them, with the commands that show its bytes."""
     rows = []
-    for one in services.trees.changes(snapshot.tree, services.trees.scan()):
+    for one in services.trees.changes(snapshot.tree, present):
         held = one.old is not None and one.old.mode != ledger.SUBMODULE
         back = f"git show {shlex.quote(kept_at(snapshot.ref, one.path))}" if held else None
         rows.append({"path": one.path, "what": _what(one), "back": back})

@@ -28,7 +28,7 @@ from idumb.app.session import Owned
 from idumb.domain import agent, canonical, failures, levels, roles, spending
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import AdapterError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.event import NewEvent
 from idumb.domain.failures import Told
 from idumb.domain.roles import Filling
@@ -151,12 +151,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
 
 
 def _watched(services: Services, journal: Journal, asked: Ask, who: ports.Agent) -> AbstractContextManager[Heard]:
-    """What starts no program cannot write in the user's tree, and is spared the looks."""
-    try:
-        starts = who.describe()
-    except AdapterError:  # the agent says so itself when it is asked
-        starts = ()
-    if not starts:
+    if not bystanding.starts_a_program(who):
         return nullcontext(Heard())
     # A form that was asked for is no file that a command takes.
     taking = "" if asked.schema is not None else _TAKING.get(asked.role, "")

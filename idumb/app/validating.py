@@ -12,8 +12,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from idumb.app import asking, calling, citing, proofs
+from idumb.app import asking, bystanding, calling, citing, proofs
 from idumb.app.bench import Attempt, Bench
+from idumb.app.ports import Snapshot
+from idumb.app.services import attempt_ref
 from idumb.domain import agent, contract, evidence, levels, listing, outcome, reply, spending, validation
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Decision
@@ -34,15 +36,28 @@ class Judged:
     malformed: str = ""
 
 
-def judge(bench: Bench, attempt: Attempt, found: Sequence[Evidence]) -> tuple[tuple[Evidence, ...], AgentResult | None]:
-    """Evidence of the validator's verdict, and its answer; neither where the task has no validator to ask."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows from the validator's answer; empty where the task has no validator to ask.
+
+    `judged_from` is the snapshot of the user's tree from before it was asked.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+    said: AgentResult | None = None
+    judged_from: Snapshot | None = None
+
+
+def judge(bench: Bench, attempt: Attempt, found: Sequence[Evidence]) -> Verdict:
+    """Ask the validator, where the task has one."""
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     if name is None or name == HUMAN:
-        return (), None
+        return Verdict()
+    saved = _saved(bench, attempt, name, attempt.snapshot, "first")
     request = asking.request(bench, attempt, agent.VALIDATOR, bench.agents.get(name), tuple(found))
-    judged = _asked(bench, attempt, name, request)
+    judged = _asked(bench, attempt, name, request, saved)
     if judged.malformed and STRICT not in (attempt.plan.mode, bench.journal.state.mode):
-        judged = _asked_again(bench, attempt, name, request, judged)
+        judged = _asked_again(bench, attempt, name, request, judged, saved)
     level = levels.rule(bench.services.settings, agent.VALIDATOR).level
     made = proofs.of_validator(
         name,
@@ -52,27 +67,68 @@ def judge(bench: Bench, attempt: Attempt, found: Sequence[Evidence]) -> tuple[tu
         shown=_proving(attempt, judged.shown),
         malformed=judged.malformed,
     )
-    return (dataclasses.replace(made, level=level),), judged.result
+    return Verdict((dataclasses.replace(made, level=level),), judged.result, saved)
 
 
-def _asked(bench: Bench, attempt: Attempt, name: str, request: AgentRequest) -> Judged:
+def _saved(bench: Bench, attempt: Attempt, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
+    """A snapshot of the user's tree before a call of the validator; the last one where nothing changed since.
+
+    None where the validator starts no program.
+    """
+    services, task, number = bench.services, attempt.task.id, attempt.number
+    if last is None or not bystanding.starts_a_program(bench.agents.get(name)):
+        return None
+    if services.trees.scan(attempt.literal_paths) == last.tree:
+        return last
+    ref = attempt_ref(services, bench.run, task, number, f"validator/{bench.journal.operation}-{call}")
+    taken = services.trees.snapshot(ref, f"before the validator of {task}, attempt {number}", attempt.literal_paths)
+    about = {"role": agent.VALIDATOR, "binding": name, "ref": taken.ref, "snapshot": taken.commit}
+    bench.journal.write(bench.journal.event("snapshot.taken", task, number, **about))
+    return taken
+
+
+def changed_meanwhile(bench: Bench, attempt: Attempt, present: str) -> frozenset[str]:
+    """Paths of the user's tree that changed while the validator judged. They are told, with the way back.
+
+    `present` is the work's tree now. Empty where that is a clone: the user's tree is no part of the task there.
+    """
+    if attempt.judged_from is None:
+        return frozenset()
+    here = bench.workspace.kind == "here"
+    own = present if here else bench.services.trees.scan(attempt.literal_paths)
+    found = bystanding.files(bench.services, attempt.judged_from, own)
+    if not found.words:
+        return frozenset()
+    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    back = f" As it was before: {listing.listed(found.back, between='; ')}." if found.back else ""
+    bench.services.reporter.note(
+        f"While the validator {name} judged {attempt.task.id}, {'; '.join(found.words)}. It may have been you.{back}"
+    )
+    return frozenset(str(row["path"]) for row in found.rows) if here else frozenset()
+
+
+def _asked(bench: Bench, attempt: Attempt, name: str, request: AgentRequest, saved: Snapshot | None) -> Judged:
     # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
     anew = not attempt.built and bench.journal.state.tasks[attempt.task.id].adapter not in calling.SILENT
-    again = functools.partial(asking.changed_since, bench, attempt, bench.work.scan(attempt.literal_paths))
+    here = bench.workspace.kind == "here"
+    before = saved.tree if saved is not None and here else bench.work.scan(attempt.literal_paths)
+    again = functools.partial(asking.changed_since, bench, attempt, before)
     made = calling.Call(bench.agents.get(name), name, request, again, anew=anew)
     result = calling.call(bench.services, bench.journal, made)
     bench.checks.end_processes()
     return _read(bench, attempt, result)
 
 
-def _asked_again(bench: Bench, attempt: Attempt, name: str, request: AgentRequest, first: Judged) -> Judged:
+def _asked_again(
+    bench: Bench, attempt: Attempt, name: str, request: AgentRequest, first: Judged, saved: Snapshot | None
+) -> Judged:
     """The same once more, with what was wrong with the answer; both calls are paid for."""
     journal, why = bench.journal, first.malformed
     said = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
     journal.write(journal.event("call.retried", attempt.task.id, attempt.number, **said, message=why, call=1, pause=0))
     told = f"## Your last answer\n\nIt cannot be used: {why}. Answer once more, in the form that is asked for above."
     request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{told}\n", feedback=why)
-    second = _asked(bench, attempt, name, request)
+    second = _asked(bench, attempt, name, request, _saved(bench, attempt, name, saved, "second"))
     result = dataclasses.replace(
         second.result,
         usage=spending.added(first.result.usage, second.result.usage),

@@ -47,6 +47,7 @@ KINDS: Mapping[str, str] = {
     "nondeterminism.found": "an attempt left other files than an earlier one under the same envelope, base and request",
     "step.finished": "one tool call of a task's steps, for the audit",
     "evidence.recorded": "one check and its result",
+    "snapshot.taken": "the tree was saved before a validator was asked, because it had changed since the last snapshot",
     "checkpoint.intended": "the task's files are about to be delivered from a clone or committed",
     "checkpoint.recorded": "commit and snapshot after an attempt, whatever its outcome",
     "decision.asked": "a question was put to a person",
