@@ -45,6 +45,8 @@ def test_a_run_that_a_later_one_replaced_is_archived_and_still_shown(project: Pr
     project.plan([making("T1-01", "a.txt", "y\n")])
     assert project.execute().code == 0
     newest = project.quick("log", "1", "--json").data
+    for kept in (("--keep-runs", "2"), ("--before", "2000-01-01")):
+        assert project.quick("archive", *kept, "--json").data["moved"] == 0
     answer = project.quick("archive", "--json")
     assert answer.data["moved"] > 5
     assert answer.data["segments"][-1]["last"] == answer.data["archived"]
