@@ -56,7 +56,7 @@ def refused(answer: Answer) -> Ended:
         after = answer.headers.get("retry-after", "")
         when = f"; try again after {after[:40]}{' s' if after.isdigit() else ''}" if after else ""
         return Ended(outcome.ERRORED, words + when, failure=agent.RATE_LIMITED)
-    if status in {400, 404, 422}:
+    if status in {400, 404, 405, 422, 501}:
         return _not_found(words, status, said)
     if status in {408, 425} or status >= 500:
         return Ended(outcome.ERRORED, words, failure=agent.NETWORK)
@@ -66,7 +66,7 @@ def refused(answer: Answer) -> Ended:
 def _not_found(words: str, status: int, said: str) -> Ended:
     if reading.kind_of(said) == agent.UNKNOWN_MODEL:
         return Ended(outcome.ERRORED, words, failure=agent.UNKNOWN_MODEL)
-    if status == 404:
+    if status in {404, 405, 501}:
         return Ended(outcome.ERRORED, f"{words}; look at base_url and model", failure=agent.MISSING)
     return Ended(outcome.ERRORED, words, failure=agent.MALFORMED)
 

@@ -28,6 +28,8 @@ _FORMAT = "1"
 _KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "model", "fallback", "output")
 _OUTPUTS = ("tool", "native", "prompted")
 _OPENAI = frozenset({"openai", "openai-chat", "openai-responses"})
+_RESPONSES = frozenset({"openai", "openai-responses"})
+_OF_SERVER = frozenset({agent.MISSING, agent.NETWORK, agent.MALFORMED})
 _ANTHROPIC = "anthropic"
 _OF_ENVIRONMENT = "environment"
 _PACKAGE = "pydantic_ai"
@@ -167,7 +169,7 @@ class _Talk:
         except AdapterError as problem:
             return Ended(outcome.ERRORED, problem.message, failure=agent.MISSING)
         except Ended as early:
-            return early
+            return self._with_interface(early)
         if not isinstance(said, str):
             said = json.dumps(said, ensure_ascii=False)
         if self._request.role == VALIDATOR:
@@ -176,6 +178,15 @@ class _Talk:
         if not said.strip():
             return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
         return Ended(outcome.COMPLETED, reply=said)
+
+    def _with_interface(self, ended: Ended) -> Ended:
+        """`openai:` speaks the Responses interface, of which many servers of that kind know nothing."""
+        name = self._options.names[0]
+        provider, _, model = name.partition(":")
+        if self._options.base_url is None or provider not in _RESPONSES or ended.failure not in _OF_SERVER:
+            return ended
+        words = f"{name} is asked by the Responses interface; for a server that has only Chat Completions write"
+        return Ended(ended.outcome, f"{ended.message}; {words} openai-chat:{model}", failure=ended.failure)
 
     async def _closing(self) -> Any:
         """The answer; connections are closed, for a run asks many times."""
@@ -206,6 +217,10 @@ class _Talk:
             raise _failed(group.exceptions[-1]) from None
         except (exceptions.AgentRunError, exceptions.UserError) as problem:
             raise _failed(problem) from None
+        except (AttributeError, TypeError, ValueError, LookupError) as problem:
+            # The library reads what a server answers as if it were sound.
+            words = f"the server's answer cannot be read ({type(problem).__name__})"
+            raise Ended(outcome.FAILED, words, failure=agent.MALFORMED) from None
         self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
         # Of a text the library takes the first object that is fenced, and that may be a quotation.
         return result.output if self._options.output == _OUTPUTS[0] else result.response.text or result.output

@@ -180,6 +180,7 @@ FAULTS = {
     "no money": (chat_server.error(429, "pay", "insufficient_quota"), outcome.ERRORED, agent.OVER_BUDGET),
     "broken": (chat_server.error(500, "oops"), outcome.ERRORED, agent.NETWORK),
     "unknown model": (chat_server.error(404, "no such model"), outcome.ERRORED, agent.UNKNOWN_MODEL),
+    "no such interface": (chat_server.error(501), outcome.ERRORED, agent.MISSING),
     "unknown path": (chat_server.error(404, "no such path"), outcome.ERRORED, agent.MISSING),
     "too long": (chat_server.error(400, "x", "context_length_exceeded"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
     "cut off": (chat_server.text("half", finish_reason="length"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from idumb.agents import model as models
 from idumb.agents import registry
+from idumb.agents.http_failures import Ended
 from idumb.domain import agent, outcome, plan
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
@@ -74,6 +76,41 @@ def test_a_builder_edits_within_the_task_by_tools(server: ChatServer, tmp_path: 
     ] == ("Bearer sk-secret")
     told = json.dumps(server.asked[1].body["messages"])
     assert "no file of this task" in told
+
+
+@pytest.mark.parametrize(
+    ("model", "failure", "told"),
+    [
+        ("openai:m-1", agent.NETWORK, True),
+        ("openai:m-1", agent.MISSING, True),
+        ("openai-responses:m-1", agent.MALFORMED, True),
+        ("openai:m-1", agent.RATE_LIMITED, False),
+        ("openai-chat:m-1", agent.NETWORK, False),
+    ],
+)
+def test_a_server_without_the_responses_interface_is_met_with_the_name_that_needs_none(
+    model: str, failure: str, *, told: bool
+) -> None:
+    """R-ADAPT-2."""
+    options = models._Options((model,), "http://127.0.0.1:8080/v1", None, 1, "tool", {}, proxies=False)
+    talk = models._Talk(options, AgentRequest(BUILDER, None, "p", "/", ()), None)  # type: ignore[arg-type]
+    said = talk._with_interface(Ended(outcome.ERRORED, "it said no", failure=failure))
+    assert ("openai-chat:m-1" in said.message) is told
+    assert (said.outcome, said.failure) == (outcome.ERRORED, failure)
+
+
+@needs_extra
+@pytest.mark.parametrize(
+    "said", [chat_server.error(404, "no such path"), chat_server.Said(b"{}"), chat_server.error(501)]
+)
+def test_a_server_of_chat_completions_alone_is_no_crash_and_names_what_to_write(
+    server: ChatServer, tmp_path: Path, said: chat_server.Said
+) -> None:
+    """R-ADAPT-2: the library reads any answer as if it were sound."""
+    result = ask(server, tmp_path, said, model="openai:m-1")
+    assert server.asked[0].path.endswith("/responses")
+    assert result.failure in {agent.MISSING, agent.MALFORMED}
+    assert "openai-chat:m-1" in result.message
 
 
 @needs_extra
@@ -142,7 +179,7 @@ FAULTS = {
     "wrong key": (chat_server.error(401, "bad key sk-secret"), outcome.ERRORED, agent.NOT_LOGGED_IN),
     "too many": (chat_server.error(429, "slow down"), outcome.ERRORED, agent.RATE_LIMITED),
     "broken": (chat_server.error(500, "oops"), outcome.ERRORED, agent.NETWORK),
-    "unknown": (chat_server.error(404, "no such model"), outcome.ERRORED, agent.MISSING),
+    "unknown": (chat_server.error(404, "no such model"), outcome.ERRORED, agent.UNKNOWN_MODEL),
     "too long": (chat_server.error(400, "x", "context_length_exceeded"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
     "garbage": (Said(b"<html>", headers={"Content-Type": "application/json"}), None, None),
     "truncated": (Said(b'{"choices"', length=900, headers={"Content-Type": "application/json"}), None, agent.NETWORK),
