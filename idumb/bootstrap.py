@@ -308,6 +308,7 @@ class Wired:
     def open_agents(self, workspace: ports.Workspace, run: str, *, aside: bool = False) -> ports.Agents:
         from idumb.agents import registry
         from idumb.app.recordings import Recordings
+        from idumb.store import unpacked
 
         return registry.build(
             self.settings,
@@ -322,6 +323,7 @@ class Wired:
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(self.place.state_dir, "handoffs"),
             homes=os.path.join(self.place.state_dir, "homes", run or "none"),
+            unpacked=os.path.join(self.place.state_dir, unpacked.FOLDER),
             aside=aside,
         )
 
@@ -498,6 +500,7 @@ def health_checks(services: Wired) -> tuple[Check, ...]:
     from idumb.app import examine_machine, left_clones
     from idumb.git import clone_places, health
     from idumb.store import health as store
+    from idumb.store import unpacked
     from idumb.system.machine import LocalMachine
 
     place = services.place
@@ -508,6 +511,7 @@ def health_checks(services: Wired) -> tuple[Check, ...]:
         *health.of_repository(place, services.attic),
         *left_clones.checks(services, lambda: store.owned(folder)),
         *examine_machine.of_place(machine, lambda: store.owned(folder)),
+        unpacked.check(place.state_dir),
         *store.checks(place.common_dir, services.log.database, services.log.verify, place.worktree_id),
     )
 

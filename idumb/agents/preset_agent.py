@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import catalogue, executable, own_home, replies, running
+from idumb.agents import catalogue, executable, own_home, parent_folders, replies, running
 from idumb.agents.listening import Listening
 from idumb.agents.papers import Papers
 from idumb.agents.presets import installed, reading
@@ -58,7 +58,8 @@ class Surroundings:
     """What a preset is made from beside its binding.
 
     `environment` is all the agent gets besides what the request adds; `named` gives variables by name. `repository` is
-    where its program may not lie. `homes` is a folder for own homes (one for temporary files without it).
+    where its program may not lie. `homes` is a folder for own homes (one for temporary files without it), `unpacked`
+    one for what they share.
     """
 
     environment: Mapping[str, str]
@@ -66,6 +67,7 @@ class Surroundings:
     redact: Callable[[str], str]
     named: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {}
     homes: str | None = None
+    unpacked: str | None = None
     papers: str | None = None
     transcripts: str | None = None
     stream: Callable[[], Stream] | None = None
@@ -106,14 +108,24 @@ class PresetAgent:
         with Papers(request, self._around.papers, as_file=False) as papers:
             wanted = self._wanted(request, self._home(papers.folder, request), _schema(request, papers))
             listening = Listening(papers.state, self._around.redact, hear)
-            result, unknown = self._asked(request, wanted, papers.variables, listening)
-            if wanted.session is None or not unknown:
-                return dataclasses.replace(result, resumed=wanted.session is not None)
-            left = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
-            request = dataclasses.replace(request, deadline=left)
-            wanted = dataclasses.replace(wanted, session=None)
-            fresh, _ = self._asked(request, wanted, papers.variables, listening)
-            return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
+            made = () if self._preset.makes_folders else parent_folders.made(request)
+            try:
+                return self._answered(request, wanted, papers.variables, listening)
+            finally:
+                parent_folders.remove_empty(made)
+
+    def _answered(
+        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
+    ) -> AgentResult:
+        """The answer, in a new conversation where the one to go on in is unknown."""
+        result, unknown = self._asked(request, wanted, variables, listening)
+        if wanted.session is None or not unknown:
+            return dataclasses.replace(result, resumed=wanted.session is not None)
+        left = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
+        request = dataclasses.replace(request, deadline=left)
+        wanted = dataclasses.replace(wanted, session=None)
+        fresh, _ = self._asked(request, wanted, variables, listening)
+        return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
     def _asked(
         self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
@@ -125,6 +137,8 @@ class PresetAgent:
         kept = _Kept(spooled(request, self._around.transcripts, self._around.stream))
         try:
             _write(wanted.home, self._preset.files(wanted))
+            for folder in self._shared().values() if wanted.home is not None else ():
+                os.makedirs(folder, 0o700, exist_ok=True)
             finished = processes.run(
                 argv,
                 cwd=request.workspace,
@@ -252,6 +266,7 @@ class PresetAgent:
             home=home,
             git_folder=os.path.join(request.workspace, ".git") if request is not None and request.commits else None,
             environment=self._around.environment,
+            version=self.version.removeprefix(_FORMAT).strip(),
         )
 
     def _home(self, passing: str, request: AgentRequest) -> str | None:
@@ -263,7 +278,14 @@ class PresetAgent:
     def _environment(self, home: str | None) -> dict[str, str]:
         if home is None:
             return {**self._around.environment, **self._around.named(self._preset.places)}
-        return {**self._around.environment, **own_home.variables(home)}
+        return {**self._around.environment, **own_home.variables(home), **self._shared()}
+
+    def _shared(self) -> dict[str, str]:
+        """Folders for what the agent unpacks of itself, which would be unpacked into each home."""
+        place = self._around.unpacked
+        if place is None:
+            return {}
+        return {name: os.path.join(place, folder) for name, folder in self._preset.shares.items()}
 
 
 def _schema(request: AgentRequest, papers: Papers) -> tuple[str, str]:

@@ -41,6 +41,7 @@ class Equipment:
     recordings: Recordings | None = None
     handoffs: str | None = None
     homes: str | None = None
+    unpacked: str | None = None
 
     def variables(self, binding: Binding) -> dict[str, str]:
         """The allow-list and the names that this binding adds; what one role is given no other role sees."""
@@ -80,6 +81,7 @@ def _preset(binding: Binding, equipment: Equipment) -> ports.Agent:
         equipment.redact,
         equipment.environment,
         equipment.homes,
+        equipment.unpacked,
         equipment.papers,
         equipment.transcripts,
         equipment.stream,
@@ -217,6 +219,7 @@ def build(
     recordings: Recordings | None = None,
     handoffs: str | None = None,
     homes: str | None = None,
+    unpacked: str | None = None,
     aside: bool = False,
 ) -> AgentRegistry:
     """The adapters for one workspace, on the environment of this process.
@@ -225,7 +228,8 @@ def build(
     `guard` raises where this process may write no more. `papers` is a folder for what programs are to read, which is
     emptied: what is in it is of an executor that was killed. `recordings` are of runs that can be replayed here.
     `handoffs` is a folder for work that is done elsewhere. `homes` is a folder for homes of agents in this run;
-    those of other runs, beside it, are removed, unless these agents are asked `aside` of a run.
+    those of other runs, beside it, are removed, unless these agents are asked `aside` of a run. `unpacked` is a folder
+    for what agents unpack of themselves, which all homes share.
     """
     from idumb.system import processes
 
@@ -244,6 +248,7 @@ def build(
         recordings,
         handoffs,
         homes,
+        unpacked,
     )
     return AgentRegistry(settings, equipment)
 

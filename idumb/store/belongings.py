@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from idumb.app.ports import Belonging
 from idumb.domain.errors import Refusal
-from idumb.store import worktrees
+from idumb.store import unpacked, worktrees
 from idumb.system import atomic, folders, state_dir
 
 # What only a running idumb needs, or what can be made again.
 _NOT_COPIED = frozenset({"clones", "incoming"})
+_ANYWHERE = frozenset({unpacked.FOLDER})
 _REMOVED = "idumb.removed-"
 
 
@@ -110,6 +111,7 @@ def _copy(source: str, target: str) -> None:
     for here, below, names in os.walk(source, onerror=_raise):
         if here == source:
             below[:] = [name for name in below if name not in _NOT_COPIED]
+        below[:] = [name for name in below if name not in _ANYWHERE]
         there = os.path.join(target, os.path.relpath(here, source))
         for name in below:
             if not _copy_link(os.path.join(here, name), os.path.join(there, name)):

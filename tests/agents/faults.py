@@ -15,6 +15,7 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 
+AGENTS = ("claude", "codex")
 PAGE = installed.ROOT / "docs" / "agents.md"
 FAULTS: Mapping[str, tuple[str, ...]] = {
     "server closed": (),
@@ -84,7 +85,7 @@ def documented() -> dict[tuple[str, str], tuple[str, str, int]]:
     found = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip(" `") for cell in line.strip("|").split("|")]
-        if len(cells) == 6 and cells[1] in installed.PACKAGES and cells[4].isdigit():
+        if len(cells) == 6 and cells[1] in AGENTS and cells[4].isdigit():
             found[cells[1], cells[0]] = (cells[2], cells[3], int(cells[4]))
     return found
 
@@ -97,7 +98,7 @@ def row(fault: str, name: str, ended: Ending) -> str:
 
 if __name__ == "__main__":
     for given in FAULTS:
-        for agent in installed.PACKAGES:
+        for agent in AGENTS:
             with tempfile.TemporaryDirectory() as place:
                 made = projects.create(GitSandbox.create(Path(place) / "repo"))
                 sys.stdout.write(row(given, agent, ending(made, agent, given)) + "\n")

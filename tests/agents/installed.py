@@ -14,17 +14,29 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.agents import recorder
 from tests.support.project import Project
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(os.environ.get("IDUMB_TEST_AGENTS", ROOT / ".venv" / "agents"))
-PACKAGES = {"claude": "@anthropic-ai/claude-code@2.1.197", "codex": "@openai/codex@0.169.0"}
+PACKAGES = {
+    "claude": "@anthropic-ai/claude-code@2.1.197",
+    "codex": "@openai/codex@0.169.0",
+    "gemini": "@google/gemini-cli@0.61.0",
+    "opencode": "opencode-ai@1.18.33",
+    "copilot": "@github/copilot@1.0.102",
+    "qwen": "@qwen-code/qwen-code@0.15.10",
+}
 """The newest that run on Node 20."""
 ACP = "claude-agent-acp"
-ACP_PACKAGE = "@zed-industries/claude-agent-acp@0.23.1"
-"""Claude Code over the Agent Client Protocol: the newest that runs on Node 20."""
-KEYS = {"claude": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"), "codex": ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
-MODELS = {"claude": "claude-sonnet-4-5", "codex": "fake-model"}
+NEWER_ACP = "claude-agent-acp-049"
+ACP_PACKAGES = {
+    ACP: "@zed-industries/claude-agent-acp@0.23.1",
+    NEWER_ACP: "@agentclientprotocol/claude-agent-acp@0.49.0",
+}
+"""Claude Code over the Agent Client Protocol, under its older and its newer name."""
+KEYS = {name: tuple(known) for name, known in recorder.ADDRESSES.items()}
+MODELS = {name: recorder.MODELS.get(name, "fake-model") for name in PACKAGES}
 _LOOPBACK_ONLY = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 
 
@@ -47,12 +59,12 @@ class Ended:
 def program(name: str) -> str:
     """The path of an agent's program, installed where it is missing; skips the test where that cannot be."""
     folder = KEPT / name
-    place = folder / "node_modules" / ".bin" / name
+    place = folder / "node_modules" / ".bin" / (ACP if name in ACP_PACKAGES else name)
     if not place.exists():
         if shutil.which("npm") is None:
             pytest.skip("npm is not installed")
         folder.mkdir(parents=True, exist_ok=True)
-        package = ACP_PACKAGE if name == ACP else PACKAGES[name]
+        package = {**PACKAGES, **ACP_PACKAGES}[name]
         install = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), package]
         done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=600)
         if done.returncode:
@@ -62,15 +74,17 @@ def program(name: str) -> str:
 
 def configure(project: Project, name: str, more: dict[str, Any] | None = None, **of_binding: Any) -> None:
     """The agent builds everything; `more` are settings beside its binding."""
+    if name == "codex" and project.folder.is_relative_to("/dev"):
+        pytest.skip("the sandbox of Codex has a /dev of its own: set TMPDIR to a folder elsewhere")
     binding = {"adapter": name, "argv": [program(name)], "model": MODELS[name], "environment": list(KEYS[name])}
     settings = {"builder": "real", "bindings": {"real": {**binding, **of_binding}}, **(more or {})}
     project.configure(json.dumps(settings))
 
 
-def configure_acp(project: Project) -> None:
+def configure_acp(project: Project, name: str = ACP) -> None:
     """Claude Code over the Agent Client Protocol builds everything."""
     names = [*KEYS["claude"], "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
-    binding = {"adapter": "acp", "argv": [program(ACP)], "model": MODELS["claude"], "environment": names}
+    binding = {"adapter": "acp", "argv": [program(name)], "model": MODELS["claude"], "environment": names}
     project.configure(json.dumps({"builder": "real", "bindings": {"real": binding}}))
 
 

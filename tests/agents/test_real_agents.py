@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.adapters.agents import recorder
 from tests.agents import faults, installed
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -14,15 +17,14 @@ from tests.support.project import Project, task
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
 RULES = [
-    """when: "T1-01"
+    """when: "# T1-01:"
 tools: true
 answers:
   - write: {path: words.txt, content: "one\\ntwo\\n"}
   - {say: "words.txt is there.", tokens: {in: 1000, out: 20}}""",
-    """when: "T1-02"
+    """when: "# T1-02:"
 tools: true
 answers:
-  - run: wc -l words.txt
   - write: {path: count.txt, content: "2\\n"}
   - {say: "count.txt is there.", tokens: {in: 2000, out: 30}}""",
 ]
@@ -37,21 +39,27 @@ def project(sandbox: GitSandbox) -> Project:
     return made
 
 
+WITHOUT_TOKENS = ("copilot",)
+"""What its newer versions print has none."""
+
+
 @pytest.mark.parametrize("name", installed.PACKAGES)
-def test_a_phase_of_two_tasks_is_built_by_a_real_agent(name: str, project: Project) -> None:
+def test_a_phase_of_two_tasks_is_built_by_a_real_agent(name: str, project: Project, home: Path) -> None:
     installed.configure(project, name)
+    before = {*home.iterdir(), home / "state"}
     ended = installed.alone(project, name, RULES, "execute-phase", "1", "--approve", project.approval(), "--json")
     assert ended.code == 0, ended.out + ended.err
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
     assert (project.read("words.txt"), project.read("count.txt")) == ("one\ntwo\n", "2\n")
     assert project.repo.git("status", "--porcelain") == ""
     used = [e["payload"]["builder"]["usage"] for e in project.events("1", "--kind", "attempt.finished")]
-    assert [entry["tokens_out"] is not None for entry in used] == [True, True]
-    assert {note["path"].rpartition("/")[2] for note in ended.asked} <= {"", "messages", "responses", "models"}
+    assert [entry["tokens_out"] is not None for entry in used] == [name not in WITHOUT_TOKENS] * 2
+    assert ended.asked
+    assert set(home.iterdir()) == before
 
 
 OVER_THE_PROTOCOL = [
-    """when: "T1-01"
+    """when: "# T1-01:"
 tools: true
 answers:
   - write: {path: ../outside.txt, content: "x\\n"}
@@ -60,13 +68,21 @@ answers:
   - write: {path: words.txt, content: "one\\ntwo\\n"}
     tokens: {in: 900, out: 40}
   - {say: "words.txt is there.", tokens: {in: 1000, out: 20}}""",
-    RULES[1],
+    """when: "# T1-02:"
+tools: true
+answers:
+  - run: wc -l words.txt
+  - write: {path: count.txt, content: "2\\n"}
+  - {say: "count.txt is there.", tokens: {in: 2000, out: 30}}""",
 ]
 
 
-def test_a_phase_of_two_tasks_is_built_by_a_real_agent_over_its_protocol(project: Project, home: Path) -> None:
+@pytest.mark.parametrize("agent", installed.ACP_PACKAGES)
+def test_a_phase_of_two_tasks_is_built_by_a_real_agent_over_its_protocol(
+    agent: str, project: Project, home: Path
+) -> None:
     """R-ADAPT-2: what it asks to write outside of its task is vetoed as it asks, and it goes on."""
-    installed.configure_acp(project)
+    installed.configure_acp(project, agent)
     consent = project.approval()
     before = {*home.iterdir(), home / "state"}
     ended = installed.alone(project, "claude", OVER_THE_PROTOCOL, "execute-phase", "1", "--approve", consent, "--json")
@@ -83,7 +99,7 @@ def test_a_phase_of_two_tasks_is_built_by_a_real_agent_over_its_protocol(project
         ("acp:edit", True, "allowed"),
     ]
     [begun, _] = project.events("1", "--kind", "attempt.started")
-    version = installed.ACP_PACKAGE.rpartition("@")[2]
+    version = installed.ACP_PACKAGES[agent].rpartition("@")[2]
     envelope = begun["payload"]["envelope"]
     assert (envelope["adapter"], envelope["adapter_version"]) == ("acp", f"1 {version}")
     assert {note["model"] for note in ended.asked if "model" in note} == {installed.MODELS["claude"]}
@@ -123,12 +139,127 @@ def test_a_real_agent_is_asked_again_in_its_conversation(name: str, project: Pro
 
 
 @pytest.mark.parametrize("fault", faults.FAULTS)
-@pytest.mark.parametrize("name", installed.PACKAGES)
+@pytest.mark.parametrize("name", faults.AGENTS)
 def test_what_a_fault_comes_to_is_what_the_page_says(name: str, fault: str, project: Project) -> None:
     """The table in docs/agents.md, row by row; `python -m tests.agents.faults` prints it."""
     ended = faults.ending(project, name, fault)
     assert (ended.outcome, ended.kind, ended.code) == faults.documented()[name, fault]
     assert ended.left == []
+
+
+COMMANDS = {
+    "claude": ("Bash", "command"),
+    "codex": ("exec_command", "cmd"),
+    "gemini": ("run_shell_command", "command"),
+    "opencode": ("bash", "command"),
+    "copilot": ("bash", "command"),
+    "qwen": ("run_shell_command", "command"),
+}
+"""The tool by which each runs a command, and its argument."""
+RAN = "touch ran.txt; rm kept.txt; sed -i s/old/new/ text.txt; touch ../outside.txt"
+
+
+def limits(name: str, folder: Path) -> list[str]:
+    """A builder, and then a validator, that tries what its limits do not allow, by the names of its own tools."""
+    tool, argument = COMMANDS[name]
+    more = {} if name == "codex" else {"description": "x", "is_background": False}
+    tries = [call(tool, {argument: RAN, **more}), call(tool, {argument: "cat text.txt", **more})]
+    verdict = "{verdict: PASS, evidence: [{criterion: AC-1, file: builder.txt, line: 1}], findings: []}"
+    given = {}
+    for role in ("builder", "validator"):
+        paths = (f"{role}.txt", "../outside.txt")
+        writes = [] if name == "codex" else [write(name, folder / path) for path in paths]
+        given[role] = "".join(f"\n  - {one}" for one in (*writes, *tries))
+    made = "\n  - write: {path: builder.txt, content: x}" if name == "codex" else ""
+    return [
+        f"when: You are the validator\ntools: true\nanswers:{given['validator']}\n  - data: {verdict}",
+        f'when: "# T1-01:"\ntools: true\nanswers:{made}{given["builder"]}\n  - say: done',
+    ]
+
+
+def write(name: str, path: Path) -> str:
+    tool, argument, content = recorder.TOOLS[name]
+    return call(tool, {argument: str(path), content: "x\n"})
+
+
+def call(tool: str, arguments: dict[str, Any]) -> str:
+    return f"tool: {{name: {tool}, arguments: {json.dumps(arguments)}}}"
+
+
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_a_real_agent_edits_in_its_workspace_runs_no_commands_and_judges_without_writing(
+    name: str, project: Project
+) -> None:
+    """R-ADAPT-2: the limits of docs/agents.md; Codex runs commands, inside its sandbox."""
+    project.repo.write_all({"kept.txt": "kept\n", "text.txt": "old\n"})
+    project.repo.commit()
+    installed.configure(project, name, {"validator": "real"})
+    files = "create `builder.txt`" + ", create `ran.txt`, delete `kept.txt`, modify `text.txt`" * (name == "codex")
+    project.plan([task("T1-01", files=files, check="test -s builder.txt")])
+    consent = project.approval()
+    ended = installed.alone(
+        project, name, limits(name, project.folder), "execute-phase", "1", "--approve", consent, "--json"
+    )
+    assert ended.code == 0, ended.out + ended.err
+    assert project.read("builder.txt").strip() == "x"
+    assert not project.exists("../outside.txt")
+    assert not project.exists("validator.txt")
+    [finished] = project.events("1", "--kind", "attempt.finished")
+    assert (finished["payload"]["verdict"], finished["payload"]["validator"]["outcome"]) == ("PASS", "completed")
+    in_sandbox = name == "codex"
+    assert project.exists("ran.txt") is in_sandbox
+    assert project.exists("kept.txt") is not in_sandbox
+    assert project.read("text.txt") == ("new\n" if in_sandbox else "old\n")
+    assert project.repo.git("status", "--porcelain") == ""
+
+
+BY_COMMAND = """when: T1-01
+tools: true
+answers:
+  - run: echo done > words.txt
+  - say: done"""
+
+
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_a_real_agent_runs_commands_where_its_binding_allows_them(name: str, project: Project) -> None:
+    """R-ADAPT-2: `shell: true`."""
+    installed.configure(project, name, options={"shell": True})
+    project.plan([task("T1-01", files="create `words.txt`", check="grep -q done words.txt")])
+    consent = project.approval()
+    ended = installed.alone(project, name, [BY_COMMAND], "execute-phase", "1", "--approve", consent, "--json")
+    assert ended.code == 0, ended.out + ended.err
+    assert project.read("words.txt") == "done\n"
+
+
+UNREACHED = {
+    "no key": (None, "not-logged-in"),
+    "an unknown model": (("answers: [{fault: unknown-model}]",), "unknown-model"),
+    "a closed server": ((), "network"),
+    "a wrong key": (("answers: [{fault: unauthorized}]",), "not-logged-in"),
+}
+"""What is scripted, where there is a server, and the kind of failure."""
+NEEDS_NO_KEY = ("codex", "opencode")
+"""Codex asks without one, and OpenCode has models that are free; then it is the server that says no."""
+
+
+@pytest.mark.parametrize("what", UNREACHED)
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_why_a_real_agent_cannot_work_is_told_and_uses_no_attempt(name: str, what: str, project: Project) -> None:
+    """R-ADAPT-2: by all six; `retry.calls` is 1, and `idle_timeout` short."""
+    rules, kind = UNREACHED[what]
+    if rules is None and name in NEEDS_NO_KEY:
+        pytest.skip(f"{name} asks a server without a key")
+    alone = {"retry": {"calls": 1}, "run": {"halt_after": 1}}
+    named: dict[str, list[str]] = {"environment": []} if rules is None else {}
+    installed.configure(project, name, alone, idle_timeout="45s", **named)
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Timeout:** 3m\n")])
+    command = ("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
+    ended = installed.alone(project, name, rules or (), *command)
+    assert ended.code == 1, ended.out + ended.err
+    [finished] = project.events("1", "--kind", "attempt.finished")
+    assert finished["payload"]["builder"]["failure"] == kind, finished["payload"]["builder"]
+    if what == "an unknown model":
+        assert "it accepts fake-model" in ended.answer["error"]["message"]
 
 
 COPIES = {
@@ -145,7 +276,7 @@ answers:
 
 
 @pytest.mark.parametrize("copy", COPIES)
-@pytest.mark.parametrize("name", installed.PACKAGES)
+@pytest.mark.parametrize("name", faults.AGENTS)
 def test_a_real_agent_works_in_every_private_copy(name: str, copy: str, project: Project) -> None:
     """R-GIT-7, R-RUN-11: some agents refuse to write below a git folder, so no copy lies there."""
     settings, flags = COPIES[copy]

@@ -124,6 +124,17 @@ def test_said_again_it_has_nothing_to_do(project: Project) -> None:
     assert (answer.code, answer.data["removed"], answer.data["backup"]) == (0, False, None)
 
 
+def test_what_an_agent_unpacked_of_itself_goes_and_is_in_no_backup(project: Project, tmp_path: Path) -> None:
+    """R-ADAPT-2: it is 240 MB that the agent unpacks again."""
+    place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/app.js"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"x")
+    backup = tmp_path / "backup"
+    assert project.json("deinit", "--yes", "--backup", str(backup)).code == 0
+    assert not (project.folder / ".git/idumb").exists()
+    assert [p for p in backup.rglob("*") if p.name == "unpacked"] == []
+
+
 def test_files_go_only_when_asked_for_and_are_in_the_backup(project: Project, tmp_path: Path) -> None:
     assert project.quick("deinit", "--yes", "--no-backup", "--json").data["backup"] is None
     assert project.exists(".idumb/config.yaml")

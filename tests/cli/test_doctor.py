@@ -471,6 +471,19 @@ def test_a_copy_with_damage_is_kept_and_made_anew(project: Project) -> None:
     assert hashes[: len(lines)] == [json.loads(line)["hash"] for line in lines]
 
 
+def test_what_an_agent_unpacked_of_itself_is_told_and_removed_by_fix(project: Project) -> None:
+    """R-ADAPT-2, R-OPS-3: it is no problem, and nothing is lost with it."""
+    place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0"
+    place.mkdir(parents=True)
+    (place / "app.js").write_bytes(b"x" * 2_000_000)
+    answer = doctor(project)
+    [check] = [one for one in answer.data["checks"] if one["code"] == "agents.unpacked"]
+    assert answer.data["healthy"]
+    assert "2 MB" in check["symptoms"][0]["found"]
+    assert "was removed (2 MB)" in " ".join(mended(project, "agents.unpacked"))
+    assert not place.parents[2].exists()
+
+
 def test_a_card_of_a_dead_owner_is_told_and_taken_over(project: Project) -> None:
     """F41."""
     card = store(project).parent / "worktrees/main/owner.json"

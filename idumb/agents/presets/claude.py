@@ -17,8 +17,8 @@ from idumb.domain.agent import Usage
 def _arguments(wanted: Wanted) -> tuple[str, ...]:
     given = ["--print", "--output-format", "stream-json", "--verbose"]
     given += ["--permission-mode", "acceptEdits" if wanted.writes else "default"]
-    if wanted.shell:
-        given += ["--allowedTools", "Bash"]
+    # Without a word about it some commands run unasked: `touch`, `rm` and `mkdir` where edits are accepted, and `cat`.
+    given += ["--allowedTools" if wanted.shell else "--disallowedTools", "Bash"]
     if not wanted.project:
         given += ["--setting-sources", "user", "--strict-mcp-config"]
     if wanted.schema:

@@ -87,5 +87,7 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     places=("COPILOT_HOME",),
+    shares={"COPILOT_PKG_CACHE_HOME": "copilot"},
+    makes_folders=False,
     server=Server(_ENDPOINT, "COPILOT_PROVIDER_API_KEY"),
 )

@@ -16,7 +16,7 @@ class Wanted:
     `project` is whether it reads what the repository says about it. `schema` is the JSON Schema of the reply as text,
     `schema_file` the path of a file that holds it; both "" for a reply in words. `home` is the folder that is the
     agent's own, None where it works in the user's home. `git_folder` is where it is to commit, None where it is not to.
-    `environment` is what it will see.
+    `environment` is what it will see. `version` is that of the installed program, "" where it is not known.
     """
 
     writes: bool
@@ -29,6 +29,7 @@ class Wanted:
     home: str | None = None
     git_folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
 
 
 Files = Mapping[str, str]  # path below the agent's own home, and content
@@ -40,9 +41,11 @@ class Preset:
 
     `arguments` follow the program; the prompt is always on standard input. `read` makes sense of what it printed on
     standard output and standard error. `variables` are always set, and `files` are written into an own home; both
-    are by the call. `places` are variables that say where its files are in the user's home. `exits` are exit codes that
-    tell a kind of failure by themselves. `server` is where models are listed, `lists` the arguments with which the
-    agent lists them itself, and `listed` reads that.
+    are by the call. `places` are variables that say where its files are in the user's home. `exits` are exit codes
+    that tell a kind of failure by themselves. `server` is where models are listed, `lists` the arguments with which
+    the agent lists them itself, and `listed` reads that. `shares` are variables for what it unpacks of itself, with
+    the name of the folder that all its own homes share for it. `makes_folders` is false where it writes no file into
+    a folder that is not there.
     """
 
     name: str
@@ -57,4 +60,6 @@ class Preset:
     exits: Mapping[int, str] = field(default_factory=dict)
     server: Server | None = None
     lists: tuple[str, ...] = ()
+    shares: Mapping[str, str] = field(default_factory=dict)
+    makes_folders: bool = True
     listed: Callable[[bytes], tuple[str, ...]] = lambda _: ()

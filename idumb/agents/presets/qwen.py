@@ -13,18 +13,28 @@ from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said
 from idumb.domain import agent
 
+_WITHOUT_RULES = re.compile(r"0\.(\d|1[0-2])\.")
 _API_ERROR = re.compile(r"\[API Error: (.*)\]?", re.DOTALL)
 
 
 def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    given = ["--output-format", "stream-json", "--approval-mode", "auto-edit" if wanted.writes else "default"]
-    if wanted.writes and wanted.shell:
-        given[-1] = "yolo"
+    given = ["--output-format", "stream-json", *_permissions(wanted)]
     if "OPENAI_API_KEY" in wanted.environment:
         given += ["--auth-type", "openai"]
     if wanted.session is not None:
         given += ["--resume", wanted.session]
     return (*given, "--model", wanted.model) if wanted.model is not None else tuple(given)
+
+
+def _permissions(wanted: Wanted) -> tuple[str, ...]:
+    """`auto-edit` writes anywhere; older versions have no rules for paths, and keep to the workspace by themselves."""
+    if not wanted.writes:
+        return ("--approval-mode", "default")
+    if wanted.shell:
+        return ("--approval-mode", "yolo")
+    if _WITHOUT_RULES.match(wanted.version):
+        return ("--approval-mode", "auto-edit")
+    return ("--approval-mode", "default", "--allowed-tools", "Edit(/**),WriteFile(/**)")
 
 
 def read(output: bytes, errors: bytes) -> Said:

@@ -69,7 +69,7 @@ def test_the_prompt_is_on_standard_input_and_the_rest_are_arguments(tmp_path: Pa
     given = (tmp_path / "work/arguments").read_text(encoding="utf-8").splitlines()
     assert given[-4:] == ["--resume", "old", "--model", "big"]
     assert "acceptEdits" in given
-    assert "Bash" not in given
+    assert given[given.index("Bash") - 1] == "--disallowedTools"
     assert result.outcome == outcome.COMPLETED
 
 
@@ -79,6 +79,65 @@ def test_codex_may_write_the_git_folder_of_its_clone_where_it_is_to_commit(*, co
     preset = importlib.import_module("idumb.agents.presets.codex").PRESET
     given = preset.arguments(Wanted(writes=True, git_folder="/clone/.git" if commits else None))
     assert ('sandbox_workspace_write.writable_roots=["/clone/.git"]' in given) is commits
+
+
+@pytest.mark.parametrize("role", [BUILDER, VALIDATOR])
+@pytest.mark.parametrize("shell", [True, False])
+def test_claude_is_offered_no_commands_unless_the_binding_says_so(*, shell: bool, role: str) -> None:
+    """R-ADAPT-2: in acceptEdits it would run `touch`, `rm` and `sed -i`, and `cat` in every mode."""
+    preset = importlib.import_module("idumb.agents.presets.claude").PRESET
+    given = preset.arguments(Wanted(writes=role == BUILDER, shell=shell))
+    assert given[given.index("Bash") - 1] == ("--allowedTools" if shell else "--disallowedTools")
+
+
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [("0.12.0", ["auto-edit"]), ("0.15.10", ["default", "--allowed-tools", "Edit(/**),WriteFile(/**)"])],
+)
+def test_qwen_edits_below_its_workspace_alone(version: str, mode: list[str]) -> None:
+    """R-ADAPT-2: since 0.15 `auto-edit` writes anywhere; before it there were no rules for paths."""
+    preset = importlib.import_module("idumb.agents.presets.qwen").PRESET
+    given = preset.arguments(Wanted(writes=True, version=version))
+    at = given.index("--approval-mode") + 1
+    assert list(given[at : at + len(mode)]) == mode
+
+
+def test_copilot_finds_the_folders_of_declared_files_and_those_that_stay_empty_go(tmp_path: Path) -> None:
+    """R-ADAPT-2: it writes no file into a folder that is not there."""
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    (work / "old").mkdir(parents=True)
+    outside.mkdir()
+    (work / "link").symlink_to(outside)
+    (work / "file").write_bytes(b"")
+    declared = (
+        "new/deep/a.txt",
+        "new/other/b.txt",
+        "old/c.txt",
+        "link/d/e.txt",
+        "file/f.txt",
+        "glob/*/g.txt",
+        "top.txt",
+    )
+    script = (
+        'find . -mindepth 1 -type d | sort > seen; echo x > new/deep/a.txt; echo \'{"type": "result", "exitCode": 0}\''
+    )
+    result = as_one("copilot", tmp_path, script, allowed_paths=declared)
+    assert result.outcome == outcome.COMPLETED
+    assert (work / "seen").read_text(encoding="utf-8").split() == ["./new", "./new/deep", "./new/other", "./old"]
+    assert sorted(p.name for p in work.rglob("*") if p.is_dir() and not p.is_symlink()) == ["deep", "new", "old"]
+    assert list(outside.iterdir()) == []
+    judged = as_one("copilot", tmp_path, "find . -type d > seen", VALIDATOR, allowed_paths=("more/h.txt",))
+    assert judged.outcome != outcome.COMPLETED
+    assert "more" not in (work / "seen").read_text(encoding="utf-8")
+
+
+def test_homes_share_what_copilot_unpacks_of_itself(tmp_path: Path) -> None:
+    """R-ADAPT-2: it is 240 MB, and who judges has a new home each time."""
+    script = 'echo "$COPILOT_PKG_CACHE_HOME" >> seen; test -d "$COPILOT_PKG_CACHE_HOME" && echo there >> seen'
+    for role in (BUILDER, VALIDATOR):
+        as_one("copilot", tmp_path, script, role)
+    shared = str(tmp_path / "unpacked/copilot")
+    assert (tmp_path / "work/seen").read_text(encoding="utf-8").split() == [shared, "there"] * 2
 
 
 def test_an_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path) -> None:
@@ -158,7 +217,12 @@ def test_each_that_does_not_know_its_conversation_begins_a_new_one(name: str, tm
 
 
 def as_one(
-    name: str, folder: Path, says: str, environment: dict[str, str] | None = None, **of_request: Any
+    name: str,
+    folder: Path,
+    says: str,
+    role: str = BUILDER,
+    environment: dict[str, str] | None = None,
+    **of_request: Any,
 ) -> AgentResult:
     """The answer of an agent that is played by a shell script."""
     program = folder / "bin" / name
@@ -167,9 +231,10 @@ def as_one(
     program.chmod(0o755)
     (folder / "work").mkdir(exist_ok=True)
     around = Surroundings({"PATH": PATH, **(environment or {})}, str(folder / "work"), str, homes=str(folder / "homes"))
+    around = dataclasses.replace(around, unpacked=str(folder / "unpacked"))
     preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
     made = PresetAgent(preset, Binding("it", name, (str(program),)), around)
-    return made.run(dataclasses.replace(REQUEST, workspace=str(folder / "work"), **of_request))
+    return made.run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
 WITHOUT_A_KEY = {
@@ -243,7 +308,10 @@ def test_an_unknown_model_is_a_mistake_of_the_configuration_and_the_server_s_mod
     (tmp_path / "errors").write_text(errors + "\n", encoding="utf-8")
     with serving("answers: [{say: nobody asks}]") as served:
         result = as_one(
-            name, tmp_path, f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1", variables(name, served.address)
+            name,
+            tmp_path,
+            f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1",
+            environment=variables(name, served.address),
         )
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
     assert "it accepts fake-model" in result.message

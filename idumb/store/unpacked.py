@@ -1,0 +1,35 @@
+"""What agents unpack of their own program: shared by all their homes in a work tree, and unpacked again at need."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from idumb.domain import health
+from idumb.domain.health import Check, Symptom
+
+FOLDER = "unpacked"
+_MEGABYTE = 1_000_000
+
+
+def check(state_dir: str) -> Check:
+    """The check of `idumb doctor`, whose fix removes it."""
+    place = os.path.join(state_dir, FOLDER)
+
+    def look() -> Iterator[Symptom]:
+        size = _size(place)
+        if size:
+            found = f"{size / _MEGABYTE:.0f} MB that an agent unpacked of its own program, and unpacks again at need"
+            yield Symptom(health.OK, found, place, mends=True)
+
+    def remove(_: Symptom) -> str:
+        size = _size(place)
+        shutil.rmtree(place)
+        return f"{place} was removed ({size / _MEGABYTE:.0f} MB), which agents unpack again at need"
+
+    return Check("agents.unpacked", "what agents unpacked of themselves is no more than they need", look, remove)
+
+
+def _size(place: str) -> int:
+    return sum(os.lstat(os.path.join(here, name)).st_size for here, _, names in os.walk(place) for name in names)
