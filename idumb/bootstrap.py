@@ -556,6 +556,12 @@ def host_place(start: str, host: Host, *, user: bool) -> Place:
     return Place(host, "user", folder, host_files.HostFiles(root))
 
 
+def places_of_host(start: str, host: Host, *, user: bool) -> tuple[Place, ...]:
+    """Every place where one host looks; for a user those alone that are known from outside."""
+    known = [each for each in host.places if each.user is not None] if user else host.places
+    return tuple(host_place(start, each, user=user) for each in known or (host,))
+
+
 def host_places(start: str) -> Iterator[Place]:
     """Every place of every host; those of a repository only inside one."""
     import contextlib
@@ -563,7 +569,7 @@ def host_places(start: str) -> Iterator[Place]:
     from idumb.domain.errors import Refusal
     from idumb.domain.hosts import HOSTS
 
-    for host in HOSTS:
+    for host in (place for each in HOSTS for place in each.places):
         for user in (False, True):
             if user and host.user is None:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,12 @@ class Place:
     files: ports.HostFiles
 
 
-def install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
+def install(places: Sequence[Place], texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
     """Write every command that is missing or of another version; files that a person changed are left and named."""
+    return _together([_install(place, texts, version, dry_run=dry_run) for place in places])
+
+
+def _install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bool) -> Result:
     wanted = {hosts.path(place.host, n): hosts.installed(place.host, c, version) for n, c in _commands(texts)}
     rows = [_row(place, file, _action(_read(place, file), text)) for file, text in wanted.items()]
     rows += [_row(place, f, REMOVE) for f in _ours(place) if f not in wanted and _state(_read(place, f)) == CURRENT]
@@ -44,8 +48,19 @@ def install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bo
     return _result(place, rows, dry_run=dry_run)
 
 
-def remove(place: Place, *, dry_run: bool = False) -> Result:
+def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
     """Take away what idumb installed and nobody changed since, and the folders that it made and that are empty now."""
+    return _together([_remove(place, dry_run=dry_run) for place in places])
+
+
+def _together(results: Sequence[Result]) -> Result:
+    """One result for all places of a host; `folder` is the first of them."""
+    data = {**results[0].data, "files": [row for result in results for row in result.data["files"]]}
+    data["folders"] = [result.data["folder"] for result in results]
+    return Result(data, warnings=tuple(words for result in results for words in result.warnings))
+
+
+def _remove(place: Place, *, dry_run: bool) -> Result:
     states = {file: _state(_read(place, file)) for file in _ours(place)}
     rows = [_row(place, file, REMOVE if state == CURRENT else state) for file, state in states.items()]
     if not dry_run:

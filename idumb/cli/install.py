@@ -38,11 +38,11 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
     else:
         if scope == "project" and not remove:
             _require_supported(as_json=as_json)
-        place = bootstrap.host_place(here, BY_NAME[host], user=scope == "user")
+        places = bootstrap.places_of_host(here, BY_NAME[host], user=scope == "user")
         result = (
-            install.remove(place, dry_run=dry_run)
+            install.remove(places, dry_run=dry_run)
             if remove
-            else install.install(place, texts, __version__, dry_run=dry_run)
+            else install.install(places, texts, __version__, dry_run=dry_run)
         )
     return output.finish("install", result, as_json=as_json)
 

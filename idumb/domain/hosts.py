@@ -33,7 +33,7 @@ class Host:
 
     `variable` names an environment variable that stands for the first part of `user`. `form` makes the file,
     `file` its name with `{}` for the command's. `typed` is how a user calls it. `limit` is the most characters a file
-    may have.
+    may have. `also` are further places where the same host looks in another form.
     """
 
     name: str
@@ -45,6 +45,12 @@ class Host:
     typed: str = "/{}"
     variable: str | None = None
     limit: int | None = None
+    also: tuple[Host, ...] = ()
+
+    @property
+    def places(self) -> tuple[Host, ...]:
+        """Itself, and where it looks besides."""
+        return (self, *self.also)
 
 
 def markdown(
@@ -90,6 +96,9 @@ def _text(text: str) -> str:
 
 
 _PLAIN = markdown(arguments=_ALL)
+_COPILOT_CLI = Host(
+    "copilot", "GitHub Copilot CLI", ".agents/skills", ".agents/skills", skill, file="{}/SKILL.md", typed="/{}"
+)
 _DESCRIBED = markdown("description", arguments=_ALL)
 
 HOSTS: tuple[Host, ...] = (
@@ -100,7 +109,8 @@ HOSTS: tuple[Host, ...] = (
     Host("opencode", "OpenCode", ".opencode/commands", ".config/opencode/commands", markdown("description"),
          variable="XDG_CONFIG_HOME"),
     Host("copilot", "GitHub Copilot in VS Code", ".github/prompts", None,
-         markdown("description", "argument-hint", arguments=_ALL, more={"agent": "agent"}), file="{}.prompt.md"),
+         markdown("description", "argument-hint", arguments=_ALL, more={"agent": "agent"}), file="{}.prompt.md",
+         also=(_COPILOT_CLI,)),
     Host("cursor", "Cursor", ".cursor/commands", ".cursor/commands", _PLAIN),
     Host("windsurf", "Windsurf", ".windsurf/workflows", ".codeium/windsurf/global_workflows", _DESCRIBED, limit=12_000),
     Host("qwen", "Qwen Code", ".qwen/commands", ".qwen/commands",

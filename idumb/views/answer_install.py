@@ -16,7 +16,7 @@ def install(data: phrases.Data) -> str:
     words = {**(_MEANT if data["dry_run"] else _DONE), **_KEPT}
     lines = [f"{words[row['action']]}: {markup.one_line(row['path'])}" for row in data["files"]]
     if not lines:
-        lines = [f"Nothing of idumb's is in {markup.one_line(data['folder'])}."]
+        lines = [f"Nothing of idumb's is in {markup.one_line(' and '.join(data['folders']))}."]
     elif data["next"] and not data["dry_run"]:
         lines.append(f"Call them in {data['host']} as {markup.one_line(data['typed'])} and so on.")
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"

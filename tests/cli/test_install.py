@@ -45,14 +45,29 @@ def tree(folder: Path) -> dict[str, bytes]:
 def test_each_host_gets_its_files_and_loses_all_of_them(project: Project, host: hosts.Host) -> None:
     """R-OPS-6."""
     made = actions(install(project, "--host", host.name))
-    assert len(made) == COUNT
+    assert len(made) == COUNT * len(host.places)
     assert set(made.values()) == {"create"}
     assert set(tree(project.folder)) == set(made)
-    assert f"{host.project}/{hosts.path(host, 'execute-phase')}" in made
+    assert {f"{place.project}/{hosts.path(place, 'execute-phase')}" for place in host.places} <= set(made)
     assert host.limit is None or all(len(data) < host.limit for data in tree(project.folder).values())
 
     install(project, "--host", host.name, "--remove")
     assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
+
+
+def test_copilot_gets_them_in_the_editor_and_at_the_command_line(project: Project, home: Path) -> None:
+    """R-OPS-6: the command line reads skills, the editor prompts; for a user only the former are known from outside."""
+    both = install(project, "--host", "copilot").data
+    assert both["folders"] == [".github/prompts", ".agents/skills"]
+    assert (project.folder / ".github/prompts/idumb-next.prompt.md").is_file()
+    assert (project.folder / ".agents/skills/idumb-next/SKILL.md").read_text(encoding="utf-8").startswith("---\nname:")
+    assert set(actions(install(project, "--host", "codex")).values()) == {"current"}
+    install(project, "--host", "copilot", "--remove")
+    assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
+    assert install(project, "--host", "copilot", "--user").data["folders"] == [".agents/skills"]
+    assert (home / ".agents/skills/idumb-next/SKILL.md").is_file()
+    rows = install(project, "--list").data["installed"]
+    assert {(row["host"], row["scope"]) for row in rows} == {("copilot", "user"), ("codex", "user")}
 
 
 def test_a_second_time_changes_nothing_and_a_dry_run_neither(project: Project) -> None:
@@ -135,7 +150,6 @@ def test_a_user_has_them_in_every_repository_and_outside_of_all(
     assert (tmp_path / "commands/idumb-next.md").is_file()
     assert tree(project.folder) == {}
     assert {row["host"] for row in install(apart, "--list").data["installed"]} == {"claude", "gemini", "opencode"}
-    assert install(apart, "--host", "copilot", "--user", code=4).error["code"] == "install.no-user-folder"
     assert install(apart, "--host", "claude", code=4).error["hint"]
 
 

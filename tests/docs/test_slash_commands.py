@@ -93,8 +93,9 @@ def test_no_host_runs_or_reads_anything_by_itself(command: hosts.Command) -> Non
 def test_the_page_of_hosts_is_about_the_hosts_of_the_program() -> None:
     page = (FOLDER.parent / "docs/hosts.md").read_text(encoding="utf-8")
     for host in hosts.HOSTS:
-        assert f"| `{host.name}` | `{host.project}/` |" in page
-        assert host.user is None or f"`~/{host.user}/`" in page
+        assert f"| `{host.name}` | `{host.project}/`" in page
+        assert all(f"`{place.project}/`" in page for place in host.places)
+        assert all(place.user is None or f"`~/{place.user}/`" in page for place in host.places)
         assert f"`{host.typed.format('idumb-next')}`" in page
         assert len(re.findall(rf"^\| `{host.name}` \|", page, re.MULTILINE)) == 2
 
