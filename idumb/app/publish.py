@@ -280,8 +280,25 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
     """
     if not services.settings.git.commit_reports or state.policy not in COMMITTED or _commits_wait(state):
         return ()
-    ours = (path for path, _ in state.plans if path.startswith(f"{quick.FOLDER}/"))
-    return tuple(services.history.uncommitted([*reports, *ours, *relock.committable(services, state)]))
+    plans = (path for path in _own_plans(services, state) if not _tells_a_secret(services, path))
+    return tuple(services.history.uncommitted([*reports, *plans]))
+
+
+def _own_plans(services: Services, state: RunState) -> Sequence[str]:
+    """The plans of a run that idumb wrote: a quick one, and amended ones whose version before is committed."""
+    quick_ones = [path for path, _ in state.plans if path.startswith(f"{quick.FOLDER}/")]
+    return [*quick_ones, *relock.committable(services, state)]
+
+
+def _tells_a_secret(services: Services, path: str) -> bool:
+    """Whether a plan, which stays as it is because its commands run, has a known secret that HEAD's does not have."""
+    without, text = services.surroundings.without_secrets, _existing(services, path)
+    if text is None or without(text) == text:
+        return False
+    head = services.history.head_tree()
+    entry = services.trees.entry(head, path) if head is not None else None
+    before = services.trees.read(entry.oid).decode("utf-8", "replace") if entry is not None else ""
+    return without(before) == before
 
 
 def _commits_wait(state: RunState) -> bool:
@@ -299,4 +316,9 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
     made = place.commit(services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n")
     if made.commit is not None:
         journal.write(journal.event("reports.committed", commit=made.commit, paths=list(changed)))
-    return (f"git refused the commit of the reports: {made.words}",) if made.words and made.commit is None else ()
+    refused = made.words if made.commit is None else ""
+    told = [f"git refused the commit of the reports: {refused}"] if refused else []
+    if services.settings.git.commit_reports and state.policy in COMMITTED:
+        held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
+        told += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
+    return tuple(told)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_states import at_terminal
 from tests.crash import secrets
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -336,3 +337,27 @@ def test_what_a_killed_attempt_left_under_such_a_name_is_taken_back(project: Pro
     assert done.code == 0, done.out
     assert project.read("out/plain.txt") == "False"
     assert shown_in_records(project, VALUE, killed, done) == []
+
+
+def test_a_person_at_the_terminal_is_asked_at_once(project: Project) -> None:
+    """R-LOG-3, R-ASK-2: the value is not on the screen."""
+    bound(project, ("a.py", "VALUE\n"))
+    project.plan([built()])
+    code, screen = at_terminal(project, ("execute-phase", "1"), "run", "yes")
+    assert code == 0, screen
+    assert "a.py:1: the value of API_TOKEN" in screen
+    assert VALUE not in screen
+    assert VALUE in project.repo.git("show", "HEAD:a.py", "HEAD~1:a.py")
+
+
+def test_a_quick_plan_with_a_secret_in_its_check_is_not_committed(project: Project) -> None:
+    """R-LOG-3: it stays as it is, because its commands run; a warning says so."""
+    bound(project, ("q.py", "x\n"))
+    words = ("quick", "make it", "--files", "q.py", "--check", f"test -f q.py # {TOKEN}", "--builder", "maker")
+    approve = project.json(*words).error["details"]["contract_hash"]
+    done = project.json(*words, "--approve", approve)
+    assert done.code == 0, done.out
+    assert any("holds a known secret" in one for one in done.object["warnings"]), done.object["warnings"]
+    assert TOKEN not in project.repo.git("log", "-p", "HEAD")
+    (plan,) = (project.folder / ".planning/quick").rglob("*-PLAN.md")
+    assert shown(project, TOKEN, said=(done,), theirs=frozenset([plan.read_bytes()])) == []
