@@ -8,6 +8,8 @@ from collections.abc import Sequence
 _BULLETS = re.compile(r" *(?:(?:[-+*]|\d{1,9}[.)]) +)+")
 _STRUCTURE = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|`{3,}|~{3,}|---$")
 
+_ABOVE = 500  # lines; what stands higher is not what a line was indented by
+
 Fault = tuple[str, str]
 """What is wrong, and the fix."""
 
@@ -51,7 +53,7 @@ def _levels(lines: Sequence[str], number: int) -> list[tuple[int, int]]:
     """Of every line above that could be continued, where it begins and where the text behind its bullets does."""
     found: list[tuple[int, int]] = []
     last = len(lines[number]) + 10**6
-    for line in reversed(lines[:number]):
+    for line in reversed(lines[max(0, number - _ABOVE) : number]):
         if line.strip() and (begin := width_of(line)) < last:
             last = begin
             bullets = _BULLETS.match(line)

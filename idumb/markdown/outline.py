@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from idumb.domain import whole
 from idumb.markdown import blocks, criteria, fields, indents, labels, lookalikes, unread
@@ -304,13 +305,17 @@ class _Outliner:
         else:
             self._outside(at, text)
 
+    @cached_property
+    def _indented_section(self) -> int | None:
+        """The line of a heading `## Tasks` that is indented and so may be none."""
+        lines = enumerate(self.source.lines)
+        return next((n for n, line in lines if line[:1] in {" ", "\t"} and _TASKS.match(line)), None)
+
     def _outside(self, at: int, text: str, message: str = "tasks stand only in the section `## Tasks`") -> None:
-        lines = self.source.lines
-        indented = next((n for n, line in enumerate(lines) if line[:1] in {" ", "\t"} and _TASKS.match(line)), None)
         mend = "move it into the section ## Tasks"
-        if indented is not None:
-            what = "tab" if indents.has_tab(lines[indented]) else "indentation"
-            mend = f"remove the {what} before ## Tasks in line {indented + 1}"
+        if self._indented_section is not None:
+            what = "tab" if indents.has_tab(self.source.lines[self._indented_section]) else "indentation"
+            mend = f"remove the {what} before ## Tasks in line {self._indented_section + 1}"
         self._error("task.outside-section", at, message, text, mend)
 
     def _item(self, item: Item) -> None:

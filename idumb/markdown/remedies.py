@@ -10,6 +10,8 @@ from idumb.markdown import fields, indents, lookalikes
 from idumb.markdown.nodes import Block, Canonical, Fence, YamlItem
 from idumb.markdown.source import Source
 
+_BELOW = 20  # lines in which the next one with text is looked for
+
 
 def explained(findings: Sequence[Finding], source: Source, first: int, found: Iterable[Block]) -> tuple[Finding, ...]:
     """`first` is the line behind the frontmatter, `found` the blocks of the plan."""
@@ -23,7 +25,7 @@ def _explained(finding: Finding, source: Source, first: int, data: set[int]) -> 
     told = "indent" in finding.mend or ("margin" in finding.mend and not indents.has_tab(source.lines[at]))
     if told:
         return finding
-    following = next((n for n in range(at + 1, len(source.lines)) if source.lines[n].strip()), at)
+    following = next((n for n in range(at + 1, min(at + _BELOW, len(source.lines))) if source.lines[n].strip()), at)
     for line in (at, following):
         fault = None if line < first or line in data else _fault(finding, source.lines, at, line)
         if fault is not None:

@@ -191,3 +191,12 @@ def test_a_plan_of_idumb_with_mistakes_is_not_called_another_tool_s(wrong: str) 
     text = HEAD.replace("goal: G", wrong) + CHECKLIST
     assert errors(found_in(text, head=""))
     assert "plan.foreign-format" not in {f.code for f in found_in(text, head="")}
+
+
+def test_an_indented_section_of_tasks_is_named_once_for_each_task_and_in_time() -> None:
+    """The line is looked for once, however many tasks stand outside."""
+    tasks = "".join(f"- [ ] T2-{number:02d} A\n" for number in range(1, 9000))
+    found = errors(found_in(f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"))
+    outside = [f for f in found if f.code == "task.outside-section"]
+    assert len(outside) == 100
+    assert {f.mend for f in outside} == {"remove the tab before ## Tasks in line 18"}
