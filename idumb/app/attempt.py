@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 from idumb.app import (
+    adopting,
     answers,
     asking,
     budget,
@@ -36,7 +37,7 @@ from idumb.app import (
 )
 from idumb.app.bench import Attempt, Bench
 from idumb.app.services import attempt_ref, kept_at
-from idumb.domain import agent, contract, ledger, levels, listing, outcome, paths, settings
+from idumb.domain import agent, contract, ledger, legacy, levels, listing, outcome, paths, settings
 from idumb.domain import evidence as evidence_words
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -86,8 +87,9 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
         made = attempt_ref(services, bench.run, task.id, attempt.number, "task-base")
         services.trees.keep(made, base, f"what {task.id} starts from", snapshot.commit)
     attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base, caches=bench.work.caches())
-    binding = asking.binding_name(bench, attempt)
-    told = enveloping.of_attempt(bench, attempt, binding)
+    # Where nothing is built there is nobody whose envelope another attempt could be held against.
+    binding = "" if attempt.adopted else asking.binding_name(bench, attempt)
+    told = {"adopted": True} if attempt.adopted else enveloping.of_attempt(bench, attempt, binding)
     bench.journal.write(
         bench.journal.event(
             "attempt.started",
@@ -126,7 +128,8 @@ def check_preconditions(bench: Bench, attempt: Attempt) -> Attempt:
     """Preconditions hold, and tests that must fail before the work do fail, wherever the work starts at the base."""
     if attempt.built:  # they held when it was
         return attempt
-    first = bool(attempt.task.tests) and bench.work.scan(attempt.literal_paths) == attempt.base
+    begun = legacy.is_to_be_built(bench.journal.state, attempt.task.id)
+    first = bool(attempt.task.tests) and not begun and bench.work.scan(attempt.literal_paths) == attempt.base
     with bench.services.interrupts.armed():
         found = proofs.before(bench.checks, attempt.task, bench.services.settings, attempt.base, first=first)
     attempt = dataclasses.replace(attempt, evidence=found)
@@ -209,13 +212,12 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     if attempt.candidate is None or attempt.snapshot is None:
         return attempt
     changes = _task_changes(bench, attempt, attempt.candidate)
-    protected = bench.protected(attempt.plan)
-    found = ledger.compare(attempt.task.files, changes, protected, attempt.accepted_paths)
+    found = _held(bench, attempt, changes, attempt.accepted_paths)
     uncovered = {p for p in found.paths(ledger.UNDECLARED, ledger.PROTECTED) if bench.work.uncovered(p)}
     if uncovered:
         # A task that changes what git ignores did not make the files that come to light.
         changes = tuple(c for c in changes if c.path not in uncovered)
-        found = ledger.compare(attempt.task.files, changes, protected, attempt.accepted_paths)
+        found = _held(bench, attempt, changes, attempt.accepted_paths)
     found = naming.judge(bench, attempt.task, changes, found)
     attempt = dataclasses.replace(attempt, changes=changes, ledger=found)
     _tell_gone(bench, attempt)
@@ -223,9 +225,7 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     unnamed = exposing.words_of_names(bench, attempt, found.changed)
     if strays and not unnamed and _accepts(bench, attempt, strays):
         accepted = (*attempt.accepted_paths, *strays)
-        found = naming.judge(
-            bench, attempt.task, changes, ledger.compare(attempt.task.files, changes, protected, accepted)
-        )
+        found = naming.judge(bench, attempt.task, changes, _held(bench, attempt, changes, accepted))
         attempt = dataclasses.replace(attempt, ledger=found, accepted_paths=accepted)
     found = within.judge(bench, attempt, found)
     attempt = dataclasses.replace(attempt, ledger=found)
@@ -238,6 +238,15 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     if words:
         return attempt.ended(outcome.FAILED, "; ".join([attempt.reason, *words] if attempt.reason else words))
     return attempt
+
+
+def _held(bench: Bench, attempt: Attempt, changes: Sequence[ledger.Change], accepted: Sequence[str]) -> ledger.Ledger:
+    """What changed, held against what is declared."""
+    found = ledger.compare(attempt.task.files, changes, bench.protected(attempt.plan), accepted)
+    if not legacy.is_to_be_built(bench.journal.state, attempt.task.id):
+        return found
+    tree = attempt.candidate or attempt.base
+    return ledger.begun(found, lambda path: bench.work.entry(tree, path) is not None)
 
 
 def _leading_out(bench: Bench, changes: Iterable[ledger.Change]) -> list[str]:
@@ -464,6 +473,17 @@ AFTER: tuple[Stage, ...] = (
 """What judges the work, from bytes; `submit` begins here."""
 
 STAGES: tuple[Stage, ...] = (*BEFORE, build, *AFTER)
+ADOPTING: tuple[Stage, ...] = (
+    check_lock,
+    take_snapshot,
+    freeze_candidate,
+    adopting.judge,
+    scan_residue,
+    check_standing,
+    adopting.reach_verdict,
+    recording.record_checkpoint,
+)
+"""What judges work that is there already: neither a builder nor a validator is called."""
 ALWAYS: frozenset[Stage] = frozenset(
     {
         end_processes,

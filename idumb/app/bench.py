@@ -89,7 +89,8 @@ class Attempt:
     `caches` are folders of tools that git ignored before the work, `new_caches` those that came with it.
     `offered` is what the builder committed, where that is its own task.
     `conversation` is the one that the builder goes on in, None where it begins a new one. Of an attempt that is
-    `built` the work is there, and only its verdict was waited for. `exposed` are known secrets that it would commit.
+    `built` the work is there, and only its verdict was waited for; in one that is `adopted` nothing is built, for an
+    old iDumb says that it is done. `exposed` are known secrets that it would commit.
     """
 
     task: Task
@@ -126,6 +127,7 @@ class Attempt:
     built: bool = False
     offered: ports.Offered | None = None
     commit_refused: str | None = None
+    adopted: bool = False
     exposed: tuple[str, ...] = ()
 
     @property

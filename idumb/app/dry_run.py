@@ -26,6 +26,7 @@ from idumb.app import (
     relock,
     schedule,
     session,
+    takeover,
 )
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
@@ -70,8 +71,10 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
         contract, known = _prepared(services, request)
     run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
     wanted = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
+    claims = takeover.claims(services, contract, known or RunState())
     with rehearsals.open(sorted(wanted)) as copy, _leading_to_dry_runs(_GOES_ON, f"{run} --dry-run"):
-        return _answer(_run(copy, contract, known, request, sorted(wanted)), services.settings.git.commit, run)
+        told = takeover.told_of(copy, contract.phase, claims) if claims else {}
+        return _answer(_run(copy, contract, known, request, sorted(wanted), told), services.settings.git.commit, run)
 
 
 def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
@@ -131,9 +134,19 @@ def _leading_to_dry_runs(commands: re.Pattern[str], instead: str = r"\g<run> --d
         raise
 
 
-def _run(copy: Services, contract: Contract, known: RunState | None, request: Request, also: Sequence[str]) -> _Ended:
+def _run(
+    copy: Services,
+    contract: Contract,
+    known: RunState | None,
+    request: Request,
+    also: Sequence[str],
+    told: Mapping[str, Any],
+) -> _Ended:
+    """`told` is what an old iDumb says of the tasks, as far as the run would heed it."""
     with session.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
+        if told:
+            journal.write(journal.event(takeover.EVENT, **told))
         before = copy.trees.scan(also)
         if known is not None and known.branch == copy.history.head().branch:
             leftovers.put_back_unfinished(copy, contract, known)

@@ -29,7 +29,7 @@ class Told:
 
     def of(self, phase: str, folder: str | None) -> dict[str, Any]:
         """`by`, `run`, `result`, `created`, `verification`, `counts`; empty where nothing is told."""
-        return self._reports(folder) or self._commits.get(_plain(phase), {}) or self._old(phase)
+        return self._reports(folder) or self._commits.get(takeover.plain(phase), {}) or self._old(phase)
 
     def _reports(self, folder: str | None) -> dict[str, Any]:
         found = self.services.plans.recorded(folder) if folder is not None else {}
@@ -55,7 +55,9 @@ class Told:
         return by_commits(trailers for _, trailers in found if trailers.get("Idumb-Run") not in known)
 
     def _old(self, phase: str) -> dict[str, Any]:
-        told = {_plain(name): row for name, row in takeover.by_phase(self.services).items()}.get(_plain(phase))
+        told = {takeover.plain(name): row for name, row in takeover.by_phase(self.services).items()}.get(
+            takeover.plain(phase)
+        )
         if told is None:
             return {}
         counts = {word: len(told[word]) for word in ("completed", "failed", "blocked")}
@@ -112,7 +114,7 @@ def _by_phase(tasks: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any
                 phase, known = session.find_task(task)
             except IdumbError:
                 continue
-            found.setdefault(_plain(phase), {}).setdefault(known, run)
+            found.setdefault(takeover.plain(phase), {}).setdefault(known, run)
     rows = found.items()
     return {p: _row("commits", next(iter(known.values())), None, {"completed": len(known)}) for p, known in rows}
 
@@ -126,8 +128,3 @@ def _row(by: str, run: str | None, created: object, counts: Mapping[str, int]) -
         "verification": None,
         "counts": {"total": sum(counts.values()), **counts},
     }
-
-
-def _plain(phase: str) -> str:
-    """`01` and `1` are one phase."""
-    return ".".join(part.lstrip("0") or "0" for part in phase.split("."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from idumb.app import bundle, loading, session
+from idumb.app import bundle, loading, session, takeover
 from idumb.app.loading import Loaded
 from idumb.app.services import Services
 from idumb.domain import contract as contracts
@@ -80,6 +80,7 @@ def _present(services: Services, contract: Contract) -> Present:
         protected=_protected(services, contract),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
+        claimed=takeover.claims(services, contract, state or RunState()),
     )
 
 

@@ -43,8 +43,16 @@ def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
 
 
 def _commits(bench: Bench, attempt: Attempt) -> bool:
-    """Whether idumb commits the work: people commit theirs, and so do builders whose own task that is."""
-    return bench.policy in settings.COMMITTED and not attempt.task.is_human and attempt.offered is None
+    """Whether idumb commits the work: people commit theirs, and so do builders whose own task that is.
+
+    Where nothing was built there is nothing to commit.
+    """
+    return (
+        bench.policy in settings.COMMITTED
+        and not attempt.task.is_human
+        and attempt.offered is None
+        and not attempt.adopted
+    )
 
 
 def _deliver_and_record(bench: Bench, attempt: Attempt) -> Attempt:
@@ -267,6 +275,8 @@ def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
         found["committed"] = committing.payload(attempt.offered)
     if attempt.failure is not None:
         found |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
+    if attempt.adopted:
+        found["adopted"] = True
     if attempt.new_caches:
         found["caches"] = list(attempt.new_caches)
     if handover := context.handover(bench, attempt):

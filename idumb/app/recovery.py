@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app import (
+    adopting,
     budget,
     committing,
     deviating,
@@ -119,6 +120,9 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     if not known.decisions:  # it waits for an answer from elsewhere, and looks for it again
         bench.journal.write(bench.journal.event("task.reset", task.id, reason=ELSEWHERE))
         return
+    if adopting.MARK in known.decisions[0]:
+        adopting.resolve(bench, task, known)
+        return
     if any(mark in known.decisions[0] for mark in (proofs.FAILURE, effect.MARK, budget.MARK, deviating.MARK)):
         _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])
         return
@@ -182,6 +186,8 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
         if leftovers.made_in(bench, known) == "here":
             unseen.tell(bench, task, known)
         record_interruption(bench, task, _why_halted(bench, task) or KILLED)
+    elif known.adopted:
+        bench.journal.write(*adopting.asked(bench, task))
     elif not _tries_again(bench, task):
         _fail(bench, task)
     # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idumb.app import (
+    adopting,
     answers,
     approvals,
     budget,
@@ -81,7 +82,8 @@ def run_tasks(bench: Bench) -> Ending:
             return ending
         if ending is not None:
             waiting = ending
-            if not bench.contract.tasks[task_id].is_human:
+            known = bench.journal.state.tasks[task_id]
+            if not (bench.contract.tasks[task_id].is_human or known.adopted):
                 return ending  # its unfinished work lies in the tree; nothing may build on top of it
             continue
         if bench.journal.state.tasks[task_id].status in outcome.DONE:
@@ -102,6 +104,10 @@ def _paused(bench: Bench) -> Ending | None:
 
 def _run_task(bench: Bench, task: Task) -> Ending | None:
     """All attempts at one task; None when the run goes on, whatever became of the task."""
+    if adopting.claimed(bench, task):
+        ending = adopt(bench, task)
+        if ending is not AGAIN:
+            return ending
     if contracts.in_editor(bench.plans[task.id], task, bench.services.settings):
         return Ending(EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
     bench = committing.bench_of(bench, task)
@@ -117,6 +123,21 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
         ending = settle(bench, attempt)
         if ending is not AGAIN:
             return ending
+
+
+def adopt(bench: Bench, task: Task) -> Ending | None:
+    """Work that an old iDumb calls done is proven as it is, or put to a person; `AGAIN` where it is to be built."""
+    leftovers.refuse_foreign_changes(bench, task)
+    attempt = made(bench, adopting.begin(bench, task), attempts.ADOPTING)
+    publish.checkpoint(bench, attempt)
+    handing.after(bench, task)
+    if attempt.outcome == outcome.COMPLETED:
+        return None
+    bench.journal.write(*adopting.asked(bench, task))
+    status = bench.journal.state.tasks[task.id].status
+    if status == outcome.WAITING:
+        return Ending("waiting", f"{task.id}: {attempt.reason}", task.id)
+    return None if status in outcome.DONE else AGAIN
 
 
 def at_ceiling(bench: Bench, task: Task, what: str, words: str) -> Ending:

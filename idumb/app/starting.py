@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app import attempt as attempts
 from idumb.app import (
+    adopting,
     budget,
     effect,
     enveloping,
@@ -22,6 +22,7 @@ from idumb.app import (
     schedule,
     session,
 )
+from idumb.app import attempt as attempts
 from idumb.app.bench import Attempt, Bench
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
@@ -92,6 +93,9 @@ def _open(bench: Bench, task: Task, asked: Start) -> Attempt | Ending:
     if asked.retry and bench.journal.state.tasks[task.id].status == outcome.FAILED:
         bench.journal.write(bench.journal.event("task.reset", task.id, reason="retry"))
     _require_turn(bench, task)
+    if adopting.claimed(bench, task):
+        runner.adopt(bench, task)
+        _require_turn(bench, task)
     leftovers.refuse_foreign_changes(bench, task)
     question = effect.asked(bench, task)
     if question is not None and question != effect.SKIP:

@@ -6,14 +6,16 @@ Nothing of it counts as proven: it is history that was told and not witnessed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from idumb.app import session
 from idumb.app.journal import Journal
 from idumb.app.services import Services
 from idumb.domain import legacy
+from idumb.domain.contract import Contract
 from idumb.domain.legacy import OldFile
+from idumb.domain.plan import STRICT
 from idumb.domain.run import RunState
 
 FOLDER = ".idumb"
@@ -64,6 +66,39 @@ def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, b
 def _kept(services: Services, old: OldFile, data: bytes) -> dict[str, Any]:
     kept = services.attic.keep(ATTIC, old.path.removeprefix(f"{FOLDER}/"), data)
     return {"path": old.path, "what": old.what, "digest": old.digest, "size": len(data), "kept": kept}
+
+
+def claims(services: Services, contract: Contract, state: RunState) -> frozenset[str]:
+    """Tasks of a guided phase that an old iDumb calls completed, and that no run of this work tree has built.
+
+    A person's own tasks are none of them, nor are those that a person wants built.
+    """
+    told = [row for name, row in by_phase(services).items() if plain(name) == plain(contract.phase)]
+    done = {task for row in told for task in row["completed"]}
+    wanted = {
+        id
+        for id, task in contract.tasks.items()
+        if id in done and not task.is_human and STRICT not in (contract.plan_of(id).mode, state.mode)
+    }
+    built = _built(services, contract.phase) if wanted else frozenset()
+    return frozenset(id for id in wanted - built if not legacy.is_to_be_built(state, id))
+
+
+def _built(services: Services, phase: str) -> frozenset[str]:
+    here = {run for run, of, worktree, _ in services.log_files.starts() if (of, worktree) == (phase, services.worktree)}
+    begun = services.log.events(kind="attempt.started")
+    return frozenset(str(event.task) for event in begun if event.run in here and not event.payload.get("adopted"))
+
+
+def told_of(services: Services, phase: str, tasks: Collection[str]) -> dict[str, Any]:
+    """An event that tells of these tasks alone, for the log of a rehearsal."""
+    row = {"phase": phase, "completed": sorted(tasks)}
+    return {**legacy.told(()), "phases": [row], "files": [], "worktree": services.worktree}
+
+
+def plain(phase: str) -> str:
+    """`01` and `1` are one phase."""
+    return ".".join(part.lstrip("0") or "0" for part in phase.split("."))
 
 
 def by_phase(services: Services) -> dict[str, dict[str, Any]]:

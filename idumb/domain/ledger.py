@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from idumb.domain import paths, symbols
@@ -143,6 +143,21 @@ def compare(
         if claim.verb in _DEMANDING and claim.path not in changed
     )
     return Ledger(tuple(lines))
+
+
+def begun(found: Ledger, there: Callable[[str], bool]) -> Ledger:
+    """The same of a task that somebody began before its first attempt: what is as it is to be need not have changed.
+
+    `there` tells whether a path is in the candidate.
+    """
+    lines = (replace(x, status=DECLARED) if _is_as_wanted(x, there) else x for x in found.lines)
+    return replace(found, lines=tuple(lines))
+
+
+def _is_as_wanted(line: Line, there: Callable[[str], bool]) -> bool:
+    if line.status == MISSING:
+        return there(line.path) == (line.declared != "delete")
+    return line.status == MISMATCH and line.actual == MODIFIED and (line.declared or "").startswith("create")
 
 
 def _line(

@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.domain import canonical
+from idumb.domain.run import RunState
 
 STATE = "state"
 PROGRESS = "progress"
 CHECKPOINT = "checkpoint"
 UNKNOWN = "unknown"
+
+DONE = "taken-over"
+"""The kind of the question whether a task that an old iDumb calls done is."""
+BUILD = "build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,12 @@ def _phase(name: str, files: list[OldFile]) -> dict[str, Any]:
         "git_hash": progress.get("git_hash"),
         "tasks": tasks,
     }
+
+
+def is_to_be_built(state: RunState, task: str) -> bool:
+    """Whether a person who was asked about a task that an old iDumb calls done wants it built."""
+    asked = (i for i, one in state.decisions.items() if one["kind"] == DONE and one["task"] == task)
+    return any(state.answers.get(i, {}).get("choice") == BUILD for i in asked)
 
 
 def digest(value: object) -> str:

@@ -402,8 +402,10 @@ def _attempt_interrupted(state: RunState, event: Event) -> None:
     p = event.payload
     state.unguarded = bool(p.get("guarded"))
     known = state.tasks[_task(event)]
-    used = Spent(attempts=1) + spending.of_call(None, reports=known.adapter not in spending.FREE)
-    _spend(state, agent.BUILDER, used)
+    used = Spent()
+    if not known.adopted:
+        used = Spent(attempts=1) + spending.of_call(None, reports=known.adapter not in spending.FREE)
+        _spend(state, agent.BUILDER, used)
     state.update(
         _task(event),
         spent=known.spent + used,
@@ -428,7 +430,7 @@ def _attempt_finished(state: RunState, event: Event) -> None:
     state.update(
         task,
         running=False,
-        attempts=known.attempts + counts(p),
+        attempts=known.attempts + (counts(p) and not known.adopted),
         outcome=p["outcome"],
         left=p["left"],
         touched=tuple(p["touched"]),
@@ -465,6 +467,8 @@ def counts(ended: Mapping[str, Any]) -> bool:
 
 def _used(state: RunState, known: TaskState, p: Mapping[str, Any]) -> Spent:
     """What an attempt used, by builder and validator, which is added to the run's too."""
+    if known.adopted:
+        return Spent()
     built, judged = p.get("builder"), p.get("validator")
     of_builder = Spent(attempts=int(p["outcome"] != outcome.WAITING), seconds=p.get("seconds", 0.0))
     if built is not None:

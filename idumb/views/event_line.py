@@ -78,6 +78,8 @@ def _locked(event: Event, known: Knowledge) -> str:
 
 
 def _attempt_started(event: Event, known: Knowledge) -> str:
+    if event.payload.get("adopted"):
+        return f"{known.named(event)} … done, says an old iDumb; its checks decide"
     return f"{known.named(event)} … attempt {event.attempt or 1}"
 
 
@@ -94,7 +96,7 @@ def _attempt_interrupted(event: Event, known: Knowledge) -> str:
 def _attempt_finished(event: Event, known: Knowledge) -> str | None:
     """Only an attempt that did not end well; the task's own line tells of a good or a waiting one."""
     ended = str(event.payload["outcome"])
-    if ended in (outcome.COMPLETED, outcome.WAITING):
+    if ended in (outcome.COMPLETED, outcome.WAITING) or event.payload.get("adopted"):
         return None
     return f"    attempt {event.attempt or 1} {ended.replace('_', ' ')}{known.because(event.payload)}"
 

@@ -9,9 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from idumb.app import adopting
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making
+from tests.support.project import Project, making, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 HASH = "0123456789012345678901234567890123456789"
@@ -164,3 +165,181 @@ def test_a_clone_tells_by_its_commits_what_was_done_elsewhere(sandbox: GitSandbo
     assert made.idumb("undo", "--yes").code == 0
     clone.repo.git("pull", "--quiet")
     assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
+
+
+AGENT = """import os, pathlib, sys
+with open(os.path.join(os.environ["HOME"], "asked"), "a") as asked:
+    asked.write(sys.stdin.read() + "\\0")
+pathlib.Path("a.txt").write_text("made\\n")
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
+    return tmp_path
+
+
+STRICT = (
+    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+    "success_criteria: [{text: all is there, check: 'true'}]\n"
+)
+JUDGE = "  judge: {adapter: command, argv: ['true']}\nvalidator: judge\n"
+
+
+def calls(home: Path) -> list[str]:
+    """What the builder was asked, call by call."""
+    told = home / "asked"
+    return told.read_text(encoding="utf-8").split("\0")[:-1] if told.exists() else []
+
+
+def taken_over(
+    project: Project, home: Path, *tasks: str, content: str = "made\n", head: str = "", settings: str = ""
+) -> Project:
+    """A phase of which T1-01 was completed by an old iDumb, and whose file is committed."""
+    project.repo.write("a.txt", content)
+    project.repo.write("kept.txt", "kept\n")
+    project.repo.commit("work of the old one")
+    assert project.idumb("init").code == 0
+    argv = json.dumps(["python3", str(home / "agent.py")])
+    project.configure(f"builder: coder\nbindings:\n  coder: {{adapter: command, argv: {argv}}}\n{settings}")
+    project.plan(tasks or [task("T1-01", files="create `a.txt`", check="grep -q made a.txt")], head=head)
+    return project
+
+
+def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(project: Project, home: Path) -> None:
+    """R-LOG-9: no builder, no commit of its own, no failed attempt."""
+    taken_over(project, home)
+    codes = [one["code"] for one in project.json("check-plan", "1").data["findings"]]
+    assert "path.exists" not in codes
+    before = project.repo.head()
+    answer = project.execute()
+    assert (answer.code, calls(home)) == (0, [])
+    row = answer.data["tasks"][0]
+    assert (row["status"], row["attempts"]) == ("completed", 0)
+    assert project.trailers("Idumb-Task") == []
+    assert project.repo.git("diff", "--name-only", before, "HEAD", "--", "a.txt") == ""
+    (proof,) = (e["payload"] for e in project.events("--kind", "evidence.recorded") if e["task"] == "T1-01")
+    assert (proof["subject"], proof["result"], proof["command"]) == ("AC-1", "passed", "grep -q made a.txt")
+    shown = project.idumb("show", "T1-01").out
+    assert "an old iDumb says that it is done, and its checks hold" in shown
+    assert project.json("metrics", "1").data["calls"] == []
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), making("T1-02", "b.txt")])
+    assert project.execute().code == 0
+    begun = [(event["task"], event["payload"].get("adopted")) for event in project.events("--kind", "attempt.started")]
+    assert begun == [("T1-01", True), ("T1-02", None)]
+
+
+def test_completed_work_that_does_not_hold_waits_while_other_tasks_go_on(project: Project, home: Path) -> None:
+    """R-LOG-9: it is offered for acceptance, or built on what is there; none of the builder's attempts is used up."""
+    wrong = task("T1-01", files="create `a.txt`, create `kept.txt`", check="grep -q made a.txt")
+    taken_over(project, home, wrong, making("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-01"), content="no\n")
+    answer = project.execute()
+    assert (answer.code, calls(home)) == (5, [])
+    assert project.statuses() == {"T1-01": "waiting", "T1-02": "completed", "T1-03": "pending"}
+    (asked,) = project.json("decisions").data["decisions"]
+    jsonschema.validate(asked, json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8")))
+    assert [choice["id"] for choice in asked["choices"]] == ["accept", "build"]
+    assert "AC-1 failed: grep -q made a.txt" in asked["evidence"]
+    assert project.json("decide", asked["id"], "build").code == 0
+    ended = project.resume()
+    assert ended.code == 0, ended
+    assert project.statuses() == dict.fromkeys(("T1-01", "T1-02", "T1-03"), "completed")
+    assert ended.data["tasks"][0]["attempts"] == 1
+    (told,) = calls(home)
+    assert "grep -q made a.txt" in told
+
+
+def test_completed_work_without_a_check_is_offered_for_acceptance(project: Project, home: Path) -> None:
+    """R-LOG-9: an accepted one stays done, in a later run too."""
+    unproven = task("T1-01", files="create `a.txt`", criteria="  - [ ] it reads well\n")
+    taken_over(project, home, unproven, making("T1-02", "b.txt", after="T1-01"), settings=JUDGE)
+    assert project.execute().code == 5
+    (asked,) = project.json("decisions").data["decisions"]
+    before = project.repo.head()
+    assert project.json("decide", asked["id"], "accept").code == 0
+    assert project.resume().code in (0, 1)
+    assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed"}
+    assert calls(home) == []
+    assert project.repo.git("diff", "--name-only", before, "HEAD", "--", "a.txt") == ""
+    project.plan([unproven, making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt")])
+    project.execute()
+    assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed", "T1-03": "completed"}
+    assert calls(home) == []
+
+
+def test_a_criterion_of_a_person_is_not_proven_by_the_checks_beside_it(project: Project, home: Path) -> None:
+    """R-LOG-9."""
+    both = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — human\n"
+    taken_over(project, home, task("T1-01", files="create `a.txt`", criteria=both))
+    assert project.execute().code == 5
+    assert [asked["id"] for asked in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
+    assert project.json("accept", "T1-01", "--why", "I read it").code == 0
+    assert project.statuses() == {"T1-01": "accepted"}
+
+
+@pytest.mark.parametrize("how", ["missing", "strict", "human"])
+def test_what_is_not_there_or_may_not_be_guessed_runs_as_ever(project: Project, home: Path, how: str) -> None:
+    """R-LOG-9: a file that is not there, a strict plan, and a task of a person."""
+    if how == "missing":
+        taken_over(project, home, task("T1-01", files="create `b/a.txt`", check="test -s a.txt"))
+    elif how == "strict":
+        fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+        proven = task("T1-01", files="create `a.txt`", check="grep -q made a.txt", fields=fields)
+        taken_over(project, home, proven, head=STRICT)
+        assert project.idumb("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    else:
+        taken_over(project, home, task("T1-01", fields="- **Kind:** human-action\n", check="test -s a.txt"))
+    project.execute()
+    begun = [event["payload"] for event in project.events("--kind", "attempt.started")]
+    assert begun
+    assert not any(event.get("adopted") for event in begun)
+
+
+def test_a_rollback_takes_the_proof_back_and_leaves_the_work(project: Project, home: Path) -> None:
+    """R-GIT-3: what idumb did not make it does not take away; the proof is made again."""
+    taken_over(project, home)
+    assert project.execute().code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.read("a.txt") == "made\n"
+    assert project.resume().code == 0
+    assert (project.statuses(), calls(home)) == ({"T1-01": "completed"}, [])
+
+
+def test_a_dry_run_proves_it_as_the_run_does(project: Project, home: Path) -> None:
+    """R-RUN-8."""
+    taken_over(project, home)
+    answer = project.execute("--dry-run")
+    assert (answer.code, calls(home)) == (0, [])
+    assert project.events("--kind", "attempt.started") == []
+
+
+def test_a_kill_before_the_question_loses_neither_it_nor_an_attempt(
+    project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-6, R-LOG-9."""
+
+    def killed(*_: object) -> None:
+        raise SystemExit(9)
+
+    taken_over(project, home, content="no\n")
+    with monkeypatch.context() as ended:
+        ended.setattr(adopting, "asked", killed)
+        project.quick("execute-phase", "1", "--approve", project.approval())
+    assert project.json("decisions").data["decisions"] == []
+    assert (project.resume().code, calls(home)) == (5, [])
+    assert [asked["id"] for asked in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
+
+
+def test_who_drives_idumb_itself_is_told_that_the_task_is_done(project: Project, home: Path) -> None:
+    """R-LOG-9: `start` proves it as a run does, and opens no attempt."""
+    wrong = task("T1-02", files="create `kept.txt`", check="false")
+    taken_over(project, home, task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), wrong)
+    project.configure("builder: editor\n")
+    execution = ".idumb/brain/execution/1/progress.json"
+    assert json.loads(project.read(execution))["completed"] == ["T1-01"]
+    answer = project.json("start", "T1-01", "--by", "me", "--approve", project.approval())
+    assert (answer.code, answer.error["code"]) == (4, "task.already-done")
+    assert project.statuses()["T1-01"] == "completed"
+    assert project.json("start", "T1-02", "--by", "me").data["task"]["id"] == "T1-02"

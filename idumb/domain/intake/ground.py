@@ -72,16 +72,16 @@ def unmet(contract: Contract, present: Present) -> Iterator[Unmet]:
         claims = task.files or ()
         if id not in present.done and task.notation != "step":
             for claim in claims:
-                yield from _unmet(id, claim, known, by_hand=by_hand)
+                yield from _unmet(id, claim, known, by_hand=by_hand, claimed=id in present.claimed)
         for claim in claims:
             known.apply(claim)
 
 
-def _unmet(task: str, claim: FileClaim, known: _Files, *, by_hand: bool) -> Iterator[Unmet]:
+def _unmet(task: str, claim: FileClaim, known: _Files, *, by_hand: bool, claimed: bool) -> Iterator[Unmet]:
     if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not known.usable(claim.path):
         yield Unmet(task, claim, claim.path, there=False)
     made = claim.path if claim.verb == "create" else claim.target
-    if made is not None and not paths.has_wildcard(made) and known.taken(made):
+    if made is not None and not claimed and not paths.has_wildcard(made) and known.taken(made):
         yield Unmet(task, claim, made, there=True)
 
 

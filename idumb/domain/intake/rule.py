@@ -23,7 +23,8 @@ class Present:
     `requirements` is the text of REQUIREMENTS.md, "" without one. Of the declared paths `base` are those in the tree
     that the run begins from, `on_disk` those in the work tree. `links` are written paths that are links or lie behind
     one, and where they lead. `protected` are protected files, looked for where the contract has globs. `no_programs`
-    are those of its checks that cannot be started, `done` its completed tasks.
+    are those of its checks that cannot be started, `done` its completed tasks. `claimed` are tasks that
+    an old iDumb calls done: their files may be there.
     """
 
     requirements: str = ""
@@ -33,6 +34,7 @@ class Present:
     protected: tuple[str, ...] = ()
     no_programs: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
+    claimed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
