@@ -213,6 +213,45 @@ def test_a_real_agent_edits_in_its_workspace_runs_no_commands_and_judges_without
     assert project.repo.git("status", "--porcelain") == ""
 
 
+def test_copilot_creates_a_file_in_a_new_folder_and_unpacks_itself_once(project: Project) -> None:
+    """R-ADAPT-2: for the builder and the validator, whose home is a new one each time."""
+    installed.configure(project, "copilot", {"validator": "real"})
+    project.plan([task("T1-01", files="create `new/deep/a.txt`, create `none/b.txt`", check="test -s new/deep/a.txt")])
+    verdict = "{verdict: FAIL, findings: [{file: none/b.txt, line: 1, message: it is not there}]}"
+    rules = [
+        f"when: You are the validator\ntools: true\nanswers: [{{data: {verdict}}}]",
+        'when: "# T1-01:"\ntools: true\nanswers: [{write: {path: new/deep/a.txt, content: x}}, {say: done}]',
+    ]
+    command = ("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
+    ended = installed.alone(project, "copilot", rules, *command)
+    assert ended.code == 1, ended.out + ended.err
+    assert project.read("new/deep/a.txt").strip() == "x"
+    assert not project.exists("none")
+    unpacked = [path for path in (project.folder / ".git/idumb").rglob("app.js") if "linux" in str(path)]
+    assert len(unpacked) == 1
+
+
+TELLS = """when: T1-01
+tools: true
+answers:
+  - run: >-
+      printf '{"state": "waiting", "message": "log in"}' > "$IDUMB_STATE_FILE.new";
+      mv "$IDUMB_STATE_FILE.new" "$IDUMB_STATE_FILE"; sleep 3; echo done > words.txt
+  - say: done"""
+
+
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_what_a_real_agent_says_while_it_works_is_heard(name: str, project: Project) -> None:
+    """R-ADAPT-2: by a command of its own; the sandbox of Codex lets it write in the workspace alone."""
+    installed.configure(project, name, options={"shell": True})
+    project.plan([task("T1-01", files="create `words.txt`", check="grep -q done words.txt")])
+    consent = project.approval()
+    ended = installed.alone(project, name, [TELLS], "execute-phase", "1", "--approve", consent, "--json")
+    assert ended.code == 0, ended.out + ended.err
+    told = [e["payload"]["state"] for e in project.events("1", "--kind", "attempt.told")]
+    assert told == ([] if name == "codex" else ["waiting"])
+
+
 BY_COMMAND = """when: T1-01
 tools: true
 answers:
@@ -236,8 +275,11 @@ UNREACHED = {
     "an unknown model": (("answers: [{fault: unknown-model}]",), "unknown-model"),
     "a closed server": ((), "network"),
     "a wrong key": (("answers: [{fault: unauthorized}]",), "not-logged-in"),
+    "a failing server": (("answers: [{fault: server-error}]",), "network"),
 }
 """What is scripted, where there is a server, and the kind of failure."""
+FAILING = {"codex": "rate-limited", "qwen": "stall"}
+"""Codex speaks of high demand then, and Qwen Code says nothing at all."""
 NEEDS_NO_KEY = ("codex", "opencode")
 """Codex asks without one, and OpenCode has models that are free; then it is the server that says no."""
 
@@ -257,6 +299,7 @@ def test_why_a_real_agent_cannot_work_is_told_and_uses_no_attempt(name: str, wha
     ended = installed.alone(project, name, rules or (), *command)
     assert ended.code == 1, ended.out + ended.err
     [finished] = project.events("1", "--kind", "attempt.finished")
+    kind = FAILING.get(name, kind) if what == "a failing server" else kind
     assert finished["payload"]["builder"]["failure"] == kind, finished["payload"]["builder"]
     if what == "an unknown model":
         assert "it accepts fake-model" in ended.answer["error"]["message"]
