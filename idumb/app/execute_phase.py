@@ -473,6 +473,10 @@ def _result(
     if ending.kind == runner.EDITOR:
         failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
     found = failure.structured(services, state, contract, failed)
+    back = [c["command"] for c in (found or {}).get("choices", ()) if c["id"] == "put-back" and c["command"]]
+    if back:  # until the plan is as it was, neither a retry nor a person's word about the task is taken
+        needing = ("idumb resume", "idumb accept", "idumb skip")
+        data["next"] = [*(c for c in data["next"] if not c.startswith(needing)), *back]
     # Where git refused the commit, the task itself has no reason.
     data["failure"] = found and {**found, "error": found["error"] or ending.words}
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
