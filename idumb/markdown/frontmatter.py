@@ -136,15 +136,20 @@ class _Reader:
         )
 
     def _bad(self, name: str, node: Node, message: str = "") -> None:
-        found = node.value if isinstance(node, Scalar) else ""
         message = message or f"`{name}` does not hold {_ACCEPTED.get(name, 'this')}"
-        self._error("plan.bad-value", node.start, name, message, found=found)
+        self._error("plan.bad-value", node.start, name, message, found=self._shown(node))
+
+    def _shown(self, node: Node) -> str:
+        """What stands there: of a list or a map its first line."""
+        if isinstance(node, Scalar):
+            return node.value
+        return self.problems.source.text[node.start : node.end].partition("\n")[0].strip()
 
     # One key each
 
     def type(self, name: str, node: Node) -> None:
         if not isinstance(node, Scalar) or node.value != "plan":
-            self._error("plan.wrong-type", node.start, name, "the type of a plan is `plan`", found=_shown(node))
+            self._error("plan.wrong-type", node.start, name, "the type of a plan is `plan`", found=self._shown(node))
 
     def text(self, name: str, node: Node) -> str | None:
         if isinstance(node, Scalar) and node.value.strip():
@@ -182,7 +187,9 @@ class _Reader:
             if text == "none":
                 return ()
             node = Sequence(
-                [Scalar(t.strip(), plain=True, start=node.start, end=node.end) for t in text.split(",")], node.start
+                [Scalar(t.strip(), plain=True, start=node.start, end=node.end) for t in text.split(",")],
+                node.start,
+                node.end,
             )
         items = node.items if isinstance(node, Sequence) else []
         texts = [i.value for i in items if isinstance(i, Scalar) and _is_id(i.value)]
@@ -374,10 +381,6 @@ def _is_id(text: str) -> bool:
 def _command(text: str) -> str:
     """A command in YAML needs no backticks; those around the whole are taken off."""
     return inline.code(text) or text
-
-
-def _shown(node: Node) -> str:
-    return node.value if isinstance(node, Scalar) else ""
 
 
 def plain(node: Node) -> Any:
