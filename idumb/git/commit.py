@@ -66,6 +66,8 @@ def make(
         words = result.words or _wordless(result.status, hooks=hooks)
         # Git does not always say that the disk is full when it is.
         return CommitAttempt(None, words + file_systems.nearly_full(place.common_dir))
+    if hooks:
+        _follow_hooks(place, repository, chosen)
     sync(place, branch)
     return CommitAttempt(str(repository.head.target), result.words)
 
@@ -120,6 +122,17 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
         if have != new and (have == old or announced):
             stale.append(path)
     return _settle(place, repository, stale) if stale else True
+
+
+def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> None:
+    """A hook that formats stages for the commit alone, and git leaves the index with the bytes from before the hook.
+
+    Only files that are as committed, so that nothing is lost that a user stages in this moment.
+    """
+    stale = [*staged(place, repository, paths)]
+    if stale:
+        other = program.output(place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "HEAD", "--", *stale])
+        _settle(place, repository, [path for path in stale if os.fsencode(path) not in other.split(b"\0")])
 
 
 def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:

@@ -426,6 +426,7 @@ def test_a_hook_that_formats_stands_in_the_way_of_nothing(project: Project) -> N
     answer = project.execute()
     assert answer.code == 0, answer.out
     assert project.repo.git("show", "HEAD:a.txt") == "made\nformatted"
+    assert project.repo.git("status", "--short") == ""
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
 
