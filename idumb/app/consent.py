@@ -212,7 +212,8 @@ def decision(
     whole = programs.whole_hash(services, contract)
     judges = asked.open_judges
     approve = [whole if moved else contract.hash, *([judges.whole] if judges is not None else [])]
-    subject = f"phase {contract.phase}: {len(contract.tasks)} tasks of {', '.join(p.path for p in contract.plans)}"
+    tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
+    subject = f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
     text, consequence = asked.yes(contract)
     return Decision(
         id=f"{pending_consent.MARK}{canonical.digest([contract.hash, whole, *approve[1:]])}",
