@@ -133,14 +133,14 @@ def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
 def finish_commit(bench: Bench, attempt: Attempt, kept: ports.Snapshot, head: str | None, message: str) -> Attempt:
     """Commit the task's own paths and record the checkpoint; used by recovery too."""
     hooks = bench.services.settings.git.hooks
-    staged = staging.hold(bench, attempt)
+    staged = staging.hold_of(bench, attempt)
     with bench.services.interrupts.armed():  # a hook of the user's may take long
         made = bench.services.history.commit(
             attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True
         )
     if made.commit is None:
         return dataclasses.replace(attempt, commit_refused=made.words)
-    staging.tell_replaced(bench, attempt, staged)
+    staging.tell_replaced_of(bench, attempt, staged)
     left = _changed_while_committing(bench, attempt)
     if left is not None:
         attempt = _prove_again(bench, attempt, left)

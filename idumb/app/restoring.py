@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app import approvals, exposing, loading, place, publish, recording, relock
+from idumb.app import approvals, exposing, loading, place, publish, recording, relock, staging
 from idumb.app.journal import Journal
 from idumb.app.ports import Conflict, Snapshot
 from idumb.app.services import Services, kept_at, run_ref
@@ -356,6 +356,18 @@ def _commit(
     changed = tuple(path for path in found if not services.trees.is_folder(intended["before_tree"], path))
     message = f"{intended['subject']}\n\nIdumb-Run: {state.id}\n{intended['trailer']}\n"
     message += f"Idumb-Operation: {intended['operation']}\n"
+    # Between a kill and the command that finishes the restore, a person may have staged something.
+    ref = run_ref(services, state.id, f"operations/{intended['operation']}/staged")
+    trees = (intended["before_tree"], intended["expected_tree"], intended["after_tree"])
+    staged = staging.hold(services, ref, changed, trees, f"what was staged before {intended['words']}")
+    made, told = _written_to_history(services, state, changed, told, message)
+    staging.tell_replaced(services, ref, staged, intended["words"])
+    return made, told
+
+
+def _written_to_history(
+    services: Services, state: RunState, changed: Sequence[str], told: tuple[str, ...], message: str
+) -> tuple[str | None, tuple[str, ...]]:
     if told:
         whole = place.commit(services, (*changed, *told), f"{message}Idumb-Reports: {state.phase}\n")
         if whole.commit is not None:

@@ -25,6 +25,7 @@ from idumb.app import (
     restoring,
     schedule,
     session,
+    staging,
 )
 from idumb.app.execute_phase import Request
 from idumb.app.journal import Journal
@@ -324,7 +325,12 @@ def _commit(
     title = contract.tasks[task].title
     message = f"{title}\n\nAccepted: {why}\n\nIdumb-Run: {journal.state.id}\nIdumb-Task: {task}\nIdumb-Accepted: true\n"
     changed = services.history.uncommitted(touched)
-    return place.commit_or_fail(services, changed, message, f"git refused the commit of {task}")
+    ref = attempt_ref(services, journal.state.id, task, journal.state.tasks[task].attempt, "accepted-staged")
+    present = services.trees.scan(changed)
+    staged = staging.hold(services, ref, changed, (present,), f"what was staged when {task} was accepted")
+    commit = place.commit_or_fail(services, changed, message, f"git refused the commit of {task}")
+    staging.tell_replaced(services, ref, staged, task)
+    return commit
 
 
 def find(services: Services, task: str) -> tuple[Contract, RunState, str]:

@@ -7,10 +7,10 @@ nothing is taken back: whoever did not stage it has the command that brings back
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from idumb.app.bench import Attempt, Bench
-from idumb.app.services import attempt_ref
+from idumb.app.services import Services, attempt_ref
 from idumb.domain import ledger, listing, paths
 from idumb.domain.ledger import Entry
 from idumb.domain.plan import Task
@@ -37,30 +37,44 @@ def tell(bench: Bench, task: Task, number: int, snapshot: str, accepted: Sequenc
     )
 
 
-def hold(bench: Bench, attempt: Attempt) -> Mapping[str, Entry | None]:
-    """What is staged of the task's own paths and stands nowhere else is kept before idumb's commit takes its place."""
-    staged = bench.services.history.staged(attempt.ledger.changed)
-    candidate = attempt.candidate or attempt.base
-    trees = bench.services.trees
-    if all(entry == trees.entry(candidate, path) for path, entry in staged.items()):
-        return {}
-    rows = bench.services.history.index_rows(staged)
-    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
-    blobs = {entry.oid: entry.oid for entry in staged.values() if entry is not None and entry.mode != ledger.SUBMODULE}
-    trees.keep_blobs(ref, {_ROWS: trees.store(rows), **blobs}, f"what was staged when {attempt.task.id} was committed")
+def hold(
+    services: Services, ref: str, paths: Sequence[str], trees: Collection[str], words: str
+) -> Mapping[str, Entry | None]:
+    """What is staged of these paths and stands in none of the trees is kept before a commit takes its place."""
+    entry = services.trees.entry
+    found = services.history.staged(paths)
+    staged = {path: one for path, one in found.items() if one not in [entry(tree, path) for tree in trees]}
+    if staged:
+        rows = services.history.index_rows(staged)
+        blobs = {one.oid: one.oid for one in staged.values() if one is not None and one.mode != ledger.SUBMODULE}
+        services.trees.keep_blobs(ref, {_ROWS: services.trees.store(rows), **blobs}, words)
     return staged
 
 
-def tell_replaced(bench: Bench, attempt: Attempt, staged: Mapping[str, Entry | None]) -> None:
-    """Name the task's own paths that were staged otherwise than idumb committed them."""
-    head = bench.services.history.head_tree()
-    changed = [p for p, entry in staged.items() if head is None or bench.services.trees.entry(head, p) != entry]
+def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | None], who: str) -> None:
+    """Name the paths that were staged otherwise than idumb committed them."""
+    head = services.history.head_tree()
+    changed = [p for p, entry in staged.items() if head is None or services.trees.entry(head, p) != entry]
     if changed:
-        ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
-        bench.services.reporter.note(
-            f"{listing.listed(changed)} was staged otherwise than {attempt.task.id} left it. The commit has what"
-            f" {attempt.task.id} left, and so has the index now. To stage again what was staged: {_command(ref)}"
+        services.reporter.note(
+            f"{listing.listed(changed)} was staged otherwise than {who} left it. The commit has what {who} left, and so"
+            f" has the index now. To stage again what was staged: {_command(ref)}"
         )
+
+
+def hold_of(bench: Bench, attempt: Attempt) -> Mapping[str, Entry | None]:
+    """The same of the task's own paths, before the commit of a task."""
+    words = f"what was staged when {attempt.task.id} was committed"
+    tree = attempt.candidate or attempt.base
+    return hold(bench.services, _replaced(bench, attempt), attempt.ledger.changed, (tree,), words)
+
+
+def tell_replaced_of(bench: Bench, attempt: Attempt, staged: Mapping[str, Entry | None]) -> None:
+    tell_replaced(bench.services, _replaced(bench, attempt), staged, attempt.task.id)
+
+
+def _replaced(bench: Bench, attempt: Attempt) -> str:
+    return attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
 
 
 def tell_again(bench: Bench, task: Task, number: int, *, committed: bool) -> None:

@@ -313,6 +313,23 @@ def test_accept_commits_what_was_left_under_the_reason_and_unblocks(project: Pro
     assert project.json("accept", "T1-01", "--why", "again").error["code"] == "task.already-done"
 
 
+def test_accept_keeps_what_is_staged_alone_and_names_the_command_that_stages_it_again(project: Project) -> None:
+    """R-GIT-6: the commit has the file as it is; no byte that only the index had is lost."""
+    project.plan([bad("T1-01", "a.txt")])
+    assert project.execute("--max-attempts", "1").code == 1
+    project.repo.write("a.txt", "staged\n")
+    project.repo.git("add", "a.txt")
+    project.repo.write("a.txt", "third\n")
+    answer = project.json("accept", "T1-01", "--why", "good")
+    assert answer.code == 0, answer.out
+    assert project.repo.git("show", "HEAD:a.txt") == "third"
+    (told,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
+    project.repo.git("gc", "--quiet", "--prune=now")
+    command = told.partition("To stage again what was staged: ")[2]
+    subprocess.run(["sh", "-c", command], cwd=project.folder, check=True)
+    assert project.repo.git("show", ":a.txt") == "staged"
+
+
 def test_a_halted_run_names_the_task_that_halted_it(project: Project) -> None:
     """R-RUN-6, R-RUN-7: another task had failed before."""
     strays = shell("echo a > b.txt; echo c > c.txt")
