@@ -75,6 +75,19 @@ def names_in(services: Services, paths: Iterable[str], old: str, new: str) -> tu
     return tuple(by_text.get(path, path) for path in recorded)
 
 
+def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -> tuple[str, ...]:
+    """As `names_in`, of folders: those in which something differs between two trees."""
+    recorded = tuple(folders)
+    if not any(_REDACTED in path for path in recorded):
+        return recorded
+    changed = (change.path.split("/") for change in services.trees.changes(old, new))
+    above = {"/".join(parts[:end]) + slash for parts in changed for end in range(1, len(parts)) for slash in ("", "/")}
+    by_text = {text: path for path, text in named(services, above).items()}
+    # A folder that is not found is left as it is: one of the recorded name is nobody's.
+    found = (by_text.get(path, path) for path in recorded)
+    return tuple(path for path in found if _REDACTED not in path)
+
+
 def judge(bench: Bench, attempt: Attempt) -> Attempt:
     """Look into what would be committed. A strict run fails over a secret; else a person is asked about it later."""
     if attempt.outcome is not None or attempt.candidate is None:
@@ -100,9 +113,17 @@ def question(attempt: Attempt) -> Decision:
     return _question(f"{attempt.task.id}{MARK}{attempt.number}", attempt.task.id, attempt.exposed, _FAILS)
 
 
-def recorded(state: RunState, known: TaskState) -> tuple[Decision, ...]:
-    """Such questions of a task that waits, as they were put."""
-    return tuple(_as_asked(state.decisions[one]) for one in known.decisions if MARK in one)
+def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Decision, ...]:
+    """Questions as they were put. Refusal `decision.unknown` where one was not: its answer must not be passed over."""
+    rows = {one: state.decisions.get(one) for one in ids}
+    for missing in (one for one, row in rows.items() if row is None):
+        raise Refusal(
+            "decision.unknown",
+            f"{known.id} waits for the question {missing}, which the event log does not have.",
+            hint=f"idumb skip {known.id} --why REASON goes on without it",
+            details={"task": known.id, "decision": missing},
+        )
+    return tuple(_as_asked(row) for row in rows.values() if row is not None)
 
 
 def require_consent(services: Services, journal: Journal, task: str, tree: str, paths: Sequence[str]) -> None:

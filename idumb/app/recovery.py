@@ -132,8 +132,10 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     asked = (
         *proofs.questions(task, known.attempt, ()),
         proofs.validator_question(task, known.attempt, ()),
-        *exposing.recorded(state, known),
     )
+    known_here = {q.id for q in asked}
+    # A question that this version or plan would not put is judged as it was put.
+    asked = (*asked, *exposing.recorded(state, known, [d for d in known.decisions if d not in known_here]))
     given = [
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
         for a in (state.answers[d] for d in known.decisions)

@@ -293,7 +293,9 @@ def _rest(services: Services, state: RunState) -> tuple[tuple[str, ...], tuple[s
 
 
 def _put_folders(services: Services, intended: Mapping[str, Any]) -> None:
-    removed, made = intended.get("removed_folders", ()), intended.get("made_folders", ())
+    trees = (intended["before_tree"], intended["after_tree"])
+    removed = exposing.folders_in(services, intended.get("removed_folders", ()), *trees)
+    made = exposing.folders_in(services, intended.get("made_folders", ()), *trees)
     if removed:
         services.trees.remove_folders(removed)
     if made:

@@ -217,14 +217,15 @@ def _undo_restore(
 ) -> Result:
     state, p = journal.state, event.payload
     what = _what(services, state, event)
+    trees = (p["before_tree"], p["after_tree"])
     target = Target(
-        exposing.names_in(services, p["paths"], p["before_tree"], p["after_tree"]),
+        exposing.names_in(services, p["paths"], *trees),
         p["before_tree"],
         p["after_tree"],
         tuple(p["tasks"]),
         f"undo of {what}",
-        removed_folders=tuple(p.get("made_folders", ())),
-        made_folders=tuple(p.get("removed_folders", ())),
+        removed_folders=exposing.folders_in(services, p.get("made_folders", ()), *trees),
+        made_folders=exposing.folders_in(services, p.get("removed_folders", ()), *trees),
     )
     restoring.confirm(services, target, word)
     before = restoring.keep_present(services, journal, target)

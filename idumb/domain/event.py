@@ -83,6 +83,15 @@ EXACT = frozenset(
 People chose these names, and no agent can: paths that a task makes are not among them.
 """
 
+IDENTITY = frozenset(
+    {
+        "adapter", "attempt", "binding", "choice", "decision", "decisions", "failure", "from_agent", "from_run", "id",
+        "key", "kind", "mode", "operation", "outcome", "policy", "result", "role", "run", "state", "status", "task",
+        "tasks", "to_agent", "undone", "verdict", "workspace", "worktree",
+    }
+)  # fmt: skip
+"""Fields, at any depth, by which idumb finds an event's subject again or branches; no text of a program is there."""
+
 BESIDE = ("handoff.updated", "handoff.completed")
 """Kinds that name a run and do not move it: any work tree may write them, also while the run goes on elsewhere."""
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from idumb.app import ports
 from idumb.domain import canonical
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import BESIDE, EXACT, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.domain.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent, chain_hash
 from idumb.store import chain, connection, pages, problems, run_index, segments
 from idumb.store.chain import COLUMNS, Row
 from idumb.store.standing import nothing_kept
 
 if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
+
+
+_KEY = re.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
 
 
 class SqliteEventLog:
@@ -139,8 +143,20 @@ def _encoded(new: NewEvent, redactor: Redactor | None) -> str:
     text = canonical.encode(payload).decode("ascii")
     if redactor is None or not redactor.holds(text):
         return text
-    clean = {name: value if name in EXACT else redactor.value(value) for name, value in payload.items()}
+    clean = {name: value if name in EXACT else _clean(name, value, redactor) for name, value in payload.items()}
     return canonical.encode(clean).decode("ascii")
+
+
+def _clean(name: str, value: Any, redactor: Redactor) -> Any:
+    """A field without secrets; names of fields, ids of tasks and what identifies something stay as they are."""
+    if isinstance(value, Mapping):
+        return {
+            key if _KEY.fullmatch(key) else redactor.value(key): _clean(key, item, redactor)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_clean(name, item, redactor) for item in value]
+    return value if name in IDENTITY else redactor.value(value)
 
 
 def _row(new: NewEvent, payload: str, seq: int, operation: str, fence: int, at: str, previous: str) -> tuple[str, Row]:

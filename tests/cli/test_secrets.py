@@ -361,3 +361,18 @@ def test_a_quick_plan_with_a_secret_in_its_check_is_not_committed(project: Proje
     assert TOKEN not in project.repo.git("log", "-p", "HEAD")
     (plan,) = (project.folder / ".planning/quick").rglob("*-PLAN.md")
     assert shown(project, TOKEN, said=(done,), theirs=frozenset([plan.read_bytes()])) == []
+
+
+@pytest.mark.parametrize("value", ["T1-01.secret", "secret"])
+def test_a_secret_that_idumbs_own_words_contain_changes_no_question(
+    project: Project, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """R-LOG-3, R-ASK-2: an answer finds its question, so that a no is heard."""
+    monkeypatch.setenv("OTHER_KEY", value)
+    bound(project, ("a.py", "VALUE\n"), more="environment: [PATH, OTHER_KEY]\n")
+    project.plan([built()])
+    assert project.execute("--max-attempts", "1").code == 5
+    assert project.idumb("decide", "T1-01.secret.1", "no").code == 0
+    project.resume("--max-attempts", "1")
+    assert project.statuses()["T1-01"] != "completed"
+    assert "Task T1-01" not in project.subjects()
