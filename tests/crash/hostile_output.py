@@ -13,6 +13,7 @@ import re
 import select
 import subprocess
 import sys
+import termios
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,6 +187,7 @@ def hostile_project(folder: Path) -> Project:
     return project
 
 
+PROMPT = b"): "  # the end of each question; an empty line leaves it open
 READING = ("check-plan", "graph", "show", "diff", "status", "next", "log", "decisions", "roadmap", "audit")
 
 
@@ -202,8 +204,11 @@ def commands(consent: str) -> Iterator[list[str]]:
 
 
 def on_terminal(warm: Warm, project: Project, *arguments: str, plant: str = "") -> str:
-    """What a command writes to a terminal of its own."""
+    """What a command writes to a terminal of its own, where nobody answers what it asks."""
     ours, theirs = pty.openpty()
+    modes = termios.tcgetattr(theirs)
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(theirs, termios.TCSANOW, modes)
     hook, given = "tests.crash.hostile_output:take_terminal", [os.ttyname(theirs), plant]
     with os.fdopen(theirs, "wb", buffering=0) as held:
         running = warm.start(project.folder, *arguments, environment={"TERM": "xterm"}, hook=hook, given=given)
@@ -211,6 +216,8 @@ def on_terminal(warm: Warm, project: Project, *arguments: str, plant: str = "") 
         parts = []
         while ours in select.select([ours, ended], [], [])[0]:
             parts.append(_read(ours))
+            if parts[-1].endswith(PROMPT):
+                os.write(ours, b"\n")
         os.close(ended)
         running.wait()
         held.write(b"\r\n")
