@@ -226,6 +226,15 @@ def _added(services: Services, trees: ports.Trees, changes: Iterable[Change], co
     return tuple(dict.fromkeys(lines))[:_SHOWN]
 
 
+def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
+    """Those of the paths, each with the id of its bytes, that hold a known secret in their name or their bytes."""
+    around = services.surroundings
+    if not around.knows_secrets():
+        return frozenset(named(services, blobs))
+    pieces = services.trees.pieces
+    return frozenset(p for p, oid in blobs.items() if any(around.secrets_in(pieces(oid)))).union(named(services, blobs))
+
+
 def _in_commit(services: Services, commit: str | None, names: set[str]) -> set[str]:
     """Those of the variables whose values a commit has in some file. Read only where one was found in a change."""
     history, trees, seen = services.history, services.trees, set[str]()

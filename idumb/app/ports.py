@@ -6,7 +6,7 @@ Object ids are hex.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -301,6 +301,9 @@ class History(Protocol):
 
     def index_command(self, snapshot: str) -> str:
         """What a person says in the top folder to have the index of a snapshot again."""
+
+    def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
+        """Those of the paths that `base` or a commit of HEAD's since has, each with the ids of its blobs there."""
 
     def head_at(self, snapshot: str) -> str | None:
         """HEAD's commit when a snapshot was taken."""

@@ -20,7 +20,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.evidence import Evidence
-from idumb.domain.ledger import Entry
+from idumb.domain.ledger import SUBMODULE, Entry
 from idumb.domain.run import RunState
 from idumb.domain.settings import COMMITTED
 
@@ -355,7 +355,9 @@ def _commit(
     new = _new(services, paths, intended["after_tree"])
     found = dict.fromkeys((*services.history.uncommitted(paths), *new))
     # A folder of the user's where a file goes: to commit that name would commit everything in the folder.
-    changed = tuple(path for path in found if not services.trees.is_folder(intended["before_tree"], path))
+    files = tuple(path for path in found if not services.trees.is_folder(intended["before_tree"], path))
+    unasked = _uncommitted_before(services, state, intended["after_tree"], files)
+    changed = tuple(path for path in files if path not in unasked)
     message = f"{intended['subject']}\n\nIdumb-Run: {state.id}\n{intended['trailer']}\n"
     message += f"Idumb-Operation: {intended['operation']}\n"
     # Between a kill and the command that finishes the restore, a person may have staged something.
@@ -376,6 +378,20 @@ def _written_to_history(
             return whole.commit, told
     refused = "The files are put back, but git refused the commit"
     return place.commit_or_fail(services, changed, message, refused), ()
+
+
+def _uncommitted_before(services: Services, state: RunState, tree: str, paths: Sequence[str]) -> frozenset[str]:
+    """Files that are put back and stay uncommitted, as they were.
+
+    No commit has their path, or they hold a known secret that no commit has at that path.
+    """
+    back = {path: entry for path in paths if (entry := services.trees.entry(tree, path)) is not None}
+    if not back:
+        return frozenset()
+    carried = any(known.carried_from for known in state.tasks.values())  # committed before this run began
+    known = services.history.committed(None if carried else state.base_commit, tuple(back))
+    new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in known.get(p, ())}
+    return exposing.secret_in(services, new).union(path for path in back if path not in known)
 
 
 def _made(services: Services, intended: Mapping[str, Any]) -> str | None:

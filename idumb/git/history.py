@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
@@ -97,6 +98,23 @@ class GitHistory:
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return commit.staged(self._place, self.repository, paths)
+
+    def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
+        head = self._head_commit()
+        if head is None:
+            return {}
+        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+        before = [base] if base is not None and base in self.repository else []
+        for one in before:
+            walker.hide(one)
+        commits = [*before, *(str(one.id) for one in itertools.islice(walker, limit))]
+        trees = dict.fromkeys(comparing.tree_of(self.repository, commit) for commit in commits)
+        found: dict[str, set[str]] = {}
+        for tree, path in itertools.product(trees, paths):
+            entry = comparing.entry(self.repository, tree, path)
+            if entry is not None:
+                found.setdefault(path, set()).add(entry.oid)
+        return found
 
     def index_command(self, snapshot: str) -> str:
         return index_file.command(self._place, self.repository, snapshot)

@@ -311,3 +311,18 @@ def test_a_document_of_an_earlier_attempt_is_made_anew(sandbox: GitSandbox) -> N
     place.write_text(re.sub('snapshot: "[0-9a-f]{8}', 'snapshot: "00000000', right), encoding="utf-8")
     assert project.quick("verify-work", "1", "--json").code == 0
     assert place.read_text(encoding="utf-8") == right
+
+
+def test_undo_leaves_uncommitted_what_no_commit_had(sandbox: GitSandbox) -> None:
+    """R-GIT-3, R-GIT-6: what a failed task left comes back as it was, and no commit takes it in unasked."""
+    bad = task("T1-02", files="create `b.txt`", check="false", after="T1-01", steps=[write("b.txt", "b\n")])
+    project = _project(sandbox, making("T1-01", "a.txt"), bad)
+    assert _execute(project).code == 1
+    assert project.repo.status() == ["?? b.txt"]
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+    assert not project.exists("b.txt")
+    assert project.quick("undo", "--yes").code == 0
+    assert project.repo.status() == ["?? b.txt"]
+    assert "a.txt" in project.repo.tree()
+    assert project.read("b.txt") == "b\n"

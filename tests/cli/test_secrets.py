@@ -376,3 +376,17 @@ def test_a_secret_that_idumbs_own_words_contain_changes_no_question(
     project.resume("--max-attempts", "1")
     assert project.statuses()["T1-01"] != "completed"
     assert "Task T1-01" not in project.subjects()
+
+
+def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) -> None:
+    """R-LOG-3, R-GIT-3: in a file that HEAD has too, and in a name."""
+    project.repo.write("b.py", "b\n")
+    project.repo.commit("b")
+    bound(project, ("b.py", "VALUE\n"), ("VALUE.txt", "x\n"))
+    project.plan([built(files="modify `b.py`, create `*.txt`", check="false")])
+    assert project.execute("--max-attempts", "1").code == 1
+    before = project.repo.status()
+    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.idumb("undo", "--yes").code == 0
+    assert project.repo.status() == before
+    assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
