@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import shlex
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,8 +32,6 @@ INSTRUCTIONS = (
 )
 _CONSENT = "consent."
 """How the ids of questions about consent begin. They are refused unseen: one may be asked while this looks."""
-_PASSED_ON = frozenset({("failure", "retry"), ("exhausted", "retry")})
-"""(kind, choice) of a person's answers that judge, permit and accept nothing: the work is done again, and judged."""
 _SKIPPED = "skipped"
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # without -P a folder `idumb` of the repository would be run
 
@@ -171,24 +170,20 @@ class Session:
 
     @_with_ways
     async def decide(self, decision: str, choice: str, guidance: str = "") -> Answer:
-        """Pass on that a person wants a failed task tried again (`status` lists the questions with their choices).
+        """The command with which a person answers a question (`status` lists the questions with their choices).
 
-        Every other answer judges, permits, accepts or leaves out something, so a person gives it with the command that
-        the refusal names.
-        guidance: the person's own words to the next attempts.
+        No tool answers for a person. `retry_task` tries a failed task again.
+        guidance: the person's own words to the next attempt.
         """
         if decision.startswith(_CONSENT):
-            return _at_a_terminal(decision, choice)
+            return _at_a_terminal(decision, choice, guidance)
         asked = await self._say("decisions")
         if not asked["ok"]:
             return asked
-        kind = next((str(row["kind"]) for row in asked["data"]["decisions"] if row["id"] == decision), None)
-        if kind is None:  # not asked of the command, to which it may be known a moment later
+        if all(row["id"] != decision for row in asked["data"]["decisions"]):
             words = f"No question has the id {decision}."
             return _refused("decide", "decision.unknown", words, "status", [mcp_ways.by_command("idumb decisions")])
-        if (kind, choice) not in _PASSED_ON:
-            return _at_a_terminal(decision, choice)
-        return await self._say("decide", f"--guidance={guidance}", "--", decision, choice)
+        return _at_a_terminal(decision, choice, guidance)
 
     @_with_ways
     async def verify_workspace_integrity(self) -> Answer:
@@ -244,9 +239,9 @@ class Session:
         )
 
 
-def _at_a_terminal(decision: str, choice: str) -> Answer:
+def _at_a_terminal(decision: str, choice: str, guidance: str) -> Answer:
     words = f"{decision} is answered by a person at a terminal; no tool passes that on."
-    command = f"idumb decide {decision} {choice}"
+    command = shlex.join(["idumb", "decide", decision, choice, *(("--guidance", guidance) if guidance else ())])
     way = mcp_ways.by_command(command)
     return _refused("decide", "decision.at-terminal", words, f"a person says: {command}", [way], [decision])
 

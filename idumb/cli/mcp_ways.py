@@ -22,7 +22,6 @@ _TOOLS = tuple(
         (rf"idumb verify-work {_PHASE}", "verify_phase"),
         (r"idumb (status|decisions|next)", "status"),
         (rf"idumb next {_PHASE}", "begin_session"),
-        (r"idumb decide (?P<decision>[^ ]+) (?P<choice>retry) --guidance TEXT", "decide"),
     )
 )
 _WITHOUT_ARGUMENTS = frozenset({"next_task", "verify_phase", "status"})
