@@ -60,19 +60,38 @@ def found_again(services: Services, known: TaskState) -> TaskState:
     if known.base is None or known.left is None:
         return known
     touched, deviations = (
-        names_in(services, paths, known.base, known.left) for paths in (known.touched, known.deviations)
+        names_in(services, paths, known.base, known.left, known.touched) for paths in (known.touched, known.deviations)
     )
     return dataclasses.replace(known, touched=touched, deviations=deviations)
 
 
-def names_in(services: Services, paths: Iterable[str], old: str, new: str) -> tuple[str, ...]:
-    """Paths as the log has them; those with a secret by the names of what differs between two trees."""
+def names_in(
+    services: Services, paths: Iterable[str], old: str, new: str, others: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Paths as the log has them; those with a secret by the names of what differs between two trees.
+
+    What differs nowhere is omitted. Refusal `secret.unknown-name` where the secret is not known now: its name could
+    not be found, and would be logged as it is. `others` are recorded paths that it is not.
+    """
     recorded = tuple(paths)
-    if not any(_REDACTED in path for path in recorded):
+    marked = [path for path in recorded if _REDACTED in path]
+    if not marked:
         return recorded
-    changed = (change.path for change in services.trees.changes(old, new))
-    by_text = {text: path for path, text in named(services, changed).items()}
-    return tuple(by_text.get(path, path) for path in recorded)
+    changed = [change.path for change in services.trees.changes(old, new)]
+    shown = named(services, changed)
+    found = {one: [path for path in changed if shown.get(path, path) == one] for one in marked}
+    plain = [path for path in changed if path not in {*recorded, *others}]
+    hides = services.surroundings.may_hide
+    unknown = [one for one, names in found.items() if not names and any(hides(one, path) for path in plain)]
+    if unknown:
+        raise Refusal(
+            "secret.unknown-name",
+            f"Nothing was changed: the names of these files hold a secret that is not known now:"
+            f" {listing.listed(unknown)}",
+            hint="Set the variables that this run had, then run the command again",
+            details={"paths": unknown},
+        )
+    return tuple(dict.fromkeys(name for path in recorded for name in found.get(path, (path,))))
 
 
 def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -> tuple[str, ...]:

@@ -742,6 +742,9 @@ class Surroundings(Protocol):
     def without_secrets(self, text: str) -> str:
         """What idumb itself writes, without the secrets that are known: what log, reports and commits have of it."""
 
+    def may_hide(self, shown: str, text: str) -> bool:
+        """Whether `shown` may be `text` without its secrets, of which one is not known now."""
+
     def knows_secrets(self) -> bool:
         """Whether there is any value that `secrets_in` could find."""
 

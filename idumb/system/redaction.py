@@ -58,6 +58,14 @@ class Redactor:
         """Whether a text, of JSON for one, has anything to take out; so that most values need no second look."""
         return next(self._matches(_latin(text, "surrogatepass")), None) is not None
 
+    def may_hide(self, shown: str, text: str) -> bool:
+        """Whether `shown` may be `text` with marks for secrets of which one is not known now."""
+        known = {self._mark("value", one) for one in self._known}
+        # A token is known by its form, always.
+        if all(mark in known or not mark.startswith("[redacted:value:") for mark in MARK.findall(shown)):
+            return False
+        return re.fullmatch(".+".join(map(re.escape, MARK.split(shown))), text, re.DOTALL) is not None
+
     @property
     def knows(self) -> bool:
         """Whether there is any value to look for; forms of tokens are known always."""

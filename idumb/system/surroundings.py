@@ -50,6 +50,9 @@ class LocalSurroundings:
     def without_secrets(self, text: str) -> str:
         return self._secrets.text(text)
 
+    def may_hide(self, shown: str, text: str) -> bool:
+        return self._secrets.may_hide(shown, text)
+
     def secrets_in(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
         return self._secrets.named(pieces)
 

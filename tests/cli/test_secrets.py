@@ -390,3 +390,27 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
     assert project.idumb("undo", "--yes").code == 0
     assert project.repo.status() == before
     assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
+
+
+@pytest.mark.parametrize("value", ["", "another-value-9"])
+def test_a_name_with_a_secret_that_is_not_known_now_is_refused_before_anything_changes(
+    project: Project, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """R-LOG-3, R-GIT-3: rollback and undo neither leave the file in silence nor show its name."""
+    bound(project, ("out/VALUE.txt", "x\n"))
+    project.plan([built(files="create `out/*.txt`", check="true")])
+    assert project.execute("--max-attempts", "1").code == 1
+    name = f"out/{VALUE}.txt"
+    for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
+        before, there = project.repo.ledger(), project.exists(name)
+        monkeypatch.setenv("API_TOKEN", value)
+        refused = project.json(*words)
+        assert (refused.code, refused.error["code"]) == (4, "secret.unknown-name"), refused.out
+        assert "Set the variables that this run had" in refused.error["hint"]
+        assert project.repo.ledger() == before
+        monkeypatch.setenv("API_TOKEN", VALUE)
+        done = project.json(*words)
+        assert done.code == 0, done.out
+        assert project.exists(name) is not there
+        assert shown_in_records(project, VALUE, refused, done) == []
+    assert project.read(name) == "x\n"

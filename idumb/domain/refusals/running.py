@@ -165,6 +165,11 @@ ROWS: Mapping[str, Row] = {
         way("before", "stop before that task", "it and what came before it stay", "idumb rollback {phase} --to {task}"),
         way("past", "put only its files back", "its effect elsewhere stays", "{past}"),
     ),
+    "secret.unknown-name": row(
+        "Put files back",
+        way("set", "set the variables that this run had, then run the same command again", "the names are found"),
+        STATUS,
+    ),
     "rollback.no-checkpoint": row(
         "Roll back",
         way(
