@@ -152,7 +152,15 @@ Make = Callable[[Binding, Equipment], ports.Agent]
 _NAMED = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN", re.IGNORECASE)
 _SECRET = re.compile(f"{_NAMED.pattern}|_URL$|_URI$", re.IGNORECASE)  # an address may have a password in it
 _WORD = re.compile("[A-Za-z]{1,20}[0-9]{0,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}")
-_BETWEEN = re.compile("[-_./:@, ]+")
+_BETWEEN = re.compile("[-_./:@,= ]+")
+_SAYS_SO = re.compile(  # whole words: AUTH is none of AUTHOR, and PGPASSWORD ends in one
+    "(?:(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|APIKEY)|(?:^|_)(?:KEY|CREDENTIAL|PRIVATE|AUTH|DSN))S?(?:_|$)",
+    re.IGNORECASE,
+)
+_NO_SECRET = re.compile("GIT_(?:AUTHOR|COMMITTER)_.*|XAUTHORITY|.*_(?:SOCK|FILE|PATH)", re.IGNORECASE)
+_PLACE = re.compile(r"~(?:/.*)?|(?:/[\w.@ -]+){2,}/?")  # a key in base64 may begin with a slash too
+_LONG = 16  # a part of a flag that long is no setting
+_MIXED = re.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
 
 PRESETS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
 """Command-line agents that idumb knows."""
@@ -281,15 +289,21 @@ def secret_variables(settings: Settings) -> dict[str, str]:
 
 
 def certain(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that are secrets beyond doubt: their names say so, or their values are not made of words.
+    """Those that are secrets beyond doubt: their values are not made of words, and are neither places nor flags.
 
-    A project, a profile, a path or a model would be found in half of all file names.
+    A project, a profile, a path, a model or the password `postgres` would be found in half of all file names.
     """
-    return {name: value for name, value in variables.items() if _NAMED.search(name) or not _is_words(value)}
+    return {name: value for name, value in variables.items() if _is_certain(name, value)}
 
 
-def _is_words(value: str) -> bool:
-    return all(_WORD.fullmatch(part) for part in _BETWEEN.split(value) if part)
+def _is_certain(name: str, value: str) -> bool:
+    if _NO_SECRET.fullmatch(name) or _PLACE.fullmatch(value):
+        return False
+    parts = [part for part in _BETWEEN.split(value) if part]
+    if not all(_WORD.fullmatch(part) for part in parts):
+        return not (value.startswith("--") and max(map(len, parts)) < _LONG)
+    # Where the name says so, pieces such as `x7k` and long numbers are no words.
+    return bool(_SAYS_SO.search(name)) and any(_MIXED.fullmatch(part) for part in parts)
 
 
 def named_secret() -> dict[str, str]:

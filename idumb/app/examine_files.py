@@ -151,7 +151,7 @@ class _Look:
 
     def _differs(self, path: str, wanted: str) -> str:
         """Why a file is not what the log says; "" where it is. Git may have written other ends of lines."""
-        text = self._read(path)
+        text, wanted = self._read(path), self.services.surroundings.without_secrets(wanted)
         if text is not None and wanted in (text, text.replace("\r\n", "\n")):
             return ""
         is_json = path.endswith(".json")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from idumb.app import ports, proofs
@@ -43,9 +44,31 @@ def any_in(services: Services, paths: Iterable[str]) -> bool:
     return any(_REDACTED in path for path in known) or bool(named(services, known))
 
 
+def _new_names(services: Services, paths: Iterable[str], commit: str | None, base: str | None) -> dict[str, str]:
+    """As `named`, without names that tell nobody more than a commit does: it, or the base, has the path, or the value.
+
+    A base has files that nobody committed too, so that what is like their names is new all the same.
+    """
+    found = named(services, paths)
+    if not found:
+        return {}
+    trees, around, head = services.trees, services.surroundings, services.history.tree_of(commit)
+    there = [tree for tree in (head, base) if tree is not None]
+    found = {path: text for path, text in found.items() if not any(trees.entry(tree, path) for tree in there)}
+    held = {path: {name for name, _ in around.secrets_in([_bytes(path)])} for path in found}
+    known = _in_commit(services, commit, frozenset[str]().union(*held.values()))
+    # A token that is known by its form alone is of no variable, and is new in every name.
+    return {path: text for path, text in found.items() if not held[path] or held[path] - known}
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
 def words_of_names(bench: Bench, attempt: Attempt, paths: Iterable[str]) -> str:
     """Why an attempt has failed that changed files whose names cannot be recorded; "" where none is among them."""
-    found = named(bench.services, paths)
+    head = None if attempt.standing is None else attempt.standing.head.commit
+    found = _new_names(bench.services, paths, head, attempt.base)
     if not found:
         return ""
     ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
@@ -150,7 +173,10 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
 
     Errors `accept.secret-name` and `accept.secret`; the question waits where nobody can be asked.
     """
-    names = named(services, paths) | {path: path for path in paths if _REDACTED in path}
+    commit = services.history.head().commit
+    base = journal.state.tasks[task].base if task in journal.state.tasks else None
+    names = _new_names(services, paths, commit, base)
+    names |= {path: path for path in paths if _REDACTED in path}
     if names:
         raise Refusal(
             "accept.secret-name",
@@ -158,7 +184,6 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
             hint=f"Rename or remove them (git status names them), then idumb accept {task} --why REASON",
             details={"task": task, "paths": list(names.values())},
         )
-    commit = services.history.head().commit
     head, trees = services.history.tree_of(commit), services.trees
     found = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
     if not found:
@@ -238,7 +263,7 @@ def _added(services: Services, trees: ports.Trees, changes: Iterable[Change], co
     found = [(path, line, name) for path, oid in new for name, line in around.secrets_in(trees.pieces(oid))]
     if not found:
         return ()
-    known = _in_commit(services, commit, {name for _, _, name in found})
+    known = _in_commit(services, commit, frozenset(name for _, _, name in found))
     lines = (
         f"{around.without_secrets(path)}:{line}: the value of {name}" for path, line, name in found if name not in known
     )
@@ -254,16 +279,19 @@ def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
     return frozenset(p for p, oid in blobs.items() if any(around.secrets_in(pieces(oid)))).union(named(services, blobs))
 
 
-def _in_commit(services: Services, commit: str | None, names: set[str]) -> set[str]:
-    """Those of the variables whose values a commit has in some file. Read only where one was found in a change."""
-    history, trees, seen = services.history, services.trees, set[str]()
-    for change in trees.changes(history.tree_of(None), history.tree_of(commit)):
+def _in_commit(services: Services, commit: str | None, names: frozenset[str]) -> frozenset[str]:
+    """Those of the variables whose values a commit has in some file or name. Read only where a change has one."""
+    if not names:
+        return frozenset()
+    history, trees, around = services.history, services.trees, services.surroundings
+    changes = trees.changes(history.tree_of(None), history.tree_of(commit))
+    left = names - around.held_in((_bytes(f"{change.path}\n") for change in changes), names)
+    for change in changes:
+        if not left:
+            break
         if change.new is None or change.new.mode == ledger.SUBMODULE:
             continue
-        try:
-            seen |= {name for name, _ in services.surroundings.secrets_in(trees.pieces(change.new.oid))} & names
-        except Refusal:
-            continue  # a clone without all of its objects
-        if seen == names:
-            break
-    return seen
+        # A clone without all of its objects has some that cannot be read.
+        with suppress(Refusal):
+            left -= around.held_in(trees.pieces(change.new.oid), left)
+    return names - left

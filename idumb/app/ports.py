@@ -751,6 +751,9 @@ class Surroundings(Protocol):
     def secrets_in(self, pieces: Iterable[bytes]) -> Sequence[tuple[str, int]]:
         """The variable and the line of each known value in bytes that come in pieces."""
 
+    def held_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
+        """Those of the wanted variables whose values are in the bytes. Reads no further than it must."""
+
 
 class PlanFiles(Protocol):
     """Reads `.planning/`; the only place where plan files are opened."""

@@ -82,14 +82,31 @@ class Redactor:
         for piece in pieces:
             text += piece
             for one, name in sought:
-                at = text.find(one)
+                at, counted, where = text.find(one), 0, line
                 while at >= 0:
-                    found.add((line + text.count(b"\n", 0, at), name))
+                    where, counted = where + text.count(b"\n", counted, at), at
+                    found.add((where, name))
                     end = text.find(b"\n", at)
                     at = -1 if end < 0 else text.find(one, max(end, at + 1))
             done = max(len(text) - longest + 1, 0)
             line, text = line + text.count(b"\n", 0, done), text[done:]
         return tuple((name, where) for where, name in sorted(found))
+
+    def names(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
+        """Those of the wanted variables whose values are in the bytes; no further than where the last one is found."""
+        sought: dict[str, list[bytes]] = {name: [] for name in wanted}
+        for spelling, name in self._names.items():
+            if name in sought:
+                sought[name].append(spelling.encode("latin-1"))
+        longest = max((len(one) for each in sought.values() for one in each), default=1)
+        text = b""
+        for piece in pieces:
+            text += piece
+            sought = {name: each for name, each in sought.items() if not any(one in text for one in each)}
+            if not sought:
+                break
+            text = text[max(len(text) - longest + 1, 0) :]
+        return wanted - sought.keys()
 
     def value(self, value: Any) -> Any:
         """A JSON value with every string in it redacted, keys included.

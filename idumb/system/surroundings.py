@@ -56,6 +56,9 @@ class LocalSurroundings:
     def secrets_in(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
         return self._secrets.named(pieces)
 
+    def held_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
+        return self._secrets.names(pieces, wanted)
+
 
 def _template(role: str) -> str:
     return f"prompts/{role}.md"

@@ -414,3 +414,51 @@ def test_a_name_with_a_secret_that_is_not_known_now_is_refused_before_anything_c
         assert project.exists(name) is not there
         assert shown_in_records(project, VALUE, refused, done) == []
     assert project.read(name) == "x\n"
+
+
+def test_what_is_written_without_a_secret_is_as_the_log_says(project: Project) -> None:
+    """R-LOG-3: `doctor --fix` finds nothing to fix in it, and ends."""
+    project.plan(
+        [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")]).replace("Task T1-01", f"Use {VALUE}")]
+    )
+    assert project.execute().code == 0
+    assert project.json("doctor", "--fix").data["mended"] == []
+
+
+def test_a_name_or_a_value_that_head_has_is_no_failure(project: Project) -> None:
+    """R-LOG-3: the path itself, and the value in another name or file, are in the history."""
+    project.repo.write(f"src/{VALUE}.py", "x = 1\n")
+    project.repo.commit("as it was")
+    bound(project, (f"src/{VALUE}.py", "x = 2\n"), (f"tests/{VALUE}.py", "x\n"))
+    project.plan([built(files="modify `src/*.py`, create `tests/*.py`", check="test -d tests")])
+    done = project.execute("--max-attempts", "1")
+    assert done.code == 0, done.out
+    assert VALUE in project.repo.git("ls-tree", "-r", "--name-only", "HEAD:tests")
+    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("tests")
+    assert project.idumb("undo", "--yes").code == 0
+    assert project.exists(f"tests/{VALUE}.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "path"),
+    [
+        ("PGPASSWORD", "postgres", "postgres.py"),
+        ("GIT_AUTHOR_NAME", "Alice Smith", "Alice Smith.py"),
+        ("AUTH_TOKEN_FILE", "/run/secrets/Zq81xWvT", "a.py"),
+    ],
+)
+def test_a_word_is_no_secret_beyond_doubt_whatever_its_variable_is_called(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, value: str, path: str
+) -> None:
+    """R-LOG-3: it causes no question and no failure, and what programs say is without it."""
+    monkeypatch.setenv(name, value)
+    script = f"open({path!r}, 'w').write({value!r}); print('as', {value!r})"
+    wanted = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [{name}]}}\n")
+    project.plan([built(files=f"create `{path}`", check="true")])
+    done = project.execute("--max-attempts", "1")
+    assert done.code == 0, done.out
+    ended = project.events("--kind", "attempt.finished")[0]["payload"]
+    assert ended["touched"] == [path]
+    assert "as [redacted:value:" in ended["builder"]["output"]

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import shlex
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -220,3 +221,34 @@ def test_a_known_value_is_found_with_its_line_however_the_bytes_are_cut(before: 
     found = Redactor({"API_TOKEN": "hunter-Zq81", "SHORT": "abc"}).named(pieces)
     assert found == (("API_TOKEN", before.count(b"\n") + lines + 1),)
     assert Redactor({}).named(pieces) == ()
+
+
+def test_many_hits_cost_no_more_than_their_number() -> None:
+    """R-LOG-3: lines are counted once, not again from the start for every hit."""
+
+    class Counted(bytes):
+        looked = 0
+
+        def count(self, *arguments: Any) -> int:
+            start, end = arguments[1:] or (0, len(self))
+            Counted.looked += end - start
+            return bytes.count(self, *arguments)
+
+        def __radd__(self, other: bytes) -> Counted:
+            return Counted(bytes(other) + bytes(self))
+
+    lines = Counted(b"hunter-Zq81\n" * 2_000)
+    assert len(Redactor({"A": "hunter-Zq81"}).named([lines])) == 2_000
+    assert 0 < Counted.looked < 20 * len(lines)
+
+
+@given(st.binary(max_size=40), st.integers(1, 7))
+def test_whether_bytes_hold_a_value_is_read_no_further_than_it(before: bytes, size: int) -> None:
+    """R-LOG-3."""
+    whole = before + b"hunter-Zq81 and"
+    pieces = iter([whole[at : at + size] for at in range(0, len(whole), size)] + [b"more"] * 9)
+    redactor = Redactor({"A": "hunter-Zq81", "B": "nowhere-Zq82"})
+    assert redactor.names(pieces, frozenset({"A"})) == {"A"}
+    assert len(list(pieces)) >= 9
+    assert redactor.names([whole], frozenset({"A", "B"})) == {"A"}
+    assert redactor.names([whole], frozenset({"B"})) == frozenset()
