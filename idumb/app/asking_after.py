@@ -24,7 +24,7 @@ def asked(services: Services, request: Request, result: Result) -> Result:
             said = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
             last = decisions.decide(services, said)
             given.add(answer.choice)
-    if given == {exhausted.ROLL_BACK}:  # who took the work back goes on when they want to
+    if exhausted.ROLL_BACK in given:  # to go on would run again what was just taken back
         rest = {"decisions": [], "next": list(last.data["next"])}
         return dataclasses.replace(result, data={**result.data, **rest}, warnings=(*result.warnings, *last.warnings))
     if not given:

@@ -355,3 +355,18 @@ def test_work_that_is_rolled_back_at_the_terminal_is_not_run_again(sandbox: GitS
     assert code == 1, screen
     assert not project.exists("c.txt")
     assert status(project)["T1-02"] == "ready"
+
+
+def test_a_retry_beside_a_roll_back_at_the_terminal_does_not_run_again_what_was_taken_back(sandbox: GitSandbox) -> None:
+    """R-ASK-2: the task that is to be tried again waits for `idumb resume`."""
+    project = projects.create(sandbox)
+    project.plan([dead("T1-01", "a.txt"), dead("T1-02", "b.txt")])
+    words = ("execute-phase", "1", "--max-attempts", "1", "--approve", project.approval())
+    code, screen = at_terminal(project, words, "retry\nuse blue", "roll-back")
+    assert code == 1, screen
+    assert not project.exists("b.txt")
+    assert status(project) == {"T1-01": "ready", "T1-02": "ready"}
+
+
+def dead(id: str, path: str) -> str:
+    return task(id, files=f"create `{path}`", check="false", steps=[shell(f"echo w > {path}")])
