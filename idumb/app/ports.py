@@ -302,6 +302,9 @@ class History(Protocol):
     def index_command(self, snapshot: str) -> str:
         """What a person says in the top folder to have the index of a snapshot again."""
 
+    def unlike_index(self, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths that the work tree has otherwise than the index, filters applied."""
+
     def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
         """Those of the paths that `base` or a commit of HEAD's since has, each with the ids of its blobs there."""
 

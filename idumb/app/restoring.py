@@ -156,7 +156,10 @@ def _staged_alone(services: Services, before: Snapshot, target: Target) -> list[
     """Paths of which the index has bytes that stand nowhere else; the commit would take their place."""
     entry, staged = services.trees.entry, services.history.staged(target.paths)
     trees = (before.tree, target.expected, target.target)
-    return [p for p, found in staged.items() if found is not None and found not in [entry(t, p) for t in trees]]
+    other = [p for p, found in staged.items() if found is not None and found not in [entry(t, p) for t in trees]]
+    # A filter stores other bytes than the file has, and the file has them all the same.
+    differ = services.history.unlike_index(other)
+    return [p for p in other if p in differ]
 
 
 def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:

@@ -99,6 +99,12 @@ class GitHistory:
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return commit.staged(self._place, self.repository, paths)
 
+    def unlike_index(self, paths: Sequence[str]) -> frozenset[str]:
+        if not paths:
+            return frozenset()
+        listed = program.output(self._place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "--", *paths])
+        return frozenset(map(os.fsdecode, filter(None, listed.split(b"\0"))))
+
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
         head = self._head_commit()
         if head is None:

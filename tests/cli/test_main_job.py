@@ -719,6 +719,16 @@ def test_rollback_never_drops_what_is_staged_alone(ran: Project) -> None:
     assert ran.json("rollback", "1", "--to", "start", "--yes").code == 0
 
 
+def test_rollback_accepts_what_a_filter_staged_of_the_same_file(ran: Project) -> None:
+    """R-GIT-3: nothing stands only in the index, though its bytes are not those of the file."""
+    ran.repo.write(".gitattributes", "a.txt filter=upper\n")
+    ran.repo.git("config", "filter.upper.clean", "tr a-z A-Z")
+    ran.repo.git("add", "--renormalize", "a.txt")
+    assert ran.repo.git("show", ":a.txt") != ran.read("a.txt").strip()
+    answer = ran.json("rollback", "1", "--to", "start", "--yes")
+    assert answer.code == 0, answer.out
+
+
 def test_rollback_leaves_every_other_file_and_the_index_alone(ran: Project) -> None:
     """R-GIT-3: untracked, ignored, staged and partly staged files of the user."""
     ran.repo.write_all({"mine.txt": "mine\n", "debug.log": "ignored\n", ".gitignore": "*.log\n# more\n"})
