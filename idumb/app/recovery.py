@@ -112,7 +112,7 @@ def resolve_waiting(bench: Bench) -> None:
     state = bench.journal.state
     for task_id, known in list(state.tasks.items()):
         if known.status == outcome.WAITING and all(d in state.answers for d in known.decisions):
-            _resolve(bench, bench.contract.tasks[task_id], known)
+            _resolve(bench, bench.contract.tasks[task_id], exposing.found_again(bench.services, known))
 
 
 def _resolve(bench: Bench, task: Task, known: TaskState) -> None:

@@ -462,3 +462,19 @@ def test_a_word_is_no_secret_beyond_doubt_whatever_its_variable_is_called(
     ended = project.events("--kind", "attempt.finished")[0]["payload"]
     assert ended["touched"] == [path]
     assert "as [redacted:value:" in ended["builder"]["output"]
+
+
+def test_a_task_that_waits_is_committed_under_a_name_that_head_has(project: Project) -> None:
+    """R-LOG-3: the log does not have the name, so it is found again in the trees."""
+    project.repo.write(f"src/{VALUE}.py", "x = 1\n")
+    project.repo.commit("as it was")
+    bound(project, (f"src/{VALUE}.py", "x = 2\n"))
+    criteria = "  - [ ] there — check: `test -d src`\n  - [ ] it is *liked* — human\n"
+    fields = "- **Builder:** maker\n"
+    project.plan([task("T1-01", files="modify `src/*.py`", criteria=criteria, fields=fields)])
+    assert project.execute().code == 5
+    asked = project.json("decisions").data["decisions"][0]["id"]
+    assert project.idumb("decide", asked, "yes").code == 0
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.out
+    assert project.repo.git("show", f"HEAD:src/{VALUE}.py").strip() == "x = 2"
