@@ -225,8 +225,8 @@ def resuming(effort: Effort) -> Iterator[Figure]:
     times = measure.turns({"resume": resume, "fresh": stale, "warm": status}, effort.rounds, warm=1)
     what = f"resume to its first attempt, {tasks // 2:,} of {tasks:,} tasks done"
     for beside, name, goal in (
-        ("idumb status, kept view", "warm", None),
-        ("idumb status, view made anew", "fresh", 1.3),
+        ("idumb status, cached view", "warm", None),
+        ("idumb status, view rebuilt", "fresh", 1.3),
     ):
         yield Figure(12, what, beside, measure.ratio(times, "resume", name), goal, effort.rounds)
 
