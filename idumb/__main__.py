@@ -12,7 +12,10 @@ def main() -> None:
     except KeyboardInterrupt:  # before the boundary of the command line was there, or while it said its last words
         import os
 
-        os.write(2, b"idumb: interrupted [run.interrupted]\n  next: idumb status shows where you are\n")
+        try:
+            os.write(2, b"idumb: interrupted [run.interrupted]\n  next: idumb status shows where you are\n")
+        except OSError:  # the reader of standard error has left
+            pass
         code = 130
     from idumb.cli import output
 

@@ -107,8 +107,8 @@ def run(argv: Sequence[str]) -> int:
         code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
-    except SystemExit:  # click's way with a reader that has gone
-        return output.READER_GONE
+    except SystemExit:  # click hides a closed pipe in wrapped streams and exits
+        return output.unwritten(BrokenPipeError())
     except (Exception, KeyboardInterrupt) as problem:  # the boundary: a defect of ours never shows as a traceback
         known = _known(problem)
         if known.code == "internal" and "--debug" in argv:

@@ -295,6 +295,21 @@ def test_an_answer_that_is_only_read_in_part_is_no_failure(project: Project) -> 
         assert (code in (0, 141), said) == (True, ""), arguments
 
 
+def test_an_interrupted_start_ends_quietly_when_nobody_reads_standard_error() -> None:
+    """F36: Ctrl-C before the command line is loaded, in `idumb ... 2>&1 | head`."""
+    script = (
+        "from idumb import __main__ as program\n"
+        "def interrupted(arguments):\n    raise KeyboardInterrupt\n"
+        "program._run = interrupted\n"
+        "program.main()\n"
+    )
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run([IDUMB[0], "-c", script], stdout=subprocess.PIPE, stderr=write_end, check=False)
+    os.close(write_end)
+    assert (done.returncode, done.stdout) == (130, b"")
+
+
 def gone_after_a_line(project: Project, stream: str, *arguments: str) -> tuple[int, str]:
     """(exit code, what the other stream says) of a command whose reader of `stream` leaves after one line."""
     # Python that does not buffer has nothing left to flush when it exits.
