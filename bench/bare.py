@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from idumb import bootstrap
-from idumb.app import ports
+from idumb.app.ports.agents import Agent, Agents
+from idumb.app.ports.checks import Checks
+from idumb.app.ports.repository import Conflict, Snapshot, Trees
+from idumb.app.ports.workspace import Workspace
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.evidence import PASSED, Evidence
-from idumb.domain.ledger import Change, Entry
-from idumb.domain.plan import Condition
+from idumb.domain.plans.plan import Condition
+from idumb.domain.proof.evidence import PASSED, Evidence
+from idumb.domain.proof.ledger import Change, Entry
 
 _TREE, _COMMIT = "1" * 40, "2" * 40
 
@@ -25,11 +28,11 @@ class StillTrees:
     def scan(self, also: Iterable[str] = ()) -> str:
         return _TREE
 
-    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> ports.Snapshot:
-        return ports.Snapshot(_COMMIT, _TREE, ref)
+    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
+        return Snapshot(_COMMIT, _TREE, ref)
 
-    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> ports.Snapshot:
-        return ports.Snapshot(_COMMIT, tree, ref)
+    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
+        return Snapshot(_COMMIT, tree, ref)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         return ()
@@ -55,9 +58,7 @@ class StillTrees:
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         return {}
 
-    def restore(
-        self, target: str, expected: str, paths: Iterable[str], *, force: bool = False
-    ) -> tuple[ports.Conflict, ...]:
+    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
         return ()
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
@@ -74,9 +75,9 @@ class StillWorkspace:
     kind = "here"
 
     def __init__(self, root: str) -> None:
-        self.trees: ports.Trees = StillTrees(root)
+        self.trees: Trees = StillTrees(root)
 
-    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[ports.Conflict, ...]]:
+    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
         return candidate, ()
 
     def close(self) -> None:
@@ -90,7 +91,7 @@ class Willing:
     version = "1"
     continues = False
 
-    def get(self, binding: str) -> ports.Agent:
+    def get(self, binding: str) -> Agent:
         return self
 
     def describe(self) -> Sequence[str]:
@@ -117,16 +118,16 @@ class BareServices(bootstrap.Wired):
     """What `bootstrap` wires, without git and processes, for one run."""
 
     @cached_property
-    def trees(self) -> ports.Trees:  # type: ignore[override]
+    def trees(self) -> Trees:  # type: ignore[override]
         return StillTrees(self.root)
 
-    def open_workspace(self, kind: str, run: str) -> ports.Workspace:
+    def open_workspace(self, kind: str, run: str) -> Workspace:
         return StillWorkspace(self.root)
 
-    def open_agents(self, workspace: ports.Workspace, run: str) -> ports.Agents:
+    def open_agents(self, workspace: Workspace, run: str) -> Agents:
         return Willing()
 
-    def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:
+    def open_checks(self, workspace: Workspace, run: str) -> Checks:
         return Passing()
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ def parse(effort: Effort) -> Iterator[Figure]:
     """Goal 5: the parser alone, in this process, with spans and all fields."""
     import mistune
 
-    from idumb.markdown import plan_parser
+    from idumb.markdown.plans import plan_parser
 
     sizes = (100, 1000) if effort.quick else (1000, 10_000)
     seconds = {}
@@ -78,7 +78,7 @@ def _uncollected() -> None:
 
 def order(effort: Effort) -> Iterator[Figure]:
     """Goal 6: the order of execution, the same on every machine, against an order that may be any."""
-    from idumb.domain import graph
+    from idumb.domain.plans import graph
 
     for count in (10_000,) if effort.quick else (10_000, 100_000):
         edges = {str(n): tuple(str(m) for m in {n - 1, n // 2} if m > 0 and m != n) for n in range(1, count + 1)}

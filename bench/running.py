@@ -122,7 +122,7 @@ def quick(effort: Effort) -> Iterator[Figure]:
 def orchestration(effort: Effort) -> Iterator[Figure]:
     """Goal 10: the engine with git and processes standing still, against the same transactions in raw SQLite."""
     from bench.bare import BareServices
-    from idumb.app import execute_phase
+    from idumb.app.running import execute_phase
     from idumb.cli import reporters
     from idumb.views import ask
 

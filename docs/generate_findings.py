@@ -10,15 +10,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from idumb.app import loading
-from idumb.app.ports import ParsedPlan
-from idumb.domain import policy as policies
+from idumb.app.contract import loading
+from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import Example, Rule
+from idumb.domain.plans import policy as policies
 from idumb.domain.settings import Settings
-from idumb.markdown import configuration, plan_parser, policy
 from idumb.markdown.importers import step_plan
+from idumb.markdown.plans import plan_parser
+from idumb.markdown.settings import configuration, policy
 
 DOCS = pathlib.Path(__file__).resolve().parent
 PAGE = DOCS / "findings.md"

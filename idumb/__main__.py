@@ -25,9 +25,9 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from idumb.cli import kept
+    from idumb.cli import cached_view
 
-    code = kept.answer(arguments)
+    code = cached_view.answer(arguments)
     if code is None:
         from idumb.cli import main as command_line
 

@@ -14,18 +14,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from idumb.app import ports
-    from idumb.app.install import Place
+    from idumb.app.ports.agents import Agents
+    from idumb.app.ports.checks import Checks, Gate, Symbols
+    from idumb.app.ports.consent import ConsentStore, Memory, Signatures
+    from idumb.app.ports.event_log import LogFiles, RunIndex
+    from idumb.app.ports.host import Belongings, Clock, Files, Surroundings
+    from idumb.app.ports.ownership import Ownership
+    from idumb.app.ports.planning import PlanFiles, Texts
+    from idumb.app.ports.reports import Documents, Reports
+    from idumb.app.ports.repository import History, KeptRefs
+    from idumb.app.ports.ui import Asker, Reporter
+    from idumb.app.ports.workspace import Clones, CommittingClone, Workspace
+    from idumb.app.upkeep.install import Place
     from idumb.domain.health import Check
     from idumb.domain.hosts import Host
-    from idumb.domain.policy import Policy
+    from idumb.domain.plans.policy import Policy
     from idumb.domain.settings import Settings
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog
-    from idumb.system.attic import FileAttic
+    from idumb.system.files.backup_store import FileAttic
+    from idumb.system.processes.signals import SignalInterrupts
     from idumb.system.redaction import Redactor
-    from idumb.system.signals import SignalInterrupts
 
 
 class Wired:
@@ -36,8 +46,8 @@ class Wired:
     def __init__(
         self,
         start: str,
-        asker: Callable[[], ports.Asker],
-        reporter: Callable[[], ports.Reporter],
+        asker: Callable[[], Asker],
+        reporter: Callable[[], Reporter],
         farewell: Callable[[int], None] = lambda _: None,
     ) -> None:
         """`farewell` says that a second signal ends the program at once."""
@@ -57,7 +67,7 @@ class Wired:
 
     @cached_property
     def settings(self) -> Settings:
-        from idumb.markdown import configuration
+        from idumb.markdown.settings import configuration
 
         return configuration.load(self.root)
 
@@ -66,30 +76,30 @@ class Wired:
         return self.present_policy()
 
     def present_policy(self) -> Policy:
-        from idumb.markdown import policy
-        from idumb.system import policy_places
+        from idumb.markdown.settings import policy
+        from idumb.system.files import policy_paths
 
-        return policy.load(self.root, policy_places.system_wide())
+        return policy.load(self.root, policy_paths.system_wide())
 
     @cached_property
-    def surroundings(self) -> ports.Surroundings:
-        from idumb.git import program
+    def surroundings(self) -> Surroundings:
+        from idumb.git import git_program
         from idumb.system.surroundings import LocalSurroundings
 
         def git_version() -> str:
-            found = program.output(self.root, ["version"]).decode("ascii", "replace").split()
+            found = git_program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return found[2] if len(found) > 2 else "unknown"
 
-        return LocalSurroundings(lambda: program.path(self.root), git_version, self.redactor, self.secrets)
+        return LocalSurroundings(lambda: git_program.path(self.root), git_version, self.redactor, self.secrets)
 
     @cached_property
-    def clock(self) -> ports.Clock:
+    def clock(self) -> Clock:
         from idumb.system.clock import SystemClock
 
         return SystemClock()
 
     @cached_property
-    def history(self) -> ports.History:
+    def history(self) -> History:
         from idumb.git.history import GitHistory
 
         return GitHistory(self.place, self.redact)
@@ -104,7 +114,7 @@ class Wired:
     def log(self) -> SqliteEventLog:
         from functools import partial
 
-        from idumb.git import kept_refs
+        from idumb.git.refs import ref_presence
         from idumb.store import network
         from idumb.store.event_log import SqliteEventLog
 
@@ -113,13 +123,13 @@ class Wired:
             common_dir,
             self.worktree,
             self.clock,
-            kept_refs=partial(kept_refs.exist, common_dir),
+            kept_refs=partial(ref_presence.exist, common_dir),
             may_create=partial(network.refuse, allowed=lambda: self.settings.git.network),
             redactor=lambda: self.secrets,
         )
 
     @cached_property
-    def log_files(self) -> ports.LogFiles:
+    def log_files(self) -> LogFiles:
         from idumb.store.log_files import SqliteLogFiles
 
         return SqliteLogFiles(self._database, self.clock)
@@ -129,13 +139,13 @@ class Wired:
         return self.log.database
 
     @cached_property
-    def runs(self) -> ports.RunIndex:
+    def runs(self) -> RunIndex:
         from idumb.store.run_index import SqliteRunIndex
 
         return SqliteRunIndex(self._database, self.worktree)
 
     @cached_property
-    def owner(self) -> ports.Ownership:
+    def owner(self) -> Ownership:
         from idumb.store.ownership import FileOwnership
 
         return FileOwnership(self._database, self.worktree, self.clock)
@@ -145,99 +155,99 @@ class Wired:
             self.owner.guard()
 
     @cached_property
-    def consent(self) -> ports.ConsentStore:
+    def consent(self) -> ConsentStore:
         from idumb.store.consent import FileConsentStore
 
         return FileConsentStore(self.place.common_dir)
 
     @cached_property
-    def signatures(self) -> ports.Signatures:
+    def signatures(self) -> Signatures:
         from idumb.store.signing import SshSignatures
 
         return SshSignatures(self.root)
 
     @cached_property
-    def files(self) -> ports.Files:
-        from idumb.system.named_files import NamedFiles
+    def files(self) -> Files:
+        from idumb.system.files.named_files import NamedFiles
 
         return NamedFiles(self.root)
 
     @cached_property
-    def adapters(self) -> ports.Agents:
+    def adapters(self) -> Agents:
         from idumb.agents import registry
 
         return registry.build(self.settings, self.root, self.trees.apply_patch, self.redactor.text)
 
     def present_settings(self) -> Settings:
-        from idumb.markdown import configuration
+        from idumb.markdown.settings import configuration
 
         return configuration.load(self.root)
 
     def setting_place(self, *keys: str) -> tuple[int, int]:
-        from idumb.markdown import configuration
+        from idumb.markdown.settings import configuration
 
         return configuration.place(self.root, *keys)
 
     @cached_property
-    def memory(self) -> ports.Memory:
-        from idumb.store.remembered import FileMemory
+    def memory(self) -> Memory:
+        from idumb.store.saved_answers import FileMemory
 
         return FileMemory(self.place.common_dir)
 
     @cached_property
-    def plans(self) -> ports.PlanFiles:
+    def plans(self) -> PlanFiles:
         from idumb.markdown.plan_files import PlanningFolder
 
         return PlanningFolder(self.root)
 
     @cached_property
-    def texts(self) -> ports.Texts:
-        from idumb.markdown.planning_texts import MarkdownTexts
+    def texts(self) -> Texts:
+        from idumb.markdown.documents.planning_documents import MarkdownTexts
 
         return MarkdownTexts()
 
     @cached_property
-    def reports(self) -> ports.Reports:
-        from idumb.system.reports import FileReports
+    def reports(self) -> Reports:
+        from idumb.system.files.report_files import FileReports
 
         return FileReports(self.root, self._guard, self.redact)
 
     @cached_property
     def attic(self) -> FileAttic:
-        from idumb.system.attic import FileAttic
+        from idumb.system.files.backup_store import FileAttic
 
         return FileAttic(os.path.join(self.place.common_dir, "idumb"))
 
     @cached_property
-    def documents(self) -> ports.Documents:
+    def documents(self) -> Documents:
         from idumb.agents import prompt
         from idumb.views.documents import MarkdownDocuments
 
         return MarkdownDocuments(prompt.render, prompt.of_name)
 
     @cached_property
-    def asker(self) -> ports.Asker:
+    def asker(self) -> Asker:
         return self._make_asker()
 
     @cached_property
-    def reporter(self) -> ports.Reporter:
+    def reporter(self) -> Reporter:
         return self._make_reporter()
 
     @cached_property
     def interrupts(self) -> SignalInterrupts:
         from idumb.domain.errors import Interrupted
-        from idumb.system.signals import SignalInterrupts
+        from idumb.system.processes.signals import SignalInterrupts
 
         return SignalInterrupts(Interrupted, self._farewell)
 
     @cached_property
-    def symbols(self) -> ports.Symbols:
+    def symbols(self) -> Symbols:
         from idumb.gates.symbols import FileSymbols
 
         return FileSymbols()
 
     @cached_property
-    def gates(self) -> Sequence[ports.Gate]:
+    def gates(self) -> Sequence[Gate]:
         from idumb.gates import registry
 
         return registry.build()
@@ -255,7 +265,7 @@ class Wired:
         return self._redactor(registry.certain(self._variables))
 
     def _redactor(self, variables: Mapping[str, str]) -> Redactor:
-        from idumb.system import state_dir
+        from idumb.system.files import state_dir
         from idumb.system.redaction import Redactor
 
         return Redactor(variables, key=state_dir.repository_id(self.place.common_dir).encode("ascii"))
@@ -275,24 +285,24 @@ class Wired:
         """A text without known secrets; what knows them is made when the first one is looked for."""
         return self.secrets.text(text)
 
-    def open_workspace(self, kind: str, run: str) -> ports.Workspace:
+    def open_workspace(self, kind: str, run: str) -> Workspace:
         if kind == "clone":
-            from idumb.git.clone import Clone
+            from idumb.git.clones.clone import Clone
 
             return Clone(self.place, self.trees, run, self.history.head().commit)
-        from idumb.git.here import Here
+        from idumb.git.clones.in_place import Here
 
         return Here(self.trees)
 
     @cached_property
-    def clones(self) -> ports.Clones:
-        from idumb.git.left_clones import GitClones
+    def clones(self) -> Clones:
+        from idumb.git.clones.abandoned_clones import GitClones
 
         return GitClones(self.place)
 
-    def open_commits(self, workspace: ports.Workspace) -> ports.CommittingClone:
-        from idumb.git.builder_clone import BuilderClone
-        from idumb.git.clone import Clone
+    def open_commits(self, workspace: Workspace) -> CommittingClone:
+        from idumb.git.clones.builder_clone import BuilderClone
+        from idumb.git.clones.clone import Clone
 
         if not isinstance(workspace, Clone):
             raise TypeError("builders commit in a clone")
@@ -300,15 +310,15 @@ class Wired:
 
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
-        from idumb.git import rehearsal
+        from idumb.git.clones import dry_run_clone
 
-        with rehearsal.made(self.place, self.history.head()) as copy:
+        with dry_run_clone.made(self.place, self.history.head()) as copy:
             yield copy.root
 
-    def open_agents(self, workspace: ports.Workspace, run: str, *, aside: bool = False) -> ports.Agents:
+    def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         from idumb.agents import registry
-        from idumb.app.recordings import Recordings
-        from idumb.store import unpacked
+        from idumb.app.history.recordings import Recordings
+        from idumb.store import agent_caches
 
         return registry.build(
             self.settings,
@@ -323,11 +333,11 @@ class Wired:
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(self.place.state_dir, "handoffs"),
             homes=os.path.join(self.place.state_dir, "homes", run or "none"),
-            unpacked=os.path.join(self.place.state_dir, unpacked.FOLDER),
+            unpacked=os.path.join(self.place.state_dir, agent_caches.FOLDER),
             aside=aside,
         )
 
-    def open_checks(self, workspace: ports.Workspace, run: str) -> ports.Checks:
+    def open_checks(self, workspace: Workspace, run: str) -> Checks:
         from idumb.gates.checks import ShellChecks
 
         known = self.settings
@@ -349,16 +359,16 @@ class Wired:
 
 def project_templates() -> dict[str, str]:
     """What `init` puts under `.planning/`: path to text."""
-    from idumb.system import shipped
+    from idumb.system.files import shipped_files
 
-    return {f".planning/{name}": shipped.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
+    return {f".planning/{name}": shipped_files.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
 
 
 def plan_template() -> str:
     """What `plan-phase --template` fills in."""
-    from idumb.system import shipped
+    from idumb.system.files import shipped_files
 
-    return shipped.template("phase-plan.md")
+    return shipped_files.template("phase-plan.md")
 
 
 VIEW_INPUTS = (
@@ -418,18 +428,22 @@ def worked_for(start: str) -> str | None:
     """
     from idumb.domain.errors import Refusal
     from idumb.store import owner_card
-    from idumb.system import inside
+    from idumb.system import caller_detection
 
-    own = inside.own()
+    own = caller_detection.own()
     try:
         place = discover.find(start)
     except Refusal:
         return own.who if own is not None else None
-    for mark in (own, *inside.above()):
+    for mark in (own, *caller_detection.above()):
         if mark is not None and _works_in(mark.folder, place):
             return mark.who
     holder = _owner(place)
-    if holder is None or holder["standing"] == owner_card.ELSEWHERE or holder["pid"] not in inside.ancestors():
+    if (
+        holder is None
+        or holder["standing"] == owner_card.ELSEWHERE
+        or holder["pid"] not in caller_detection.ancestors()
+    ):
         return None
     return f"what idumb {holder['command']} started"
 
@@ -437,7 +451,7 @@ def worked_for(start: str) -> str | None:
 def _works_in(folder: str, place: discover.Repository) -> bool:
     """Whether a workspace is a work tree of this repository, or one of idumb's private copies."""
     from idumb.domain.errors import Refusal
-    from idumb.git import clone_places
+    from idumb.git.clones import clone_places
 
     real = os.path.realpath(folder)
     if real == place.root or clone_places.is_copy_of(place.common_dir, real):
@@ -453,10 +467,10 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     import gc
     import json
 
-    from idumb.app import status
-    from idumb.domain import step_plan
+    from idumb.app.reading import status
+    from idumb.domain.plans import step_plan
     from idumb.store import consent, status_view
-    from idumb.system import policy_places
+    from idumb.system.files import policy_paths
 
     gc.disable()
     place = services.place
@@ -465,7 +479,7 @@ def fresh_view(services: Wired) -> dict[str, Any]:
     files += [path for phase in services.runs.phases() if (path := step_plan.path_of(phase)) is not None]
     # Commits tell of phases that were not run here, so a pull changes the view then.
     commits = os.path.join(place.git_dir, "logs", "HEAD")
-    rules = [path for path, _ in policy_places.system_wide()]
+    rules = [path for path, _ in policy_paths.system_wide()]
     inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(place.common_dir)]
     seen = status_view.observe(place.state_dir, place.root, inputs)
     view = status.view(services)
@@ -486,21 +500,23 @@ def fresh_view(services: Wired) -> dict[str, Any]:
 
 def machine_checks() -> tuple[Check, ...]:
     """Checks of `idumb doctor` that need no repository."""
-    from idumb.app import examine_machine
-    from idumb.git import health
+    from idumb.app.upkeep import doctor_machine
+    from idumb.git import doctor_checks
     from idumb.system.machine import LocalMachine
 
-    return (*health.of_programs(), *examine_machine.of_user(LocalMachine("/", "/", "/")))
+    return (*doctor_checks.of_programs(), *doctor_machine.of_user(LocalMachine("/", "/", "/")))
 
 
 def health_checks(services: Wired) -> tuple[Check, ...]:
     """Checks of `idumb doctor` by the rooms that own what is looked at."""
     from functools import partial
 
-    from idumb.app import examine_machine, left_clones
-    from idumb.git import clone_places, health
-    from idumb.store import health as store
-    from idumb.store import unpacked
+    from idumb.app.upkeep import doctor_machine
+    from idumb.app.worktree import abandoned_clones
+    from idumb.git import doctor_checks
+    from idumb.git.clones import clone_places
+    from idumb.store import agent_caches
+    from idumb.store import doctor_checks as store
     from idumb.system.machine import LocalMachine
 
     place = services.place
@@ -508,28 +524,28 @@ def health_checks(services: Wired) -> tuple[Check, ...]:
     machine = LocalMachine(services.root, place.git_dir, folder, partial(clone_places.is_clone_of, place.common_dir))
     return (
         *machine_checks(),
-        *health.of_repository(place, services.attic),
-        *left_clones.checks(services, lambda: store.owned(folder)),
-        *examine_machine.of_place(machine, lambda: store.owned(folder)),
-        unpacked.check(place.state_dir),
+        *doctor_checks.of_repository(place, services.attic),
+        *abandoned_clones.checks(services, lambda: store.owned(folder)),
+        *doctor_machine.of_place(machine, lambda: store.owned(folder)),
+        agent_caches.check(place.state_dir),
         *store.checks(place.common_dir, services.log.database, services.log.verify, place.worktree_id),
     )
 
 
 def fake_model(script: str | None, port: int, log: str | None, ready: Callable[[str], None]) -> None:
     """Serve a scripted model until told to stop; `ready` is given its address. Needs no repository."""
-    from idumb.agents.fake_model import server
     from idumb.domain.model_script import Script
-    from idumb.markdown import model_script
+    from idumb.fake_model import server
+    from idumb.markdown.documents import model_script
 
     server.serve(Script() if script is None else model_script.load(script), port, log, ready)
 
 
-def belongings(services: Wired) -> tuple[ports.KeptRefs, ports.Belongings]:
+def belongings(services: Wired) -> tuple[KeptRefs, Belongings]:
     """What `idumb deinit` removes."""
     from idumb.domain.errors import Refusal
-    from idumb.git.removal import GitKeptRefs
-    from idumb.store.belongings import FileBelongings
+    from idumb.git.refs.ref_removal import GitKeptRefs
+    from idumb.store.local_data import FileBelongings
 
     clones = None
     with contextlib.suppress(Refusal):
@@ -539,9 +555,9 @@ def belongings(services: Wired) -> tuple[ports.KeptRefs, ports.Belongings]:
 
 def host_place(start: str, host: Host, *, user: bool) -> Place:
     """Where a host looks for slash commands: of the user, or of the repository around `start`."""
-    from idumb.app.install import Place
+    from idumb.app.upkeep.install import Place
     from idumb.domain.errors import Refusal
-    from idumb.system import host_files
+    from idumb.system.files import host_files
 
     if not user:
         return Place(host, "project", host.project, host_files.HostFiles(_found(start).root))
@@ -579,6 +595,6 @@ def host_places(start: str) -> Iterator[Place]:
 
 def slash_commands() -> dict[str, str]:
     """Name to text of every slash command that comes with the program."""
-    from idumb.system import shipped
+    from idumb.system.files import shipped_files
 
-    return shipped.commands()
+    return shipped_files.commands()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from idumb.bootstrap import Wired
 
 if TYPE_CHECKING:
-    from idumb.app.services import Services
+    from idumb.app.core.services import Services
     from idumb.git.discover import Repository
     from idumb.store.event_log import SqliteEventLog
 
@@ -36,7 +36,7 @@ class Rehearsal(Wired):
 
     @cached_property
     def log(self) -> SqliteEventLog:
-        from idumb.store.throw_away import ThrowAwayLog
+        from idumb.store.temporary_log import ThrowAwayLog
 
         return ThrowAwayLog(self.place.common_dir, self.worktree, self.clock, lambda: self.secrets)
 
@@ -50,7 +50,7 @@ class Rehearsals:
     """Opens rehearsals with one user's services, in which consent is not kept from then on."""
 
     def __init__(self, user: Wired) -> None:
-        from idumb.store.throw_away import ForgetfulConsent
+        from idumb.store.temporary_log import ForgetfulConsent
 
         self._user = user
         user.consent = ForgetfulConsent(user.place.common_dir)
@@ -58,10 +58,10 @@ class Rehearsals:
     @contextlib.contextmanager
     def open(self, also: Iterable[str]) -> Iterator[Services]:
         """A copy of HEAD, branch and every file that is not ignored, and of ignored ones that are named."""
-        from idumb.git import rehearsal
-        from idumb.markdown import configuration
+        from idumb.git.clones import dry_run_clone
+        from idumb.markdown.settings import configuration
 
-        with rehearsal.made(self._user.place, self._user.history.head(), [*also, configuration.PATH]) as place:
+        with dry_run_clone.made(self._user.place, self._user.history.head(), [*also, configuration.PATH]) as place:
             copy = Rehearsal(self._user, place)
             try:
                 yield copy

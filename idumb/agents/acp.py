@@ -7,21 +7,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import catalogue, executable, figures, own_home, replies, running
+from idumb.agents import agent_home, executable, figures, model_catalogue, process_environment, verdict_parsing
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
-from idumb.agents.papers import Papers
+from idumb.agents.agent_inputs import Papers
 from idumb.agents.presets import installed, reading
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.domain import agent, listing, outcome, paths
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
-from idumb.system import processes
+from idumb.system.processes import child_process
 
 _FORMAT = "1"
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
 _REJECT, _ALLOW = "reject", "allow"
-_OPTIONS = ("mode", "commands", own_home.OPTION)
+_OPTIONS = ("mode", "commands", agent_home.OPTION)
 _LOGIN = "name its key in the binding's `environment`, or log in with the agent itself and say `home: user`"
 _WRITES = frozenset({"edit", "delete", "move"})
 _HARMLESS = frozenset({"read", "search", "think"})
@@ -83,8 +83,8 @@ class AcpAgent:
             unknown = [name for name in options if name not in _OPTIONS]
             mode, commands = options.get("mode"), options.get("commands", _REJECT)
             # A tuple, because what a list or a mapping was given for has no hash.
-            home = options.get(own_home.OPTION, own_home.OWN)
-            wrong = commands not in (_REJECT, _ALLOW) or home not in own_home.CHOICES
+            home = options.get(agent_home.OPTION, agent_home.OWN)
+            wrong = commands not in (_REJECT, _ALLOW) or home not in agent_home.CHOICES
             if not argv or unknown or wrong or not isinstance(mode, str | None):
                 words = "needs `argv`; `commands` is reject or allow, `home` own or user, and `mode` a name"
                 words = f"has no option {unknown[0]}" if unknown else words
@@ -110,21 +110,21 @@ class AcpAgent:
         try:
             finished = self._talk(argv, request, client, transcript)
         except OSError as problem:
-            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING)
+            return AgentResult(outcome.ERRORED, process_environment.not_started(argv, problem), failure=agent.MISSING)
         kept = transcript.close() if transcript else None
         return self._result(request, client, finished, kept)
 
     def _talk(
         self, argv: Sequence[str], request: AgentRequest, client: Client, transcript: Transcript | None
-    ) -> processes.Finished:
+    ) -> child_process.Finished:
         """Raises OSError where the program or its home cannot be made to run."""
         with Papers(request, self._papers, as_file=False) as papers:
-            environment = running.with_request(self._environment, request)
-            if self._binding.options.get(own_home.OPTION, own_home.OWN) == own_home.OWN:
-                home = own_home.place(self._homes, papers.folder, self._binding.name, request)
-                own_home.make(home)
-                environment |= own_home.variables(home)
-            return processes.run(
+            environment = process_environment.with_request(self._environment, request)
+            if self._binding.options.get(agent_home.OPTION, agent_home.OWN) == agent_home.OWN:
+                home = agent_home.place(self._homes, papers.folder, self._binding.name, request)
+                agent_home.make(home)
+                environment |= agent_home.variables(home)
+            return child_process.run(
                 argv,
                 cwd=request.workspace,
                 environment=environment,
@@ -157,13 +157,13 @@ class AcpAgent:
         return permits
 
     def _result(
-        self, request: AgentRequest, client: Client, finished: processes.Finished, transcript: str | None
+        self, request: AgentRequest, client: Client, finished: child_process.Finished, transcript: str | None
     ) -> AgentResult:
         reply = self._redact(client.reply)
         errors = finished.errors.text(self._redact) if finished.errors is not None else ""
-        ended, message, failure = _ending(client, finished, running.last_words(errors))
+        ended, message, failure = _ending(client, finished, process_environment.last_words(errors))
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
-            ended, message, failure = replies.judged(client.reply)
+            ended, message, failure = verdict_parsing.judged(client.reply)
         vetoed = [call for call in client.calls.values() if call.allowed is False]
         if vetoed and ended == outcome.COMPLETED and request.role == BUILDER:
             message = f"{message} (vetoed: {listing.listed(c.title or c.kind for c in vetoed)})".strip()
@@ -175,7 +175,7 @@ class AcpAgent:
             usage=usage_of(client.used),
             transcript=transcript,
             exit_code=finished.exit_code,
-            output=replies.shortened(reply or errors),
+            output=verdict_parsing.shortened(reply or errors),
             output_sha256=finished.output.sha256,
             truncated=finished.output.truncated,
             steps=tuple(self._record(i, call) for i, call in enumerate(client.calls.values())),
@@ -238,7 +238,7 @@ def _wrong(request: AgentRequest, path: str, inside: str) -> str:
     return f"{inside} is protected by {rule}" if rule is not None else ""
 
 
-def _ending(client: Client, finished: processes.Finished, last: str) -> tuple[str, str, str | None]:
+def _ending(client: Client, finished: child_process.Finished, last: str) -> tuple[str, str, str | None]:
     """(outcome, message, kind of failure) of what was said, or of how the process ended in the middle of it.
 
     What an agent says when it is stopped is no end of its own.
@@ -252,7 +252,7 @@ def _ending(client: Client, finished: processes.Finished, last: str) -> tuple[st
         if client.code == AUTH_REQUIRED:
             return outcome.ERRORED, f"{said}; {_LOGIN}", agent.NOT_LOGGED_IN
         if client.refuses_model or reading.kind_of(said) == agent.UNKNOWN_MODEL:
-            accepted = catalogue.words(catalogue.plain(client.offered))
+            accepted = model_catalogue.words(model_catalogue.plain(client.offered))
             return outcome.ERRORED, f"{said}; {accepted}", agent.UNKNOWN_MODEL
         kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), agent.MALFORMED)
         ended = outcome.FAILED if kind in {agent.MALFORMED, agent.CONTEXT_EXHAUSTED} else outcome.ERRORED

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from idumb.domain import canonical
+from idumb.domain import canonical_json
 
 VERSION = 1
 LONGEST_LINE = 16 * 1024 * 1024
@@ -120,7 +120,7 @@ class Client:
 
     def _line(self, line: bytes) -> bytes:
         try:
-            message = canonical.decode(line)
+            message = canonical_json.decode(line)
         except ValueError:
             return b""
         if not isinstance(message, dict):

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from idumb.agents import executable, replies, running, self_report
-from idumb.agents.listening import Listening
-from idumb.agents.papers import Papers
+from idumb.agents import executable, process_environment, self_report, verdict_parsing
+from idumb.agents.agent_inputs import Papers
+from idumb.agents.state_file_watch import Listening
 from idumb.agents.transcript import Stream, spooled
-from idumb.app import ports
-from idumb.domain import canonical, outcome
+from idumb.app.ports.agents import Hear
+from idumb.domain import canonical_json, outcome
 from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult, unusable
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
-from idumb.system import processes
+from idumb.system.processes import child_process
 
 PROMPT_FILE = "{prompt_file}"
 
@@ -70,19 +70,19 @@ class CommandAgent:
             self._resolved = (program, *argv[1:])
         return self._resolved
 
-    def run(self, request: AgentRequest, hear: ports.Hear | None = None) -> AgentResult:
+    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
             argv = self.describe()
         except AdapterError as problem:
             return unusable(problem)
         as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
         with Papers(request, self._papers, as_file=as_file) as papers:
-            environment = {**running.with_request(self._environment, request), **papers.variables}
+            environment = {**process_environment.with_request(self._environment, request), **papers.variables}
             argv = [papers.prompt if part == PROMPT_FILE else part for part in argv]
             transcript = spooled(request, self._transcripts, self._stream)
             stdin = None if papers.prompt else request.prompt.encode("utf-8", "surrogateescape")
             try:
-                finished = processes.run(
+                finished = child_process.run(
                     argv,
                     cwd=request.workspace,
                     environment=environment,
@@ -96,14 +96,14 @@ class CommandAgent:
                     watch=Listening(papers.state, self._redact, hear),
                 )
             except OSError as problem:
-                return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=MISSING)
+                return AgentResult(outcome.ERRORED, process_environment.not_started(argv, problem), failure=MISSING)
             said = self_report.read(papers.state, self._redact)
         return self._result(request, finished, transcript.close() if transcript else None, said)
 
     def _result(
         self,
         request: AgentRequest,
-        finished: processes.Finished,
+        finished: child_process.Finished,
         transcript: str | None,
         said: self_report.SelfReport,
     ) -> AgentResult:
@@ -133,7 +133,9 @@ class CommandAgent:
             reply=self._reply(request, finished, transcript, output),
         )
 
-    def _reply(self, request: AgentRequest, finished: processes.Finished, transcript: str | None, output: str) -> str:
+    def _reply(
+        self, request: AgentRequest, finished: child_process.Finished, transcript: str | None, output: str
+    ) -> str:
         """What it said; of a validator the line that its verdict is read from, for what stands before may be quoted."""
         if request.role == VALIDATOR:
             return self._redact(_last_line(finished.output.tail or finished.output.head))
@@ -156,7 +158,7 @@ def _whole(transcript: str | None) -> str:
         return ""
 
 
-def _ending(finished: processes.Finished) -> tuple[str, str]:
+def _ending(finished: child_process.Finished) -> tuple[str, str]:
     if words := finished.words():
         return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
     if finished.exit_code:
@@ -164,7 +166,7 @@ def _ending(finished: processes.Finished) -> tuple[str, str]:
     return outcome.COMPLETED, ""
 
 
-def _judged(ended: str, message: str, finished: processes.Finished) -> tuple[str, str]:
+def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple[str, str]:
     """What a validator's exit and its last line say together; the worse of the two holds."""
     said = last_verdict(finished.output.tail or finished.output.head)
     if said is None:
@@ -182,12 +184,12 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
     if not last.lstrip().startswith("{"):
         return None
     try:
-        said = canonical.decode(last)
+        said = canonical_json.decode(last)
     except ValueError:
         return None
     if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:
         return None
     found = said.get("findings", [])
-    return said["verdict"], tuple(replies.finding(f) for f in found) if isinstance(found, list) else (
-        replies.finding(found),
+    return said["verdict"], tuple(verdict_parsing.finding(f) for f in found) if isinstance(found, list) else (
+        verdict_parsing.finding(found),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.domain import spending
+from idumb.domain.runs import spending
 
 
 def count(value: Any) -> int | None:

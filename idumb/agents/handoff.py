@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.agents import desk, replies
+from idumb.agents import verdict_parsing
+from idumb.agents.models import model_tools
 from idumb.agents.steps import ApplyPatch, Redact
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
-from idumb.domain import agent, canonical, contract, outcome
+from idumb.domain import agent, canonical_json, contract, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -81,7 +82,7 @@ class HandoffAgent:
         else:
             asked = [request.role, request.subject, request.prompt]
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in request.subject)
-        return f"{safe}-{request.role}-{canonical.digest(asked)[:12]}"
+        return f"{safe}-{request.role}-{canonical_json.digest(asked)[:12]}"
 
     def ticket(self) -> str:
         """A new one, which cannot be foreseen."""
@@ -130,12 +131,12 @@ class HandoffAgent:
     def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
         text = self._redact(answer.text)
         ended, message, failure = outcome.COMPLETED, "", None
-        work = desk.Desk(request, self._redact, self._guard, self._apply_patch)
+        work = model_tools.Desk(request, self._redact, self._guard, self._apply_patch)
         try:
             if answer.outcome == _FAILED:
                 ended, message = outcome.FAILED, text.strip() or "the answer says that it failed"
             elif request.role == VALIDATOR:
-                ended, message, failure = replies.judged(answer.text)
+                ended, message, failure = verdict_parsing.judged(answer.text)
             elif request.role == BUILDER:
                 ended, message = _edited(work, answer.text)
             elif not text.strip():
@@ -147,17 +148,17 @@ class HandoffAgent:
             message=self._redact(message),
             claimed_files=tuple(work.touched),
             session=place.name,
-            output=replies.shortened(text),
+            output=verdict_parsing.shortened(text),
             steps=tuple(work.records),
             failure=failure,
             reply=text,
         )
 
 
-def _edited(work: desk.Desk, text: str) -> tuple[str, str]:
+def _edited(work: model_tools.Desk, text: str) -> tuple[str, str]:
     """Make the edits of an answer: patches and lists of edits in fences, in their order; the first failure ends it."""
     number = 0
-    for kind, body in replies.fences(text):
+    for kind, body in verdict_parsing.fences(text):
         for name, arguments in _calls(kind, body):
             number += 1
             made, words = work.call(name, arguments)
@@ -170,7 +171,7 @@ def _calls(kind: str, body: str) -> list[tuple[str, Mapping[str, object]]]:
     if kind in {"diff", "patch"}:
         return [("apply_patch", {"patch": body, "intent": "the answer's patch"})]
     try:
-        said = canonical.decode(body) if kind == "json" else None
+        said = canonical_json.decode(body) if kind == "json" else None
     except ValueError:
         return []
     edits = said.get("edits") if isinstance(said, dict) else None
@@ -261,7 +262,7 @@ def _document(request: AgentRequest, place: _Place, redact: Redact) -> str:
         f"---\ntype: handoff\nhandoff: {place.name}\nrun: {json.dumps(request.run_id)}\n"
         f"subject: {json.dumps(request.subject)}\nrole: {request.role}\nanswer: {os.path.basename(place.answer)}\n---\n"
     )
-    files = desk.declared_files(request, redact) if request.role == BUILDER else ""
+    files = model_tools.declared_files(request, redact) if request.role == BUILDER else ""
     shown = f"\n## The files as they are\n\n{files}\n" if files else ""
     return f"{head}\n{redact(request.prompt).rstrip()}\n{shown}\n## How to answer\n\n{_how(request, place)}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.app import ports
+from idumb.app.ports.ui import Asker
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
@@ -21,7 +21,7 @@ class HumanAgent:
     version = _FORMAT
     continues = True
 
-    def __init__(self, asker: ports.Asker | None = None) -> None:
+    def __init__(self, asker: Asker | None = None) -> None:
         self._asker = asker
 
     def describe(self) -> Sequence[str]:

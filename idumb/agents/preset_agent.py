@@ -13,23 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import catalogue, executable, own_home, parent_folders, replies, running
-from idumb.agents.listening import Listening
-from idumb.agents.papers import Papers
+from idumb.agents import agent_home, executable, model_catalogue, parent_folders, process_environment, verdict_parsing
+from idumb.agents.agent_inputs import Papers
 from idumb.agents.presets import installed, reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, last_line, one_line
+from idumb.agents.state_file_watch import Listening
 from idumb.agents.transcript import Stream, Transcript, spooled
-from idumb.app import ports
+from idumb.app.ports.agents import Hear
 from idumb.domain import agent, conversation, listing, outcome
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
-from idumb.system import processes
-from idumb.system.capture import Captured
+from idumb.system.processes import child_process
+from idumb.system.processes.output_capture import Captured
 
 OPTIONS: Mapping[str, tuple[Any, ...]] = {
-    own_home.OPTION: own_home.CHOICES,
+    agent_home.OPTION: agent_home.CHOICES,
     "shell": (True, False),
     "project": (True, False),
     "resume": (True, False),
@@ -100,7 +100,7 @@ class PresetAgent:
         _require_options(self._binding)
         return self._argv(self._wanted())
 
-    def run(self, request: AgentRequest, hear: ports.Hear | None = None) -> AgentResult:
+    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
             self.describe()
         except AdapterError as problem:
@@ -131,7 +131,7 @@ class PresetAgent:
         self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
     ) -> tuple[AgentResult, bool]:
         """The answer, and whether it is that the conversation is unknown, before anything was done."""
-        own = running.with_request(self._environment(wanted.home), request)
+        own = process_environment.with_request(self._environment(wanted.home), request)
         environment = {**own, **variables, **self._preset.variables(wanted)}
         argv = self._argv(wanted)
         kept = _Kept(spooled(request, self._around.transcripts, self._around.stream))
@@ -139,7 +139,7 @@ class PresetAgent:
             _write(wanted.home, self._preset.files(wanted))
             for folder in self._shared().values() if wanted.home is not None else ():
                 os.makedirs(folder, 0o700, exist_ok=True)
-            finished = processes.run(
+            finished = child_process.run(
                 argv,
                 cwd=request.workspace,
                 environment=environment,
@@ -155,14 +155,16 @@ class PresetAgent:
                 progress=reading.Progress(),
             )
         except OSError as problem:
-            return AgentResult(outcome.ERRORED, running.not_started(argv, problem), failure=agent.MISSING), False
+            return AgentResult(
+                outcome.ERRORED, process_environment.not_started(argv, problem), failure=agent.MISSING
+            ), False
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         said = self._preset.read(kept.whole(finished.output), errors)
         idle = not finished.timed_out and not said.usage.tokens_out and bool(said.error)
         words = f"{said.error}\n{errors.decode('utf-8', 'replace')}"
         result = self._result(request, finished, kept, said, errors)
         if result.failure == agent.UNKNOWN_MODEL:
-            accepted = catalogue.words(self._models(argv[0], wanted, environment))
+            accepted = model_catalogue.words(self._models(argv[0], wanted, environment))
             result = dataclasses.replace(result, message=_joined(result.message, self._around.redact(accepted)))
         return result, idle and reading.says_session_is_unknown(words)
 
@@ -175,7 +177,7 @@ class PresetAgent:
             return ()
         with tempfile.TemporaryDirectory() as nowhere:
             try:
-                listed = processes.run(
+                listed = child_process.run(
                     (program, *self._preset.lists),
                     cwd=wanted.home or nowhere,
                     environment=environment,
@@ -189,11 +191,11 @@ class PresetAgent:
         return self._preset.listed(listed.output.head + listed.output.tail)
 
     def _result(
-        self, request: AgentRequest, finished: processes.Finished, kept: _Kept, said: Said, errors: bytes
+        self, request: AgentRequest, finished: child_process.Finished, kept: _Kept, said: Said, errors: bytes
     ) -> AgentResult:
         ended, message, failure = self._ending(finished, said, errors)
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
-            ended, message, failure = replies.judged(said.reply)
+            ended, message, failure = verdict_parsing.judged(said.reply)
         redact = self._around.redact
         return AgentResult(
             outcome=ended,
@@ -214,7 +216,7 @@ class PresetAgent:
             model=redact(said.model) if said.model is not None else None,
         )
 
-    def _ending(self, finished: processes.Finished, said: Said, errors: bytes) -> tuple[str, str, str | None]:
+    def _ending(self, finished: child_process.Finished, said: Said, errors: bytes) -> tuple[str, str, str | None]:
         """(outcome, message, failure): the worst of what its end, its exit and its report say."""
         if words := finished.words():
             if finished.timed_out:
@@ -271,14 +273,14 @@ class PresetAgent:
 
     def _home(self, passing: str, request: AgentRequest) -> str | None:
         """The folder that is the agent's own."""
-        if self._binding.options.get(own_home.OPTION, own_home.OWN) == own_home.USER:
+        if self._binding.options.get(agent_home.OPTION, agent_home.OWN) == agent_home.USER:
             return None
-        return own_home.place(self._around.homes, passing, self._binding.name, request)
+        return agent_home.place(self._around.homes, passing, self._binding.name, request)
 
     def _environment(self, home: str | None) -> dict[str, str]:
         if home is None:
             return {**self._around.environment, **self._around.named(self._preset.places)}
-        return {**self._around.environment, **own_home.variables(home), **self._shared()}
+        return {**self._around.environment, **agent_home.variables(home), **self._shared()}
 
     def _shared(self) -> dict[str, str]:
         """Folders for what the agent unpacks of itself, which would be unpacked into each home."""
@@ -290,7 +292,7 @@ class PresetAgent:
 
 def _schema(request: AgentRequest, papers: Papers) -> tuple[str, str]:
     """The JSON Schema of the reply, as text and as the path of a file; "" twice for words."""
-    schema = replies.VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
+    schema = verdict_parsing.VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
     if schema is None:
         return "", ""
     text = json.dumps(schema)
@@ -326,7 +328,7 @@ def _write(home: str | None, files: Mapping[str, str]) -> None:
     if home is None:
         return
     os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)
-    own_home.make(home, "codex")
+    agent_home.make(home, "codex")
     for name, content in files.items():
         path = os.path.join(home, name)
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)

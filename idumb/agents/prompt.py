@@ -10,12 +10,12 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 
-from idumb.app.ports import PromptRequest
+from idumb.app.ports.agents import PromptRequest
 from idumb.domain import paths
 from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError
-from idumb.domain.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
-from idumb.system import shipped
+from idumb.domain.plans.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
+from idumb.system.files import shipped_files
 
 _EVIDENCE = '"evidence"'
 """Stands in a template that tells a validator of the form in which it shows what its PASS rests on."""
@@ -66,7 +66,7 @@ def of_name(own: str | None, name: str, known: Mapping[str, str]) -> str:
 def template(role: str) -> str:
     """The shipped template of a role, without its frontmatter; raises AdapterError where there is none."""
     try:
-        return without_frontmatter(shipped.template(f"prompts/{role}.md"))
+        return without_frontmatter(shipped_files.template(f"prompts/{role}.md"))
     except FileNotFoundError as missing:
         raise AdapterError(
             "agent.no-prompt", f"There is no prompt template for the role {role}.", hint="Reinstall idumb."

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from idumb.app import ports
+from idumb.app.ports.agents import Agent
+from idumb.app.ports.ui import Asker
 from idumb.domain.agent import EDITOR
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
@@ -33,7 +34,7 @@ class Equipment:
     allowed: tuple[str, ...]
     apply_patch: ApplyPatch
     redact: Redact
-    asker: ports.Asker | None = None
+    asker: Asker | None = None
     transcripts: str | None = None
     stream: Callable[[], Stream] | None = None
     guard: Callable[[], None] = lambda: None
@@ -48,14 +49,14 @@ class Equipment:
         return self.environment((*self.allowed, *binding.environment))
 
 
-def _steps(_: Binding, equipment: Equipment) -> ports.Agent:
+def _steps(_: Binding, equipment: Equipment) -> Agent:
     from idumb.agents.steps import StepsAgent
 
     environment = equipment.environment(equipment.allowed)
     return StepsAgent(equipment.apply_patch, environment, equipment.redact, equipment.guard)
 
 
-def _command(binding: Binding, equipment: Equipment) -> ports.Agent:
+def _command(binding: Binding, equipment: Equipment) -> Agent:
     from idumb.agents.command import CommandAgent
 
     return CommandAgent(
@@ -69,7 +70,7 @@ def _command(binding: Binding, equipment: Equipment) -> ports.Agent:
     )
 
 
-def _preset(binding: Binding, equipment: Equipment) -> ports.Agent:
+def _preset(binding: Binding, equipment: Equipment) -> Agent:
     from importlib import import_module
 
     from idumb.agents.preset_agent import PresetAgent, Surroundings
@@ -89,31 +90,31 @@ def _preset(binding: Binding, equipment: Equipment) -> ports.Agent:
     return PresetAgent(preset, binding, around)
 
 
-def _human(_: Binding, equipment: Equipment) -> ports.Agent:
+def _human(_: Binding, equipment: Equipment) -> Agent:
     from idumb.agents.human import HumanAgent
 
     return HumanAgent(equipment.asker)
 
 
-def _editor(_: Binding, equipment: Equipment) -> ports.Agent:  # noqa: ARG001 - every adapter is made alike
+def _editor(_: Binding, equipment: Equipment) -> Agent:  # noqa: ARG001 - every adapter is made alike
     from idumb.agents.editor import EditorAgent
 
     return EditorAgent()
 
 
-def _http(binding: Binding, equipment: Equipment) -> ports.Agent:
-    from idumb.agents.http_agent import HttpAgent
+def _http(binding: Binding, equipment: Equipment) -> Agent:
+    from idumb.agents.models.http_agent import HttpAgent
 
     return HttpAgent(binding, equipment.environment(binding.environment), equipment.redact, equipment.guard)
 
 
-def _replay(binding: Binding, equipment: Equipment) -> ports.Agent:
+def _replay(binding: Binding, equipment: Equipment) -> Agent:
     from idumb.agents.replay import ReplayAgent
 
     return ReplayAgent(binding, equipment.recordings, equipment.guard)
 
 
-def _handoff(binding: Binding, equipment: Equipment) -> ports.Agent:
+def _handoff(binding: Binding, equipment: Equipment) -> Agent:
     from idumb.agents.handoff import HandoffAgent
 
     return HandoffAgent(
@@ -126,7 +127,7 @@ def _handoff(binding: Binding, equipment: Equipment) -> ports.Agent:
     )
 
 
-def _acp(binding: Binding, equipment: Equipment) -> ports.Agent:
+def _acp(binding: Binding, equipment: Equipment) -> Agent:
     from idumb.agents.acp import AcpAgent
 
     return AcpAgent(
@@ -141,13 +142,13 @@ def _acp(binding: Binding, equipment: Equipment) -> ports.Agent:
     )
 
 
-def _model(binding: Binding, equipment: Equipment) -> ports.Agent:
-    from idumb.agents.model import ModelAgent
+def _model(binding: Binding, equipment: Equipment) -> Agent:
+    from idumb.agents.models.pydantic_agent import ModelAgent
 
     return ModelAgent(binding, equipment.environment(binding.environment), equipment.redact, equipment.guard)
 
 
-Make = Callable[[Binding, Equipment], ports.Agent]
+Make = Callable[[Binding, Equipment], Agent]
 
 _NAMED = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN", re.IGNORECASE)
 _SECRET = re.compile(f"{_NAMED.pattern}|_URL$|_URI$", re.IGNORECASE)  # an address may have a password in it
@@ -187,9 +188,9 @@ class AgentRegistry:
     def __init__(self, settings: Settings, equipment: Equipment) -> None:
         self._settings = settings
         self._equipment = equipment
-        self._made: dict[str, ports.Agent] = {}
+        self._made: dict[str, Agent] = {}
 
-    def get(self, binding: str) -> ports.Agent:
+    def get(self, binding: str) -> Agent:
         """The adapter of a binding; raises InputError for an unknown one, AdapterError for a broken third party."""
         if binding not in self._made:
             self._made[binding] = self._make(binding)
@@ -199,7 +200,7 @@ class AgentRegistry:
         """Remove the homes of this run's agents, and their conversations with them."""
         _remove([self._equipment.homes])
 
-    def _make(self, name: str) -> ports.Agent:
+    def _make(self, name: str) -> Agent:
         found = self._settings.bindings.get(name)
         if found is None and name in BUILT_IN:
             found = Binding(name, name)
@@ -219,7 +220,7 @@ def build(
     apply_patch: ApplyPatch,
     redact: Redact,
     *,
-    asker: ports.Asker | None = None,
+    asker: Asker | None = None,
     transcripts: str | None = None,
     stream: Callable[[], Stream] | None = None,
     guard: Callable[[], None] = lambda: None,
@@ -239,12 +240,12 @@ def build(
     those of other runs, beside it, are removed, unless these agents are asked `aside` of a run. `unpacked` is a folder
     for what agents unpack of themselves, which all homes share.
     """
-    from idumb.system import processes
+    from idumb.system.processes import child_process
 
     _remove([papers, *(() if aside else _beside(homes))])
     equipment = Equipment(
         workspace_root,
-        processes.environment,
+        child_process.environment,
         settings.environment,
         apply_patch,
         redact,
@@ -282,10 +283,10 @@ def secret_variables(settings: Settings) -> dict[str, str]:
 
     Those are the variables that a binding asks for, and of the others those whose names say so.
     """
-    from idumb.system import processes
+    from idumb.system.processes import child_process
 
     asked = [name for binding in settings.bindings.values() for name in binding.environment]
-    return processes.environment([*asked, *(name for name in settings.environment if _SECRET.search(name))])
+    return child_process.environment([*asked, *(name for name in settings.environment if _SECRET.search(name))])
 
 
 def certain(variables: Mapping[str, str]) -> dict[str, str]:
@@ -308,9 +309,9 @@ def _is_certain(name: str, value: str) -> bool:
 
 def named_secret() -> dict[str, str]:
     """The same of this process's whole environment, by the names alone."""
-    from idumb.system import processes
+    from idumb.system.processes import child_process
 
-    return processes.environment(filter(_SECRET.search, processes.variables()))
+    return child_process.environment(filter(_SECRET.search, child_process.variables()))
 
 
 def _adapter(name: str) -> Make:

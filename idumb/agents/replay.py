@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from idumb.app import ports
+from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, contract, listing, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError, Refusal
-from idumb.domain.recorded import Recorded
+from idumb.domain.runs.recorded_attempt import Recorded
 from idumb.domain.settings import Binding
 
 _FORMAT = "1"
@@ -26,7 +26,7 @@ class Recordings(Protocol):
 
     def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...] | None: ...
 
-    def play(self, recorded: Recorded) -> tuple[ports.Conflict, ...]: ...
+    def play(self, recorded: Recorded) -> tuple[Conflict, ...]: ...
 
 
 class ReplayAgent:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import figures
-from idumb.domain import canonical
+from idumb.domain import canonical_json
 from idumb.domain.agent import FAILURES, STATES, Claim, Usage
-from idumb.system import plain_files
+from idumb.system.files import plain_files
 
 VARIABLE = "IDUMB_STATE_FILE"
 MAX_BYTES = 256 * 1024
@@ -63,7 +63,7 @@ def claim(data: bytes) -> Claim | None:
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        said = canonical.decode(data)
+        said = canonical_json.decode(data)
     except ValueError:
         return {}
     return said if isinstance(said, dict) else {}

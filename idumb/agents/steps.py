@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from idumb.agents import running
-from idumb.agents.running import Reply
+from idumb.agents import process_environment
+from idumb.agents.process_environment import Reply
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import AgentRequest, AgentResult, StepRecord
-from idumb.domain.plan import Step
+from idumb.domain.plans.plan import Step
 
 ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
 Redact = Callable[[str], str]
@@ -242,8 +242,8 @@ class ToolCalls:
         left = None if self._deadline is None else self._deadline - time.monotonic()
         declared = step.timeout or step.arguments.get("timeout")
         limits = [limit for limit in (left, declared) if limit is not None]
-        environment = running.with_request(self._environment, self._request)
-        return running.step(
+        environment = process_environment.with_request(self._environment, self._request)
+        return process_environment.step(
             _argv(step),
             self._request,
             environment,

@@ -19,7 +19,7 @@ def command(task: str, why: str, as_json: bool) -> int:
     What it left is committed under that reason, and what depends on it can run. Protected paths stay uncommitted, and
     are named.
     """
-    from idumb.app import resume
+    from idumb.app.running import resume
 
     with options.services(as_json=as_json, writes=True) as services:
         result = resume.accept(services, task, why, options.who())

@@ -55,7 +55,7 @@ def command(
     What is done and what it assumed stays. Everything is checked again, the plan is written where it says so and
     nowhere else, and the same run goes on under the next version of its contract.
     """
-    from idumb.app import amend
+    from idumb.app.review import amend
     from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment, claim_of
 
     named = [Amendment(WIDEN, task, claim=claim_of(text)) for task, text in widen]

@@ -53,7 +53,7 @@ def command(
     plan with --answer for each question of the self-check that is not judged. One changed byte
     of a plan, a command's file, the policy, the configuration or an agent's argument list voids it. Runs nothing.
     """
-    from idumb.app import approve
+    from idumb.app.review import approve
 
     if revoke and (expected or expires or pin_base or accept or answers or sign or file):
         raise click.UsageError("--revoke takes no other option but --json")

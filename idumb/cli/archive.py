@@ -18,7 +18,7 @@ def command(before: str | None, keep_runs: int, as_json: bool) -> int:
 
     Each file is checked before its events leave the database, and log, audit and show read it as if they had not.
     """
-    from idumb.app import archive
+    from idumb.app.upkeep import archive
 
     with options.services(as_json=as_json) as services:
         result = archive.archive(services, before=before, keep_runs=keep_runs)

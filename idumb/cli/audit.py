@@ -25,12 +25,12 @@ def command(action: str, phase: str | None, as_json: bool) -> int:
         raise click.UsageError("verify looks at the whole log and takes no phase; workspace and bundle take one.")
     with options.services(as_json=as_json) as services:
         if phase is None:
-            from idumb.app import show
+            from idumb.app.reading import show
 
             result = show.audit(services)
         else:
-            from idumb.app import attesting
+            from idumb.app.verify import attestation
 
-            made = {"workspace": attesting.workspace, "bundle": attesting.bundle}[action]
+            made = {"workspace": attestation.workspace, "bundle": attestation.bundle}[action]
             result = made(services, phase)
     return output.finish("audit", result, as_json=as_json)

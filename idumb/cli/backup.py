@@ -20,7 +20,7 @@ def command(file: str, verify: bool, as_json: bool) -> int:
     It holds every event, the archived ones too, and can be put in the place of store.db. Files and commits are not in
     it: git keeps those.
     """
-    from idumb.app import backup
+    from idumb.app.upkeep import backup
 
     path = os.path.abspath(file)
     with options.services(as_json=as_json) as services:

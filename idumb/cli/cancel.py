@@ -18,7 +18,7 @@ def command(force: bool, as_json: bool) -> int:
     The run stops at the next safe point and says so in the log; idumb resume goes on with it. With --force an owner
     of this machine that does not answer is killed, and one on another machine can write no more.
     """
-    from idumb.app import cancel
+    from idumb.app.running import cancel
 
     with options.services(as_json=as_json) as services:
         result = cancel.cancel(services, force=force, by=options.who())

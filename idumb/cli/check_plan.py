@@ -27,7 +27,7 @@ def command(phase: str, expected: str | None, mode: str | None, verbose: bool, a
     import gc
 
     gc.disable()
-    from idumb.app import check_plan
+    from idumb.app.review import check_plan
 
     with options.services(as_json=as_json) as services:
         result = check_plan.check(services, options.phase_named(phase, services.root), expected=expected, mode=mode)

@@ -28,7 +28,7 @@ def command(
     the debugger, it is asked for a diagnosis; a plan that it offers is kept as a file if the run could go on under it,
     and nothing is amended before you say so.
     """
-    from idumb.app import debug
+    from idumb.app.failures import debug
 
     request = debug.Request(phase, task, asks=not facts_only, approve=approve)
     with options.services(as_json=as_json, writes=True) as services:
@@ -41,7 +41,7 @@ def command(
 def _write(path: str, data: Mapping[str, Any]) -> None:
     """A file that was not there before."""
     from idumb.domain.errors import Refusal
-    from idumb.views import answer_debug
+    from idumb.views.answers import debug as answer_debug
 
     try:
         with open(path, "x", encoding="utf-8", errors="backslashreplace") as stream:

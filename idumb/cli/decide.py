@@ -34,7 +34,7 @@ def command(
     The answer is appended to the plan, under `## Decisions`. What happens after a failure, and a choice that the plan
     offers, can be remembered for this repository; consent, judgements of work and irreversible tasks never.
     """
-    from idumb.app import decisions
+    from idumb.app.running import decisions
 
     if forget is None and (decision is None or choice is None):
         raise click.UsageError("It takes the id of a question and a choice; idumb decisions shows both.")

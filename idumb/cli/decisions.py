@@ -13,7 +13,7 @@ from idumb.cli import options, output
 @options.debug
 def command(remembered: bool, as_json: bool) -> int:
     """List the questions that wait for an answer."""
-    from idumb.app import decisions
+    from idumb.app.running import decisions
 
     with options.services(as_json=as_json) as services:
         result = decisions.known(services) if remembered else decisions.waiting(services)

@@ -26,7 +26,7 @@ def command(backup: str | None, no_backup: bool, files: bool, yes: bool, as_json
     if backup is not None and no_backup:
         raise click.UsageError("--backup and --no-backup exclude each other")
     from idumb import bootstrap
-    from idumb.app import deinit
+    from idumb.app.upkeep import deinit
 
     folder = None if backup is None else os.path.abspath(backup)
     with options.services(as_json=as_json, progress=True) as services:

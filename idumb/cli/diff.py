@@ -13,7 +13,7 @@ from idumb.cli import options, output
 @options.debug
 def command(task: str, as_json: bool) -> int:
     """Show what a task changed, against its task base."""
-    from idumb.app import show
+    from idumb.app.reading import show
 
     with options.services(as_json=as_json) as services:
         result = show.diff(services, task)

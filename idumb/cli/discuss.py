@@ -30,7 +30,7 @@ def command(
     The researcher asks, where one is bound. At a terminal each question is put to you; elsewhere the questions wait in
     the file, where they can be answered too.
     """
-    from idumb.app import discussing
+    from idumb.app.planning import discussing
     from idumb.views import ask
 
     if answers and (more or usual):

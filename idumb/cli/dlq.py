@@ -37,7 +37,7 @@ def command(
     system (what it runs on must be mended). A retry is one more attempt of the same task under the same checks.
     Removing hides a letter until the task fails again, and discards nothing. ID may be a task.
     """
-    from idumb.app import dead_letters
+    from idumb.app.failures import dead_letters
 
     if len(words) != len(_WORDS[action]):
         raise click.UsageError(f"It is: idumb dlq {' '.join((action, *_WORDS[action]))}")

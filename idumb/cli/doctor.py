@@ -22,7 +22,7 @@ def command(fix: bool, mend: bool, as_json: bool) -> int:
     set aside in the git folder; your files, your branch and your index are never touched.
     """
     from idumb import bootstrap
-    from idumb.app import doctor
+    from idumb.app.upkeep import doctor
     from idumb.domain.errors import Refusal
 
     with contextlib.ExitStack() as stack:

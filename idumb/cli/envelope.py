@@ -25,8 +25,8 @@ def command(
     `show` prints each part of the envelope with its hash and the text that was hashed. `diff` prints the parts that
     differ, of two tasks or of two attempts of one task (--attempt A --with B).
     """
-    from idumb.app import envelope_parts
-    from idumb.app.envelope_parts import Wanted
+    from idumb.app.reading import envelope_parts
+    from idumb.app.reading.envelope_parts import Wanted
 
     _require_sense(action, tasks, other)
     with options.services(as_json=as_json) as services:

@@ -23,7 +23,7 @@ def command(file: str, force: bool, branch: str | None, dry_run: bool, **flags: 
 
     With --dry-run everything runs in a copy of the work tree, under the same approval.
     """
-    from idumb.app import execute_steps
+    from idumb.app.running import execute_steps
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
         path = options.from_root(file, services.root)

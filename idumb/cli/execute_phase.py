@@ -47,8 +47,8 @@ def command(
         return _asked(phase, everything, out, clashing=force or dry_run or bool(branch), flags=flags)
     if everything or out:
         raise click.UsageError("--all and --out belong to --ask.")
-    from idumb.app import dry_run as rehearsing
-    from idumb.app import execute_phase
+    from idumb.app.running import dry_run as rehearsing
+    from idumb.app.running import execute_phase
 
     request = options.request("execute-phase", phase, flags, force=force, branch=branch, rehearsal=dry_run)
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
@@ -57,16 +57,16 @@ def command(
 
             result = rehearsing.rehearse(services, request, Rehearsals(services))
         else:
-            from idumb.app import asking_after
+            from idumb.app.running import final_questions
 
-            result = asking_after.asked(services, request, execute_phase.execute(services, request))
+            result = final_questions.asked(services, request, execute_phase.execute(services, request))
     return output.finish("execute-phase", result, as_json=flags["as_json"], quiet=flags["events"])
 
 
 def _asked(phase: str, everything: bool, out: str | None, *, clashing: bool, flags: Mapping[str, Any]) -> int:
     if clashing or flags["approve"] or flags["events"]:
         raise click.UsageError("--ask runs nothing, so it goes with --all, --out and --json only.")
-    from idumb.app import ask_mode
+    from idumb.app.editor import ask_mode
 
     with options.services(as_json=flags["as_json"]) as services:
         result = ask_mode.prepare(services, phase, everything=everything)
@@ -79,7 +79,7 @@ def _asked(phase: str, everything: bool, out: str | None, *, clashing: bool, fla
 def _written(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
     """The new files with the prompts; none that is there is written over."""
     from idumb.domain.errors import Refusal
-    from idumb.system import atomic
+    from idumb.system.files import atomic_write
 
     places = {os.path.join(out, f"{task['id']}.md"): task["prompt"] for task in prepared if task["prompt"]}
     taken = next((place for place in places if os.path.lexists(place)), None)
@@ -87,5 +87,5 @@ def _written(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
         raise Refusal("ask.exists", f"{taken} is there already; nothing was written.", hint="Name another folder")
     os.makedirs(out, exist_ok=True)
     for place, text in places.items():
-        atomic.create(place, text.encode("utf-8", "surrogateescape"), mode=0o644)
+        atomic_write.create(place, text.encode("utf-8", "surrogateescape"), mode=0o644)
     return list(places)

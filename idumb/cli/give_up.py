@@ -19,7 +19,7 @@ def command(task: str, why: str, accept_git: tuple[str, ...], as_json: bool) -> 
     What was changed of its declared files is kept in a snapshot and put back; nothing else is touched. The attempt does
     not count.
     """
-    from idumb.app import giving_up
+    from idumb.app.editor import giving_up
 
     with options.services(as_json=as_json, progress=True) as services:
         result = giving_up.give_up(services, task, why, options.who(), accept_git)

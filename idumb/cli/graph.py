@@ -11,7 +11,7 @@ from idumb.cli import options, output
 
 if TYPE_CHECKING:
     from idumb.domain.contract import Contract
-    from idumb.domain.run import RunState
+    from idumb.domain.runs.run import RunState
 
 
 @click.command("graph")
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @options.debug
 def command(phase: str, form: str, as_json: bool) -> int:
     """Show the order and the waves of a phase's tasks."""
-    from idumb.app import check_plan
+    from idumb.app.review import check_plan
 
     with options.services(as_json=as_json) as services:
         result = check_plan.show_graph(services, phase, _renderer(form))
@@ -32,15 +32,15 @@ def _renderer(form: str) -> Callable[[Contract, RunState | None, dict[str, str]]
     def render(contract: Contract, state: RunState | None, shown: dict[str, str]) -> str:
         statuses = shown if state is not None else None
         if form == "mermaid":
-            from idumb.views import graph_mermaid
+            from idumb.views.graph import mermaid
 
-            return graph_mermaid.render(contract, statuses)
+            return mermaid.render(contract, statuses)
         if form == "svg":
-            from idumb.views import graph_svg
+            from idumb.views.graph import svg
 
-            return graph_svg.render(contract, statuses)
-        from idumb.views import graph_text
+            return svg.render(contract, statuses)
+        from idumb.views.graph import text
 
-        return graph_text.render(contract, statuses)
+        return text.render(contract, statuses)
 
     return render

@@ -35,7 +35,7 @@ def command(
     A task makes one for each receiver that its plan names under "Handoff to". ID is that of a handoff, the beginning
     of it, or a task that made just one. STATUS is pending, in_progress, complete, blocked or failed.
     """
-    from idumb.app import handoffs
+    from idumb.app.reading import handoffs
 
     if len(words) != len(_WORDS[action]):
         raise click.UsageError(f"It is: idumb handoff {' '.join((action, *_WORDS[action]))}")

@@ -16,9 +16,9 @@ from idumb.domain.finding import nearest
 @click.pass_context
 def command(ctx: click.Context, topic: str | None, as_json: bool) -> int:
     """Show a page of the documentation, or the options of a command; without TOPIC, list the pages."""
-    from idumb.system import shipped
+    from idumb.system.files import shipped_files
 
-    pages = shipped.pages()
+    pages = shipped_files.pages()
     if topic is None:
         titles = [{"topic": name, "title": _title(text)} for name, text in pages.items()]
         output.show("help", {"topics": titles}, as_json=as_json)

@@ -17,7 +17,7 @@ def command(as_json: bool) -> int:
     files alone; safe to repeat.
     """
     from idumb import bootstrap
-    from idumb.app import init
+    from idumb.app.upkeep import init
 
     with options.services(as_json=as_json) as services:
         result = init.init(services, bootstrap.project_templates())

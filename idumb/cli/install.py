@@ -26,7 +26,7 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
     not idumb's, is left as it is and named; nothing else of the host is touched. `idumb help hosts` lists the folders.
     """
     from idumb import __version__, bootstrap
-    from idumb.app import install
+    from idumb.app.upkeep import install
 
     if listing == (host is not None) or (listing and (remove or dry_run)):
         raise click.UsageError("Name one --host, or ask for --list alone.")
@@ -49,7 +49,7 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
 
 def _require_supported(*, as_json: bool) -> None:
     """Commands that could only refuse are put into no repository."""
-    from idumb.app import place
+    from idumb.app.worktree import preconditions
 
     with options.services(as_json=as_json) as services:
-        place.require_supported(services)
+        preconditions.require_supported(services)

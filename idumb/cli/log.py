@@ -47,7 +47,7 @@ def command(
     as_json: bool,
 ) -> int:
     """Show the events of a run: of a phase's newest one, or of any by --run."""
-    from idumb.app import show
+    from idumb.app.reading import show
 
     with options.services(as_json=as_json) as services:
         result = show.log(services, phase=phase, run=run, task=task, kind=kind, since=since, until=until, limit=limit)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
 from idumb import __version__
-from idumb.cli import mcp_ways
+from idumb.cli import mcp_next_actions
 from idumb.domain.errors import Refusal
 
 Answer = dict[str, Any]
@@ -41,7 +41,7 @@ def _with_ways(tool: Callable[P, Coroutine[Any, Any, Answer]]) -> Callable[P, Co
 
     @functools.wraps(tool)
     async def call(*given: P.args, **named: P.kwargs) -> Answer:
-        return mcp_ways.marked(await tool(*given, **named))
+        return mcp_next_actions.marked(await tool(*given, **named))
 
     return call
 
@@ -85,7 +85,7 @@ class Session:
         data = known["data"]
         if known["ok"] and data["open"] is not None and data["open"]["phase"] != data["phase"]:
             return _still_open(data["open"])
-        if not known["ok"] or data["open"] is not None or mcp_ways.submits(data["next"][0]):
+        if not known["ok"] or data["open"] is not None or mcp_next_actions.submits(data["next"][0]):
             return known
         if data["task"] is None:
             return await self._nothing_to_do(known)
@@ -99,9 +99,9 @@ class Session:
         if not waits:
             rows = (await self._say("status"))["data"].get("phases", ())
             verified = any(row["phase"] == data["phase"] and row["state"] == "verified" for row in rows)
-            return {**known, "ways": [mcp_ways.way("end_session" if verified else "verify_phase")]}
+            return {**known, "ways": [mcp_next_actions.way("end_session" if verified else "verify_phase")]}
         words = f"No task of phase {data['phase']} can be taken now: {'; '.join(waits)}."
-        ways = [mcp_ways.by_command(command) for command in data["next"]]
+        ways = [mcp_next_actions.by_command(command) for command in data["next"]]
         return _refused("next", "session.nothing-to-do", words, data["next"][0], ways, waits)
 
     @_with_ways
@@ -155,11 +155,11 @@ class Session:
             return shown if not shown["ok"] else asked
         data = shown["data"]
         mine = [one for one in asked["data"]["decisions"] if one.get("task") == data["id"]]
-        ways = [one for one in data.get("choices", ()) if mcp_ways.tool_of(one["command"]) is None]
+        ways = [one for one in data.get("choices", ()) if mcp_next_actions.tool_of(one["command"]) is None]
         if not mine and not ways:
             words = f"{data['id']} is {data['status']}: nothing about it waits for a person."
             look = f"idumb show {data['id']}"
-            return _refused("show", "session.nothing-to-ask", words, look, [mcp_ways.by_command(look)])
+            return _refused("show", "session.nothing-to-ask", words, look, [mcp_next_actions.by_command(look)])
         told = {name: data.get(name) for name in ("id", "phase", "status", "reason")}
         return {**shown, "data": {**told, "choices": ways, "decisions": mine}}
 
@@ -182,7 +182,9 @@ class Session:
             return asked
         if all(row["id"] != decision for row in asked["data"]["decisions"]):
             words = f"No question has the id {decision}."
-            return _refused("decide", "decision.unknown", words, "status", [mcp_ways.by_command("idumb decisions")])
+            return _refused(
+                "decide", "decision.unknown", words, "status", [mcp_next_actions.by_command("idumb decisions")]
+            )
         return _at_a_terminal(decision, choice, guidance)
 
     @_with_ways
@@ -242,21 +244,21 @@ class Session:
 def _at_a_terminal(decision: str, choice: str, guidance: str) -> Answer:
     words = f"{decision} is answered by a person at a terminal; no tool passes that on."
     command = shlex.join(["idumb", "decide", decision, choice, *(("--guidance", guidance) if guidance else ())])
-    way = mcp_ways.by_command(command)
+    way = mcp_next_actions.by_command(command)
     return _refused("decide", "decision.at-terminal", words, f"a person says: {command}", [way], [decision])
 
 
 def _still_open(found: Answer, command: str = "next") -> Answer:
     words = f"{found['task']} of phase {found['phase']} is open since {found['since']}, for {found['by']}."
     ways = [
-        mcp_ways.by_command(f"idumb submit {found['task']}"),
-        mcp_ways.by_command(f"idumb give-up {found['task']} --why REASON"),
+        mcp_next_actions.by_command(f"idumb submit {found['task']}"),
+        mcp_next_actions.by_command(f"idumb give-up {found['task']} --why REASON"),
     ]
     return _refused(command, "attempt.open", words, f"submit_task {found['task']}, or end_session with give_up", ways)
 
 
 def _not_begun(command: str) -> Answer:
-    ways = [mcp_ways.by_tool("begin_session", "begin a session on a phase", "its tasks can be taken")]
+    ways = [mcp_next_actions.by_tool("begin_session", "begin a session on a phase", "its tasks can be taken")]
     return _refused(command, "session.none", "No session has begun.", "begin_session", ways)
 
 
@@ -300,7 +302,7 @@ async def run(*argv: str) -> Answer:
     if isinstance(found, dict):
         return found
     words = f"idumb {command} ended with {process.returncode}."
-    return _refused(command, "session.no-answer", words, "idumb doctor", [mcp_ways.by_command("idumb doctor")])
+    return _refused(command, "session.no-answer", words, "idumb doctor", [mcp_next_actions.by_command("idumb doctor")])
 
 
 def listed() -> list[dict[str, str]]:

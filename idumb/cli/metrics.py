@@ -16,7 +16,7 @@ def command(phase: str, as_json: bool) -> int:
 
     The numbers are the agents' own. What an agent did not report is shown as unknown.
     """
-    from idumb.app import metrics
+    from idumb.app.reading import metrics
 
     with options.services(as_json=as_json) as services:
         result = metrics.metrics(services, phase)

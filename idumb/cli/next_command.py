@@ -19,8 +19,8 @@ def command(phase: str | None, as_json: bool) -> int:
     """
     if phase is None:
         return output.finish("next", view.current(), as_json=as_json)
-    from idumb.app import upcoming
+    from idumb.app.reading import next_task
 
     with options.services(as_json=as_json) as services:
-        result = upcoming.upcoming(services, phase)
+        result = next_task.upcoming(services, phase)
     return output.finish("next", result, as_json=as_json)

@@ -14,8 +14,8 @@ import click
 from idumb.cli import output
 
 if TYPE_CHECKING:
-    from idumb.app import ports
-    from idumb.app.execute_phase import Request
+    from idumb.app.ports.ui import Asker, Reporter
+    from idumb.app.running.execute_phase import Request
     from idumb.bootstrap import Wired
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -129,7 +129,7 @@ def request(
     rehearsal: bool = False,
 ) -> Request:
     """What a command that runs tasks asks of its use case."""
-    from idumb.app.execute_phase import Request
+    from idumb.app.running.execute_phase import Request
 
     if flags["events"] and flags["as_json"]:
         raise click.UsageError("--events and --json both want standard output; choose one")
@@ -189,7 +189,7 @@ def from_root(file: str, root: str) -> str:
 
 def phase_named(given: str, root: str) -> str:
     """A phase as given; a step plan is found from the current folder too, as `idumb execute` finds it."""
-    from idumb.domain import step_plan
+    from idumb.domain.plans import step_plan
 
     if given.endswith(step_plan.SUFFIXES) and os.path.isfile(given):
         return from_root(given, root)
@@ -202,7 +202,7 @@ _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have: its 
 def text_of(name: str, command: str) -> str:
     """The bytes of a regular file that is named, or of standard input for `-`, as text with surrogate escapes."""
     from idumb.domain.errors import InputError
-    from idumb.system import plain_files
+    from idumb.system.files import plain_files
 
     try:
         if name == "-":
@@ -234,7 +234,7 @@ def who() -> str:
         return str(os.getuid())
 
 
-def _asker(wired: Wired, *, as_json: bool) -> ports.Asker:
+def _asker(wired: Wired, *, as_json: bool) -> Asker:
     from idumb.views import ask
 
     if as_json:
@@ -253,7 +253,7 @@ def _ask_timeout(wired: Wired) -> float:
         return float(ASK_TIMEOUT)
 
 
-def _reporter(*, as_json: bool, events: bool, progress: bool) -> ports.Reporter:
+def _reporter(*, as_json: bool, events: bool, progress: bool) -> Reporter:
     from idumb.cli import reporters
 
     if events:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from idumb.app.result import Result
+    from idumb.app.core.result import Result
     from idumb.system.redaction import Redactor
 
 
@@ -207,13 +207,14 @@ def of_defect(defect: BaseException) -> errors.IdumbError:
 
 
 def _report(text: str) -> str | None:
-    from idumb.system import atomic, clock, state_dir
+    from idumb.system import clock
+    from idumb.system.files import atomic_write, state_dir
 
     try:
         folder = os.path.join(state_dir.path(), "reports")
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, f"defect-{clock.nanoseconds()}.txt")
-        atomic.write(path, text.encode("utf-8", "backslashreplace"), durable=False, mode=0o600)
+        atomic_write.write(path, text.encode("utf-8", "backslashreplace"), durable=False, mode=0o600)
     except OSError:
         return None
     return path

@@ -18,7 +18,7 @@ def command(phase: str, why: str, as_json: bool) -> int:
     A run that is at work stops after the task that it is at, with its checkpoint; this command does not wait for
     that. Where nothing runs, the run is marked: it goes on by idumb resume alone.
     """
-    from idumb.app import pause
+    from idumb.app.running import pause
 
     with options.services(as_json=as_json, writes=True) as services:
         result = pause.pause(services, phase, why=why, by=options.who())

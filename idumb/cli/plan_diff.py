@@ -17,8 +17,8 @@ def command(phase: str, as_json: bool) -> int:
     Runs nothing and writes nothing. The plans are held against the newest word there is: an approval, or the lock of a
     run.
     """
-    from idumb.app import plan_diff
+    from idumb.app.contract import plan_changes
 
     with options.services(as_json=as_json) as services:
-        result = plan_diff.show(services, options.phase_named(phase, services.root))
+        result = plan_changes.show(services, options.phase_named(phase, services.root))
     return output.finish("plan-diff", result, as_json=as_json)

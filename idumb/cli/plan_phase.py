@@ -37,7 +37,7 @@ def command(
     With --ask nothing is run or written: give the prompt to whom you like, and what they answer to --from.
     """
     from idumb import bootstrap
-    from idumb.app import plan_phase
+    from idumb.app.planning import plan_phase
 
     if sum((from_template, ask, source is not None)) > 1:
         raise click.UsageError("--template, --from and --ask exclude each other.")

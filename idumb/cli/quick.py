@@ -37,9 +37,9 @@ def command(
     behind a wildcard anything may change. Without --files any file may, and you judge the list of what did. Without
     --check nothing proves more than that.
     """
-    from idumb.app import asking_after, quick
-    from idumb.app.execute_phase import Request
-    from idumb.domain.quick import Wanted, claims
+    from idumb.app.running import final_questions, quick
+    from idumb.app.running.execute_phase import Request
+    from idumb.domain.plans.quick_plan import Wanted, claims
 
     if events and as_json:
         raise click.UsageError("--events and --json both want standard output; choose one")
@@ -59,7 +59,7 @@ def command(
         wanted = Wanted(task, claims(named, there) if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
         result = quick.run(services, wanted, request, again=shlex.join(typed))
-        result = asking_after.asked(services, request, result)
+        result = final_questions.asked(services, request, result)
     return output.finish("quick", result, as_json=as_json, quiet=events)
 
 

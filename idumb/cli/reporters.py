@@ -9,8 +9,8 @@ from idumb.cli import output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from idumb.app import ports
-    from idumb.domain.event import Event
+    from idumb.app.ports.ui import Reporter
+    from idumb.domain.runs.event import Event
 
 
 class Silent:
@@ -51,13 +51,13 @@ class EventLines:
             self._stream = None
 
 
-def for_people() -> ports.Reporter:
+def for_people() -> Reporter:
     """A live display on a terminal that can draw one, plain lines elsewhere."""
     import sys
 
-    from idumb.system import processes
+    from idumb.system.processes import child_process
 
-    known = processes.environment(["TERM", "CI"])
+    known = child_process.environment(["TERM", "CI"])
     if sys.stderr.isatty() and known.get("TERM", "dumb") != "dumb" and "CI" not in known:
         from idumb.views.progress_live import LiveProgress
 

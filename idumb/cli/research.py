@@ -17,7 +17,7 @@ from idumb.cli import options, output
 @options.debug
 def command(phase: str, source: str | None, approve: tuple[str, ...], *, again: bool, ask: bool, as_json: bool) -> int:
     """Have a phase researched, unless the research that is there still answers to roadmap, project and context."""
-    from idumb.app import researching
+    from idumb.app.planning import researching
 
     if sum((again, ask, source is not None)) > 1:
         raise click.UsageError("--again, --from and --ask exclude each other.")

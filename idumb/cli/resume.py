@@ -26,10 +26,10 @@ def command(phase: str, retry_failed: bool, guidance: str, **flags: Any) -> int:
     Completed tasks are not run again; a task that was cut short starts again from its base. The words of --guidance are
     in the prompts of the tasks that are tried again, or of the next task where none is.
     """
-    from idumb.app import asking_after, resume
+    from idumb.app.running import final_questions, resume
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
         request = options.request("resume", options.phase_named(phase, services.root), flags)
         again = resume.Again(failed=retry_failed, guidance=guidance.strip(), who=options.who())
-        result = asking_after.asked(services, request, resume.resume(services, request, again))
+        result = final_questions.asked(services, request, resume.resume(services, request, again))
     return output.finish("resume", result, as_json=flags["as_json"], quiet=flags["events"])

@@ -26,8 +26,8 @@ def command(title: str | None, inserted: str | None, after: str | None, goal: st
             raise click.UsageError("--goal is of a phase that --add or --insert puts into the roadmap.")
         return output.finish("roadmap", view.current(), as_json=as_json)
     from idumb import bootstrap
-    from idumb.app import roadmap
-    from idumb.app.result import Result
+    from idumb.app.core.result import Result
+    from idumb.app.planning import roadmap
 
     with options.services(as_json=as_json, writes=True) as services:
         added = roadmap.add(services, new, goal, after)

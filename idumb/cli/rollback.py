@@ -28,7 +28,7 @@ def command(phase: str, to: str, past: tuple[str, ...], accept_git: tuple[str, .
     commit, and idumb undo brings everything back. The commands of compensatable tasks run first; an irreversible
     task refuses unless --past names it.
     """
-    from idumb.app import rollback
+    from idumb.app.history import rollback
 
     with options.services(as_json=as_json, progress=True) as services:
         result = rollback.rollback(services, phase, to, yes=yes, past=past, accept_git=accept_git)

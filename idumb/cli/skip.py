@@ -20,7 +20,7 @@ def command(task: str, why: str, yes: bool, as_json: bool) -> int:
     What depends on it stays blocked, and is named before anything is done; at a terminal you are asked. `idumb accept`
     of the skipped task, or `idumb amend --drop-dependency`, lets them run.
     """
-    from idumb.app import resume
+    from idumb.app.running import resume
 
     with options.services(as_json=as_json, writes=True) as services:
         tell = options.teller(as_json=as_json)

@@ -34,8 +34,8 @@ def command(
     The whole tree is saved, preconditions are checked, and the attempt is open until submit or give-up. For tasks whose
     builder is `editor`. A run of the phase begins where there is none.
     """
-    from idumb.app import starting
-    from idumb.app.execute_phase import Request
+    from idumb.app.editor import starting
+    from idumb.app.running.execute_phase import Request
 
     request = Request(
         "", approve=approve, approval=approval, mode=mode, accept_git=accept_git, accept_changed=accept_changed

@@ -36,8 +36,8 @@ def command(
     What counts is the bytes that are there: declared files against changed ones, then every gate and check. Exit code 0
     where the task is accepted, 1 with feedback where it is not, 5 where a person is asked.
     """
-    from idumb.app import submitting
-    from idumb.app.execute_phase import Request
+    from idumb.app.editor import submitting
+    from idumb.app.running.execute_phase import Request
 
     request = Request(
         "",

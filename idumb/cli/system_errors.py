@@ -7,7 +7,7 @@ import os
 import re
 
 from idumb.domain import errors
-from idumb.system import file_systems, state_dir
+from idumb.system.files import file_systems, state_dir
 
 _AGAIN = "then say it again; idumb status shows where you are"
 _LOOK = "Look at owner and mode of that path and its folder"

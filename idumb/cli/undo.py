@@ -25,7 +25,7 @@ def command(operation: str | None, accept_git: tuple[str, ...], yes: bool, as_js
     that is another one, undo refuses and names the --operation ID to give. Files go back exactly to what they were
     before the operation. Undoing an undo brings its effect back.
     """
-    from idumb.app import undo
+    from idumb.app.history import undo
 
     with options.services(as_json=as_json, progress=True) as services:
         request = undo.Request(yes, operation, accept_git, options.teller(as_json=as_json))

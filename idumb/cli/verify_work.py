@@ -28,7 +28,7 @@ def command(phase: str, gaps: bool, checks_only: bool, approve: tuple[str, ...],
     A phase of which some tasks are not done is judged too, as far as it got: it is `partial` or failed, and never
     passed. Tests of tasks that are not done are left out, and no person is asked about their criteria.
     """
-    from idumb.app import verify_work
+    from idumb.app.verify import verify_work
 
     request = verify_work.Request(phase, gaps=gaps, asks=not checks_only, approve=approve)
     with options.services(as_json=as_json, progress=True) as services:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from idumb.app.result import Result
+from idumb.app.core.result import Result
 
 
 def current() -> Result:

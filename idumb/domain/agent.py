@@ -9,7 +9,7 @@ from typing import Any
 from idumb.domain import outcome as outcomes
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import AdapterError
-from idumb.domain.plan import Task
+from idumb.domain.plans.plan import Task
 
 RESEARCHER = "researcher"
 PLANNER = "planner"

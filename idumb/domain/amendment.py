@@ -9,10 +9,10 @@ from idumb.domain import listing, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.intake.ground import Unmet
-from idumb.domain.ledger import written_paths
-from idumb.domain.plan import FILE_VERBS, FileClaim, Task
 from idumb.domain.plan_diff import PlanDiff
-from idumb.domain.run import RunState, TaskState
+from idumb.domain.plans.plan import FILE_VERBS, FileClaim, Task
+from idumb.domain.proof.ledger import written_paths
+from idumb.domain.runs.run import RunState, TaskState
 
 ADD = "add"
 WIDEN = "widen"

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.plan import CHECK, IRREVERSIBLE, STEPS, VERIFY, Task
+from idumb.domain.plans.plan import CHECK, IRREVERSIBLE, STEPS, VERIFY, Task
 
 
 @dataclass(frozen=True, slots=True)

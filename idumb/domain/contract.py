@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from idumb.domain import agent, canonical, governing, graph, ledger, paths
+from idumb.domain import agent, canonical_json, governing, paths
 from idumb.domain.finding import ERROR, Finding, nearest
-from idumb.domain.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task
+from idumb.domain.plans import graph
+from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task
+from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
 
 MAX_TASKS = 10_000
@@ -44,7 +46,7 @@ def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str 
     known = tuple(plans)
     digest = governing_settings(known, settings).digest()
     bound: dict[str, Any] = {"plans": [[p.path, p.sha256] for p in known], "settings": digest}
-    return canonical.digest(bound | ({"policy": policy_digest} if policy_digest else {}))
+    return canonical_json.digest(bound | ({"policy": policy_digest} if policy_digest else {}))
 
 
 def governing_settings(plans: Iterable[Plan], settings: Settings) -> Settings:
@@ -314,7 +316,7 @@ def task_digest(task: Task) -> str:
     """A hash of what the task says, not of where it stands: equal digests mean the same task."""
     said = _plain(task, skip=frozenset({"span", "spans", "notation"}))
     # Unset was written as `fail` when the first digests were made, and they must stay what they are.
-    return canonical.digest({**said, "on_timeout": task.on_timeout or "fail"})
+    return canonical_json.digest({**said, "on_timeout": task.on_timeout or "fail"})
 
 
 def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:

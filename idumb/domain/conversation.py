@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain import agent, canonical
+from idumb.domain import agent, canonical_json
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _WHO = ("adapter", "adapter_version", "program", "binding", "model")
@@ -35,7 +35,7 @@ def named(session: object) -> str | None:
 
 def speaker(envelope: Mapping[str, Any]) -> str:
     """A digest of the agent as an envelope has it; another version, program or model is somebody else."""
-    return canonical.digest([envelope.get(part) for part in _WHO])
+    return canonical_json.digest([envelope.get(part) for part in _WHO])
 
 
 def after(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from idumb.domain.contract import Contract
-from idumb.domain.plan import Plan, Task
+from idumb.domain.plans.plan import Plan, Task
 
 _PLACES = frozenset({"span", "spans", "line", "notation"})
 _OF_FILE = frozenset({"path", "sha256", "tasks"})

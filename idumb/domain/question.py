@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from idumb.domain import whole
+from idumb.domain import whole_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ def numbered(known: Iterable[Question], asked: Iterable[tuple[str, str]]) -> tup
     """More questions, (text, why) each, with the numbers behind those that are known; what was asked is left out."""
     before = list(known)
     said = {_folded(q.text) for q in before}
-    number = whole.following(q.id.removeprefix("Q-") for q in before) - 1
+    number = whole_numbers.following(q.id.removeprefix("Q-") for q in before) - 1
     found: list[Question] = []
     for text, why in asked:
         if text.strip() and _folded(text) not in said:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from idumb.domain import canonical
+from idumb.domain import canonical_json
 
 COMMIT_TASK = "task"
 COMMIT_BUILDER = "builder"
@@ -194,4 +194,4 @@ class Settings:
 
     def digest(self) -> str:
         """A hash of what `deciding` has. Consent is bound to that of the settings which govern a run (governing.py)."""
-        return canonical.digest({name: v for name, v in self.deciding().items() if v or name not in _LATER})
+        return canonical_json.digest({name: v for name, v in self.deciding().items() if v or name not in _LATER})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from idumb.domain.evidence import Evidence
-from idumb.domain.plan import Condition
+from idumb.domain.plans.plan import Condition
+from idumb.domain.proof.evidence import Evidence
 from idumb.gates import commands, conditions
-from idumb.system import processes
+from idumb.system.processes import child_process
 
 
 class ShellChecks:
@@ -34,9 +34,9 @@ class ShellChecks:
         self._redact = redact
         self._idle_timeout = idle_timeout
         self._limits = limits
-        cookies = processes.run_cookies(run_id, root)
-        self._cookie = cookies[processes.PLACE_COOKIE]
-        self._environment = processes.environment(allowed, cookies)
+        cookies = child_process.run_cookies(run_id, root)
+        self._cookie = cookies[child_process.PLACE_COOKIE]
+        self._environment = child_process.environment(allowed, cookies)
         self._searched = False
 
     def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
@@ -58,7 +58,7 @@ class ShellChecks:
         if condition.kind == "command":
             return self.command(subject, condition.subject, condition.subject, timeout=timeout, tree=tree)
         # `env NAME` asks what the user provides, whether or not checks may see it.
-        seen = processes.environment([condition.subject]) if condition.kind == "env" else {}
+        seen = child_process.environment([condition.subject]) if condition.kind == "env" else {}
         return conditions.check(subject, condition, root=self._root, environment=seen, tree=tree)
 
     def end_processes(self) -> tuple[int, ...]:
@@ -70,6 +70,6 @@ class ShellChecks:
         self._guard()
         ended: tuple[int, ...] | None = None
         if self._searched:
-            ended = processes.end_strays()
+            ended = child_process.end_strays()
         self._searched = True
-        return processes.end_all(processes.PLACE_COOKIE, self._cookie) if ended is None else ended
+        return child_process.end_all(child_process.PLACE_COOKIE, self._cookie) if ended is None else ended

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from idumb.domain import evidence
-from idumb.domain.evidence import Evidence
-from idumb.system import processes
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.system.processes import child_process
 
 SHELL = "/bin/sh"
 NOT_EXECUTABLE = 126
@@ -31,7 +31,7 @@ def check(
     if "\0" in command:
         return Evidence(subject, text, evidence.ERRORED, command, argv, output="the command holds a NUL character")
     try:
-        finished = processes.run(
+        finished = child_process.run(
             argv, cwd=root, environment=environment, timeout=timeout, idle_timeout=idle_timeout, limits=limits
         )
     except OSError as problem:
@@ -55,7 +55,7 @@ def check(
     )
 
 
-def _result(finished: processes.Finished) -> str:
+def _result(finished: child_process.Finished) -> str:
     if finished.timed_out:
         return evidence.TIMED_OUT
     if finished.exit_code == 0:
@@ -63,7 +63,7 @@ def _result(finished: processes.Finished) -> str:
     return evidence.ERRORED if finished.exit_code in {NOT_EXECUTABLE, NOT_FOUND} else evidence.FAILED
 
 
-def _note(finished: processes.Finished) -> str:
+def _note(finished: child_process.Finished) -> str:
     """What the exit alone does not tell a reader."""
     if words := finished.words():
         return words

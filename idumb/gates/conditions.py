@@ -8,9 +8,10 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from idumb.domain import evidence, paths
-from idumb.domain.evidence import Evidence
-from idumb.domain.plan import Condition
+from idumb.domain import paths
+from idumb.domain.plans.plan import Condition
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
 
 _LONGEST = 32 * 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

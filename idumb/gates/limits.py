@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from idumb.domain import evidence, listing, paths
-from idumb.domain.evidence import Evidence
-from idumb.domain.ledger import Change
-from idumb.domain.plan import Limits, Plan, Task
+from idumb.domain import listing, paths
+from idumb.domain.plans.plan import Limits, Plan, Task
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.ledger import Change
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 

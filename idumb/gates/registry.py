@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from idumb.app import ports
+from idumb.app.ports.checks import Gate
 
 STEP = "step"
 STAGES = ("planning", "pre", STEP, "post", "completion")
@@ -17,10 +17,10 @@ class Row:
 
     name: str
     stage: str
-    make: Callable[[], ports.Gate]
+    make: Callable[[], Gate]
 
 
-def _limits() -> ports.Gate:
+def _limits() -> Gate:
     from idumb.gates.limits import LimitsGate
 
     return LimitsGate()
@@ -29,6 +29,6 @@ def _limits() -> ports.Gate:
 ROWS: tuple[Row, ...] = (Row("limits", STEP, _limits),)
 
 
-def build(stage: str = STEP) -> tuple[ports.Gate, ...]:
+def build(stage: str = STEP) -> tuple[Gate, ...]:
     """The gates of a stage, in order."""
     return tuple(row.make() for row in ROWS if row.stage == stage)

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import pygit2
 
-from idumb.app.ports import CommitAttempt
-from idumb.domain.ledger import Entry
-from idumb.git import comparing, durable, index_file, opened, program, refs, tree_objects
+from idumb.app.ports.repository import CommitAttempt
+from idumb.domain.proof.ledger import Entry
+from idumb.git import git_program, index_file, open_repository
 from idumb.git.discover import Repository
-from idumb.system import file_systems
+from idumb.git.objects import durable_files, tree_diff, tree_objects
+from idumb.git.refs import own_refs
+from idumb.system.files import file_systems
 
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
@@ -57,7 +59,7 @@ def make(
     place.guard()
     before = None if repository.head_is_unborn else str(repository.head.target)
     try:
-        result = program.write(place.root, arguments, _joined(chosen), hooks=hooks)
+        result = git_program.write(place.root, arguments, _joined(chosen), hooks=hooks)
     except BaseException:
         _take_back(place, index)
         raise
@@ -116,7 +118,7 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
     present = entries(place.root, repository, paths)
     stale = []
     for path in paths:
-        old, new = (comparing.entry(repository, tree, path) for tree in (before, after))
+        old, new = (tree_diff.entry(repository, tree, path) for tree in (before, after))
         have = present.get(path)
         announced = old is None and have is not None and have.oid == index_file.EMPTY
         if have != new and (have == old or announced):
@@ -131,15 +133,15 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
     """
     stale = [*staged(place, repository, paths)]
     if stale:
-        other = program.output(place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "HEAD", "--", *stale])
+        other = git_program.output(place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "HEAD", "--", *stale])
         _settle(place, repository, [path for path in stale if os.fsencode(path) not in other.split(b"\0")])
 
 
 def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
     """Give the index what HEAD has of these paths, which git did not come to; whether that worked."""
-    tree = comparing.tree_of(repository, str(repository.head.target))
-    rows = index_file.info({path: comparing.entry(repository, tree, path) for path in paths})
-    return program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
+    tree = tree_diff.tree_of(repository, str(repository.head.target))
+    rows = index_file.info({path: tree_diff.entry(repository, tree, path) for path in paths})
+    return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 
 
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
@@ -172,7 +174,7 @@ def _announce(place: Repository, repository: pygit2.Repository, new: Sequence[st
         return _Index(before, before)
     # A task may make files where a sparse checkout has none; older versions of git do not know the option.
     sparse = ["--sparse"] if _is_sparse(repository) else []
-    result = program.write(place.root, ["add", "--intent-to-add", "--force", *sparse, *_FROM_STDIN], _joined(new))
+    result = git_program.write(place.root, ["add", "--intent-to-add", "--force", *sparse, *_FROM_STDIN], _joined(new))
     return _Index(before, index_file.read(place)) if result.status == 0 else result.words
 
 
@@ -189,11 +191,11 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
     What is only announced (`git add --intent-to-add`) has no bytes to lose.
     """
     present = entries(place.root, repository, paths)
-    tree = comparing.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+    tree = tree_diff.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
     found: dict[str, Entry | None] = {}
     for path in paths:
         have = present.get(path)
-        if have != comparing.entry(repository, tree, path) and (have is None or have.oid != index_file.EMPTY):
+        if have != tree_diff.entry(repository, tree, path) and (have is None or have.oid != index_file.EMPTY):
             found[path] = have
     return found
 
@@ -201,10 +203,10 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
 def entries(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry]:
     """What the index has of these paths. Libgit2 starts no process, but reads no split and no sparse index."""
     try:
-        index = opened.index(repository)
+        index = open_repository.index(repository)
         return {path: Entry(int(index[path].mode), str(index[path].id)) for path in paths if path in index}
     except (pygit2.GitError, OSError, UnicodeError):
-        listed = program.output(root, ["ls-files", "--stage", "-z"])
+        listed = git_program.output(root, ["ls-files", "--stage", "-z"])
     wanted = set(paths)
     found: dict[str, Entry] = {}
     for row in filter(None, listed.split(b"\0")):
@@ -219,7 +221,7 @@ def entries(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> d
 def _in_head(repository: pygit2.Repository, path: str) -> bool:
     if repository.head_is_unborn:
         return False
-    return comparing.entry(repository, comparing.tree_of(repository, str(repository.head.target)), path) is not None
+    return tree_diff.entry(repository, tree_diff.tree_of(repository, str(repository.head.target)), path) is not None
 
 
 def _exists(root: str, path: str) -> bool:
@@ -238,7 +240,7 @@ def sync(place: Repository, branch: str | None) -> None:
     Of a commit of given paths it forces not even the index, whose name must not get to disk before its bytes.
     """
     index = os.path.join(place.git_dir, "index")
-    durable.force([index] if os.path.exists(index) else [])
-    durable.force([place.git_dir])
+    durable_files.force([index] if os.path.exists(index) else [])
+    durable_files.force([place.git_dir])
     if branch is not None:
-        refs.sync(place, branch)
+        own_refs.sync(place, branch)

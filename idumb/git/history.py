@@ -10,29 +10,25 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 import pygit2
 from pygit2.enums import SortMode
 
-from idumb.app.ports import CommitAttempt, Head, Standing
+from idumb.app.ports.repository import CommitAttempt, Head, Standing
 from idumb.domain import errors
-from idumb.domain.ledger import Entry
+from idumb.domain.proof.ledger import Entry
 from idumb.git import (
-    advance,
-    branch,
     commit,
-    comparing,
-    debris,
-    guarded,
-    ignores,
+    fast_forward,
+    git_program,
+    guarded_files,
     index_file,
-    nested,
     obstacles,
-    opened,
-    program,
-    refs,
-    rehearsal,
-    tree_objects,
-    uncommitted,
-    user_refs,
+    open_repository,
+    run_branch,
+    stale_locks,
 )
+from idumb.git.clones import dry_run_clone
 from idumb.git.discover import Repository
+from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.refs import own_refs, user_refs
+from idumb.git.scan import ignores, nested_repositories, uncommitted
 
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
@@ -51,7 +47,7 @@ class GitHistory:
     @property
     def repository(self) -> pygit2.Repository:
         if self._opened is None:
-            self._opened = opened.repository(self._place)
+            self._opened = open_repository.repository(self._place)
         return self._opened
 
     def head(self) -> Head:
@@ -60,23 +56,23 @@ class GitHistory:
         return Head(self._head_commit(), branch)
 
     def standing(self) -> Standing:
-        files = {**guarded.digests(self._place), **guarded.outside(self._rules.excludes_file())}
+        files = {**guarded_files.digests(self._place), **guarded_files.outside(self._rules.excludes_file())}
         return Standing(self.head(), files, user_refs.values(self._place.common_dir))
 
     def kept_refs(self) -> Mapping[str, str]:
         self._kept = dict(user_refs.own(self._place.common_dir, self._own()))
-        refs.written(self._place)
+        own_refs.written(self._place)
         return dict(self._kept)
 
     def expected_refs(self) -> Mapping[str, str]:
         if self._kept is None:
             return self.kept_refs()
-        known = {**self._kept, **refs.written(self._place)}
+        known = {**self._kept, **own_refs.written(self._place)}
         self._kept = {name: at for name, at in known.items() if at is not None and name.startswith(self._own())}
         return dict(self._kept)
 
     def _own(self) -> str:
-        return f"{refs.PREFIX}worktrees/{self._place.worktree_id}/"
+        return f"{own_refs.PREFIX}worktrees/{self._place.worktree_id}/"
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         present = tip or self._head_commit()
@@ -102,7 +98,7 @@ class GitHistory:
     def unlike_index(self, paths: Sequence[str]) -> frozenset[str]:
         if not paths:
             return frozenset()
-        listed = program.output(self._place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "--", *paths])
+        listed = git_program.output(self._place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "--", *paths])
         return frozenset(map(os.fsdecode, filter(None, listed.split(b"\0"))))
 
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
@@ -114,10 +110,10 @@ class GitHistory:
         for one in before:
             walker.hide(one)
         commits = [*before, *(str(one.id) for one in itertools.islice(walker, limit))]
-        trees = dict.fromkeys(comparing.tree_of(self.repository, commit) for commit in commits)
+        trees = dict.fromkeys(tree_diff.tree_of(self.repository, commit) for commit in commits)
         found: dict[str, set[str]] = {}
         for tree, path in itertools.product(trees, paths):
-            entry = comparing.entry(self.repository, tree, path)
+            entry = tree_diff.entry(self.repository, tree, path)
             if entry is not None:
                 found.setdefault(path, set()).add(entry.oid)
         return found
@@ -130,7 +126,7 @@ class GitHistory:
         return str(parents[0]) if parents else None
 
     def tree_of(self, commit: str | None) -> str:
-        return comparing.tree_of(self.repository, commit)
+        return tree_diff.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
         return obstacles.find(self._place)
@@ -139,8 +135,8 @@ class GitHistory:
         return obstacles.unsupported(self._place)
 
     def identity_problem(self) -> str | None:
-        result = program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
-        author = program.read(self._place.root, ["var", "GIT_AUTHOR_IDENT"])
+        result = git_program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
+        author = git_program.read(self._place.root, ["var", "GIT_AUTHOR_IDENT"])
         failed = next((one for one in (result, author) if one.status != 0), None)
         if failed is None:
             return None
@@ -149,7 +145,7 @@ class GitHistory:
 
     def head_tree(self) -> str | None:
         head = self._head_commit()
-        return None if head is None else comparing.tree_of(self.repository, head)
+        return None if head is None else tree_diff.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that git ignores and does not track."""
@@ -159,7 +155,7 @@ class GitHistory:
         return frozenset(path for path in found if not tracked.holds(path))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
-        return nested.of_places(self._place, places)
+        return nested_repositories.of_places(self._place, places)
 
     def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
         return uncommitted.untracked(self._place, self.repository, paths)
@@ -193,7 +189,7 @@ class GitHistory:
         return made
 
     def begin_branch(self, name: str) -> None:
-        branch.begin(self._place, self.repository, name, self._head_commit())
+        run_branch.begin(self._place, self.repository, name, self._head_commit())
 
     def settle(self, made: str, paths: Sequence[str]) -> None:
         self._place.guard()
@@ -203,7 +199,7 @@ class GitHistory:
         present = self._head_commit()
         if present not in (expected_head, tip):
             return CommitAttempt(None, _moved(expected_head, present))
-        return advance.to(
+        return fast_forward.to(
             self._place, self.repository, self._branch_ref(), tip, expected_head, message=message, hooks=hooks
         )
 
@@ -228,13 +224,13 @@ class GitHistory:
         return {name: str(self.repository.references[name].resolve().target) for name in names}
 
     def keep_ref(self, ref: str, commit: str) -> None:
-        refs.move(self.repository, self._place, ref, commit)
+        own_refs.move(self.repository, self._place, ref, commit)
 
     def delete_ref(self, ref: str, expected: str) -> None:
-        refs.delete(self.repository, self._place, ref, expected)
+        own_refs.delete(self.repository, self._place, ref, expected)
 
     def clear_debris(self, since: str | None) -> tuple[str, ...]:
-        return (*debris.clear(self._place, self.head().branch, since), *rehearsal.clear(self._place))
+        return (*stale_locks.clear(self._place, self.head().branch, since), *dry_run_clone.clear(self._place))
 
     def _branch_ref(self) -> str | None:
         head = self.repository.lookup_reference("HEAD")

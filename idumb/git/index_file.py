@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.domain.ledger import Entry
-from idumb.git import comparing, program, snapshot, tree_objects
+from idumb.domain.proof.ledger import Entry
+from idumb.git import git_program, snapshot
 from idumb.git.discover import Repository
+from idumb.git.objects import tree_diff, tree_objects
 
 if TYPE_CHECKING:
     import pygit2
@@ -69,12 +70,12 @@ def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> boo
 
 def kept(repository: pygit2.Repository, commit: str) -> bytes | None:
     """The bytes that a snapshot has of it, None where there was none."""
-    item = comparing.rows_of(repository, commit).get(snapshot.INDEX)
+    item = tree_diff.rows_of(repository, commit).get(snapshot.INDEX)
     if item is None:
         return None
     if item.mode != tree_objects.FOLDER:
         return bytes(repository[item.oid.hex()].read_raw())
-    pieces = sorted(comparing.rows(repository, item.oid).items())
+    pieces = sorted(tree_diff.rows(repository, item.oid).items())
     return b"".join(repository[piece.oid.hex()].read_raw() for _, piece in pieces)
 
 
@@ -123,7 +124,7 @@ def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> l
         return []
     with _file_of(data) as name:
         arguments = ["ls-files", "--debug", "-z", "--", *empty]
-        out = program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
+        out = git_program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
     flags = zip(sorted(empty, key=os.fsencode), _FLAGS.findall(out), strict=False)
     return [path for path, found in flags if int(found, 16) & _INTENT]
 
@@ -142,7 +143,7 @@ def _entries(place: Repository, data: bytes | None) -> frozenset[bytes]:
         return frozenset()
     with _file_of(data) as name:
         arguments = ["ls-files", "--stage", "-v", "-z"]
-        out = program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
+        out = git_program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
     return frozenset(filter(None, out.split(b"\0")))
 
 
@@ -158,7 +159,7 @@ def command(place: Repository, repository: pygit2.Repository, commit: str) -> st
     """What a person says in the top folder to have the index of a snapshot again."""
     path = path_of(place)
     named = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
-    item = comparing.rows_of(repository, commit).get(snapshot.INDEX)
+    item = tree_diff.rows_of(repository, commit).get(snapshot.INDEX)
     if item is None:
         return f"rm -f {named}"
     if item.mode != tree_objects.FOLDER:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from idumb.domain import errors
-from idumb.git import opened, program
+from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 
 # A file of git's own folder -> code, words, the command that shows more. The first that exists is named.
@@ -30,14 +30,14 @@ def find(place: Repository) -> tuple[str, str] | None:
 def unsupported(place: Repository) -> tuple[str, str] | None:
     """(code, message) where neither git nor idumb can ever work here as it is: its format, its owner, its work tree."""
     asked = ["rev-parse", "--git-dir"]
-    return _format(place) or _of_git(asked, program.read(place.root, asked))
+    return _format(place) or _of_git(asked, git_program.read(place.root, asked))
 
 
-def _of_git(arguments: Sequence[str], result: program.Result) -> tuple[str, str] | None:
+def _of_git(arguments: Sequence[str], result: git_program.Result) -> tuple[str, str] | None:
     """Git's own opinion: it may refuse what libgit2 opens, for its owner or a damaged index."""
     if result.status == 0:
         return None
-    refusal = program.failure(arguments, result)
+    refusal = git_program.failure(arguments, result)
     return refusal.code, refusal.message
 
 
@@ -50,7 +50,7 @@ def _in_progress(place: Repository) -> tuple[str, str] | None:
 
 def _format(place: Repository) -> tuple[str, str] | None:
     try:
-        repository = opened.repository(place)
+        repository = open_repository.repository(place)
     except errors.Refusal as refusal:
         return refusal.code, refusal.message
     if repository.is_bare:
@@ -65,7 +65,7 @@ def _index(place: Repository) -> tuple[str, str] | None:
     lock = os.path.join(place.git_dir, "index.lock")
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
-    result = program.read(place.root, ["ls-files", "--unmerged", "-z"])
+    result = git_program.read(place.root, ["ls-files", "--unmerged", "-z"])
     refused = _of_git(["ls-files"], result)
     if refused is not None or not result.out:
         return refused

@@ -16,13 +16,15 @@ from typing import Any
 
 import pygit2
 
-from idumb.app.ports import Snapshot
+from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
-from idumb.git import comparing, ignores, inner, refs, tree_objects, uncommitted, user_refs
 from idumb.git.discover import Repository
-from idumb.git.folder import Folder
-from idumb.git.tree_objects import FILE, FOLDER, SUBMODULE, Item
-from idumb.git.writer import Writer
+from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.objects.object_writer import Writer
+from idumb.git.objects.tree_objects import FILE, FOLDER, SUBMODULE, Item
+from idumb.git.refs import own_refs, user_refs
+from idumb.git.scan import ignores, nested_changes, uncommitted
+from idumb.git.scan.folder_state import Folder
 
 WORKTREE, INDEX, STAGED, REFS, META = "worktree", "index", "staged", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
@@ -47,7 +49,9 @@ class Snapshots:
         self._index: tuple[ignores.Signature, Item | None] | None = None
         self._staged: Item | None = None
 
-    def take(self, ref: str, tree: str, reason: str, top: Folder, within: inner.Look | None = None) -> Snapshot:
+    def take(
+        self, ref: str, tree: str, reason: str, top: Folder, within: nested_changes.Look | None = None
+    ) -> Snapshot:
         """A snapshot of what was just scanned into `tree`, and of what was found `within` other repositories."""
         items = self._items(tree, {**self._head(), **described(top)})
         index = self._index_item()
@@ -59,9 +63,9 @@ class Snapshots:
         if present:
             items[REFS] = Item(FILE, self._writer.blob(present))
         if within is not None:
-            items[inner.FACTS] = Item(FILE, self._writer.blob(within.as_json()))
+            items[nested_changes.FACTS] = Item(FILE, self._writer.blob(within.as_json()))
             if within.files:
-                items[inner.KEPT] = Item(FOLDER, inner.tree(within.files, self._writer.tree))
+                items[nested_changes.KEPT] = Item(FOLDER, nested_changes.tree(within.files, self._writer.tree))
         return self._commit(ref, tree, reason, items, self._head_commit())
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None) -> Snapshot:
@@ -76,35 +80,35 @@ class Snapshots:
                 raise ValueError(message)
             self._require(item.oid)
         commit = self._write_commit(items, reason, None)
-        refs.move(self._repository, self._objects, ref, commit)
+        own_refs.move(self._repository, self._objects, ref, commit)
         return commit
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        commit = refs.current(self._repository, ref)
+        commit = own_refs.current(self._repository, ref)
         if commit is None:
             return {}
-        found = comparing.rows_of(self._repository, commit)
+        found = tree_diff.rows_of(self._repository, commit)
         return {name: item.oid.hex() for name, item in found.items()}
 
     def tree_of(self, commit: str) -> str:
         """The work tree's tree of a snapshot commit."""
-        return comparing.rows_of(self._repository, commit)[WORKTREE].oid.hex()
+        return tree_diff.rows_of(self._repository, commit)[WORKTREE].oid.hex()
 
     def refs(self, commit: str) -> Mapping[str, str]:
         """The user's refs when a snapshot was taken, but for the branch that HEAD was on."""
-        item = comparing.rows_of(self._repository, commit).get(REFS)
+        item = tree_diff.rows_of(self._repository, commit).get(REFS)
         return {} if item is None else user_refs.of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
 
     def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
         """What a snapshot says of other repositories, and whether it has the bytes of a path in them."""
-        items = comparing.rows_of(self._repository, commit)
-        if inner.FACTS not in items:
+        items = tree_diff.rows_of(self._repository, commit)
+        if nested_changes.FACTS not in items:
             return {}, lambda _: False
-        facts: dict[str, Any] = json.loads(self._repository[pygit2.Oid(items[inner.FACTS].oid)].read_raw())
-        if inner.KEPT not in items:
+        facts: dict[str, Any] = json.loads(self._repository[pygit2.Oid(items[nested_changes.FACTS].oid)].read_raw())
+        if nested_changes.KEPT not in items:
             return facts, lambda _: False
-        kept = items[inner.KEPT].oid.hex()
-        return facts, lambda path: comparing.entry(self._repository, kept, path) is not None
+        kept = items[nested_changes.KEPT].oid.hex()
+        return facts, lambda path: tree_diff.entry(self._repository, kept, path) is not None
 
     def _items(self, tree: str, meta: Mapping[str, Any]) -> dict[str, Item]:
         text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
@@ -114,9 +118,9 @@ class Snapshots:
     def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
         commit = self._write_commit(items, reason, parent)
         self._read_back(commit, bytes.fromhex(tree))
-        if inner.KEPT in items:
-            self._verify(items[inner.KEPT].oid, None)
-        refs.move(self._repository, self._objects, ref, commit)
+        if nested_changes.KEPT in items:
+            self._verify(items[nested_changes.KEPT].oid, None)
+        own_refs.move(self._repository, self._objects, ref, commit)
         return Snapshot(commit, tree, ref)
 
     def _write_commit(self, items: dict[str, Item], reason: str, parent: str | None) -> str:
@@ -141,8 +145,8 @@ class Snapshots:
             if new == old:
                 continue
             self._require(new, whole=True)
-            before = comparing.rows(self._repository, old) if old else {}
-            for name, item in comparing.rows(self._repository, new).items():
+            before = tree_diff.rows(self._repository, old) if old else {}
+            for name, item in tree_diff.rows(self._repository, new).items():
                 earlier = before.get(name)
                 if earlier == item or item.mode == SUBMODULE:
                     continue
@@ -198,7 +202,7 @@ class Snapshots:
     def _store_staged(self) -> Item | None:
         """The blobs that the index alone names: the index file has their names, and no garbage collection asks it."""
         try:
-            tree = comparing.tree_of(self._repository, self._head_commit())
+            tree = tree_diff.tree_of(self._repository, self._head_commit())
             if tree == tree_objects.EMPTY_TREE:
                 self._writer.tree(b"")
             found = uncommitted.staged_blobs(self._place, self._repository, tree)

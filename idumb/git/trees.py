@@ -7,28 +7,18 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from idumb.app.ports import Conflict, InnerChange, Snapshot
+from idumb.app.ports.repository import Conflict, InnerChange, Snapshot
 from idumb.domain import errors
-from idumb.domain.ledger import Change, Entry
-from idumb.git import (
-    blobs,
-    caches,
-    comparing,
-    durable,
-    empty_folders,
-    inner,
-    leading_out,
-    opened,
-    patch,
-    scan_cache,
-    scanner,
-    snapshot,
-)
+from idumb.domain.proof.ledger import Change, Entry
+from idumb.git import open_repository, snapshot
 from idumb.git.discover import Repository
-from idumb.git.writer import Writer
+from idumb.git.objects import blobs, durable_files, tree_diff
+from idumb.git.objects.object_writer import Writer
+from idumb.git.restore import patch
+from idumb.git.scan import empty_folders, escaping_links, nested_changes, scan_cache, scanner, tool_caches
 
 if TYPE_CHECKING:
-    from idumb.git import manifest
+    from idumb.git import snapshot_manifest
 
 
 class GitTrees:
@@ -52,7 +42,7 @@ class GitTrees:
         self._rules = rules or repository
         self._opened: pygit2.Repository | None = None
         self._writer: Writer | None = None
-        self._noted: dict[str, manifest.Noted] = {}
+        self._noted: dict[str, snapshot_manifest.Noted] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
@@ -64,7 +54,7 @@ class GitTrees:
     @property
     def repository(self) -> pygit2.Repository:
         if self._opened is None:
-            self._opened = opened.repository(self._objects)
+            self._opened = open_repository.repository(self._objects)
         return self._opened
 
     @property
@@ -108,10 +98,10 @@ class GitTrees:
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.top, self._inner())
 
-    def _inner(self, also: Iterable[str] = ()) -> inner.Look | None:
+    def _inner(self, also: Iterable[str] = ()) -> nested_changes.Look | None:
         """The uncommitted work in the repositories in this one; nothing is looked at where there are none."""
         found = {*self.scans.repositories(), *also}
-        return inner.look(self.root, found, lambda path: blobs.put_path(self.writer, path)) if found else None
+        return nested_changes.look(self.root, found, lambda path: blobs.put_path(self.writer, path)) if found else None
 
     def repositories(self) -> tuple[str, ...]:
         return self.scans.repositories()
@@ -119,7 +109,7 @@ class GitTrees:
     def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
         before, kept = self.snapshots.inner(snapshot.commit)
         present = self._inner(before)
-        return () if present is None else inner.changes(before, present, kept)
+        return () if present is None else nested_changes.changes(before, present, kept)
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return self.snapshots.refs(snapshot)
@@ -128,7 +118,7 @@ class GitTrees:
         return self.snapshots.tree_of(snapshot)
 
     def leads_out(self, link: str) -> str | None:
-        return leading_out.target(self.root, link)
+        return escaping_links.target(self.root, link)
 
     def uncovered(self, path: str) -> bool:
         try:
@@ -149,22 +139,22 @@ class GitTrees:
         return self.scans.hidden_by(frozenset(new), frozenset(changed))
 
     def caches(self) -> tuple[str, ...]:
-        return caches.among(self.scans.top)
+        return tool_caches.among(self.scans.top)
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
-        return comparing.changes(self.repository, old, new)
+        return tree_diff.changes(self.repository, old, new)
 
     def entry(self, tree: str, path: str) -> Entry | None:
-        return comparing.entry(self.repository, tree, path)
+        return tree_diff.entry(self.repository, tree, path)
 
     def is_folder(self, tree: str, path: str) -> bool:
-        return comparing.is_folder(self.repository, tree, path)
+        return tree_diff.is_folder(self.repository, tree, path)
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        made = comparing.overlay(self.repository, self.writer, tree, source, paths)
+        made = tree_diff.overlay(self.repository, self.writer, tree, source, paths)
         self.writer.flush()
         return made
 
@@ -202,9 +192,10 @@ class GitTrees:
         force: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
-        from idumb.git import manifest, restore
+        from idumb.git import snapshot_manifest
+        from idumb.git.restore import restore_paths
 
-        return restore.restore(
+        return restore_paths.restore(
             self.repository,
             self.root,
             target,
@@ -213,7 +204,9 @@ class GitTrees:
             force=force,
             tell=tell,
             guard=self._objects.guard,
-            known=manifest.Manifest(self.repository, f"refs/idumb/worktrees/{self._place.worktree_id}/", self._noted),
+            known=snapshot_manifest.Manifest(
+                self.repository, f"refs/idumb/worktrees/{self._place.worktree_id}/", self._noted
+            ),
         )
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
@@ -231,7 +224,7 @@ class GitTrees:
         empty_folders.remove(self.root, folders)
 
     def force(self, paths: Iterable[str]) -> None:
-        durable.force_below(self.root, paths)
+        durable_files.force_below(self.root, paths)
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
         return patch.diff(self._objects, old, new, paths)

@@ -7,16 +7,18 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from idumb.app.ports import ParsedPlan
-from idumb.domain import paths, quick, step_plan
+from idumb.app.ports.planning import ParsedPlan
+from idumb.domain import paths
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.quick import Wanted
-from idumb.markdown import phases
-from idumb.system import plain_files
+from idumb.domain.plans import quick_plan as quick
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.quick_plan import Wanted
+from idumb.markdown.plans import phase_names
+from idumb.system.files import plain_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
-    from idumb.domain.legacy import OldFile
+    from idumb.domain.runs.legacy import OldFile
 
 PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"
@@ -41,7 +43,7 @@ class PlanningFolder:
         names = self._names(PHASES)
         if not phase.strip():
             raise InputError("phase.not-found", "A phase has a number or a name; none was given.", hint="idumb roadmap")
-        found = phases.matching_folders(names, phase)
+        found = phase_names.matching_folders(names, phase)
         if not found and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
             raise self._bad_name(phase)
         if not found:
@@ -59,9 +61,9 @@ class PlanningFolder:
         message = f"{phase!r} is no name that a phase can have: it is one folder of {PHASES}."
         if tool is None:
             return InputError("phase.bad-name", message, hint="idumb roadmap")
-        from idumb.markdown import foreign
+        from idumb.markdown.plans import foreign_formats
 
-        message = f"{foreign.said(tool, phase)}."
+        message = f"{foreign_formats.said(tool, phase)}."
         return InputError("phase.bad-name", message, hint="idumb help plan-format shows what to write instead")
 
     def _foreign_tool(self, path: str) -> str | None:
@@ -72,29 +74,29 @@ class PlanningFolder:
             text = self._read(path)[:_LARGEST_NAMED].decode("utf-8", "replace")
         except InputError:
             return None
-        from idumb.markdown import foreign
+        from idumb.markdown.plans import foreign_formats
 
-        named = foreign.tool(text.splitlines())
+        named = foreign_formats.tool(text.splitlines())
         return named[0] if named else None
 
     def same_phase(self, one: str, other: str) -> bool:
         first, second = _steps_of(one), _steps_of(other)
         if first is not None or second is not None:
             return first == second
-        if phases.same_phase(phases.number(one) or one, phases.number(other) or other):
+        if phase_names.same_phase(phase_names.number(one) or one, phase_names.number(other) or other):
             return True
-        named = phases.other_number(one) or phases.other_number(other)
+        named = phase_names.other_number(one) or phase_names.other_number(other)
         return named is not None and self._folders(one) == self._folders(other) != []
 
     def _folders(self, phase: str) -> list[str]:
-        return phases.matching_folders(self._names(PHASES), phase)
+        return phase_names.matching_folders(self._names(PHASES), phase)
 
     def phases(self) -> tuple[tuple[str, str], ...]:
-        numbered = phases.numbered(self._names(PHASES))
+        numbered = phase_names.numbered(self._names(PHASES))
         return (*((number, f"{PHASES}/{name}") for number, name in numbered), *self._quick())
 
     def quick_text(self, phase: str, wanted: Wanted) -> str:
-        from idumb.markdown import quick_plan
+        from idumb.markdown.plans import quick_plan
 
         return quick_plan.text(phase, wanted)
 
@@ -103,7 +105,7 @@ class PlanningFolder:
         return tuple((quick.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
 
     def _has_plan(self, folder: str) -> bool:
-        return bool(phases.plan_files(self._names(folder, files=True)))
+        return bool(phase_names.plan_files(self._names(folder, files=True)))
 
     def _quick_folder(self, phase: str) -> str:
         number = quick.number_of(phase)
@@ -121,7 +123,7 @@ class PlanningFolder:
         if steps is not None:
             there = os.path.isfile(os.path.join(self._root, steps))
             return ((steps, self._read(steps)),) if there else ()
-        names = phases.plan_files(self._names(folder, files=True))
+        names = phase_names.plan_files(self._names(folder, files=True))
         return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
@@ -129,7 +131,7 @@ class PlanningFolder:
             from idumb.markdown.importers import step_plan as steps
 
             return steps.parse(data, path)
-        from idumb.markdown import plan_parser
+        from idumb.markdown.plans import plan_parser
 
         return plan_parser.parse(data, path, others)
 
@@ -141,25 +143,25 @@ class PlanningFolder:
                 hint=f"Change it yourself, approve it again (idumb approve {path}), then idumb execute {path}",
                 details={"path": path},
             )
-        from idumb.markdown import amending
+        from idumb.markdown.plans import amending
 
         return amending.amend(data, path, amendments)
 
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
-        from idumb.markdown import reports
+        from idumb.markdown.documents import report_frontmatter
 
         found = {}
-        for word in reports.WORDS:
+        for word in report_frontmatter.WORDS:
             name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
-            metadata = reports.metadata(self._read(f"{folder}/{name}"), word) if name else None
+            metadata = report_frontmatter.metadata(self._read(f"{folder}/{name}"), word) if name else None
             if metadata is not None:
                 found[word] = metadata
         return found
 
     def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
-        from idumb.markdown import reports
+        from idumb.markdown.documents import report_frontmatter
 
-        return reports.metadata(data, word)
+        return report_frontmatter.metadata(data, word)
 
     def old_state(self, path: str, data: bytes) -> OldFile | None:
         from idumb.markdown.importers import old_idumb
@@ -171,7 +173,7 @@ class PlanningFolder:
             text = self._read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
             return ()
-        from idumb.markdown import roadmap
+        from idumb.markdown.documents import roadmap
 
         return tuple((entry.number, entry.title, entry.line) for entry in roadmap.read(text))
 

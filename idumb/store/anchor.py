@@ -13,9 +13,9 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain import canonical
-from idumb.domain.event import GENESIS
-from idumb.system import atomic
+from idumb.domain import canonical_json
+from idumb.domain.runs.event import GENESIS
+from idumb.system.files import atomic_write
 
 LIMIT = 16 * 1024 * 1024
 """Databases up to this many bytes are looked through as a whole when they are opened."""
@@ -36,16 +36,16 @@ class Anchor:
 
 def write(path: str, anchor: Anchor) -> None:
     known = {"seq": anchor.seq, "hash": anchor.hash, "counter": anchor.counter, "digest": anchor.digest}
-    text = json.dumps({**known, "check": canonical.digest(known)}, sort_keys=True)
-    atomic.write(path, text.encode("ascii") + b"\n", mode=0o600)
+    text = json.dumps({**known, "check": canonical_json.digest(known)}, sort_keys=True)
+    atomic_write.write(path, text.encode("ascii") + b"\n", mode=0o600)
 
 
 def read(path: str) -> Anchor | None:
     """None when there is no anchor. A damaged one only says that a database was made."""
     try:
         with open(path, "rb") as stream:
-            known: dict[str, Any] = canonical.decode(stream.read())
-        if set(known) != _FIRST and known.pop("check") != canonical.digest(known):
+            known: dict[str, Any] = canonical_json.decode(stream.read())
+        if set(known) != _FIRST and known.pop("check") != canonical_json.digest(known):
             return Anchor()
         return Anchor(**known)
     except FileNotFoundError:

@@ -12,10 +12,11 @@ import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from idumb.domain.event import GENESIS
-from idumb.store import chain
-from idumb.store.chain import Row
-from idumb.system import atomic, host, state_dir
+from idumb.domain.runs.event import GENESIS
+from idumb.store import event_chain
+from idumb.store.event_chain import Row
+from idumb.system import host_identity
+from idumb.system.files import atomic_write, state_dir
 
 NAME = "events.jsonl"
 _TAIL = 64 * 1024
@@ -55,7 +56,7 @@ class AnchoredCopy:
             return
         with open(descriptor, "rb") as stream:
             for text in stream:
-                placed = chain.row_of(text)
+                placed = event_chain.row_of(text)
                 if placed is not None:
                     yield placed
 
@@ -63,7 +64,7 @@ class AnchoredCopy:
         """GENESIS for 0, None where it does not know that event."""
         if seq == 0:
             return GENESIS
-        return next((row[chain.HASH] for row, _ in self.lines() if row[chain.SEQ] == seq), None)
+        return next((row[event_chain.HASH] for row, _ in self.lines() if row[event_chain.SEQ] == seq), None)
 
     def follow(self, rows: Sequence[Placed], missed: Callable[[int, str], Iterable[Placed] | None]) -> bool:
         """Append what was just written to the log; whether the copy has it now.
@@ -79,8 +80,8 @@ class AnchoredCopy:
                 return False
             seq, head = last or (0, GENESIS)
             wanted: Iterable[Placed] | None = rows
-            if not rows or rows[0][0][chain.PREVIOUS] != head:
-                wanted = () if rows and rows[-1][0][chain.SEQ] <= seq else missed(seq, head)
+            if not rows or rows[0][0][event_chain.PREVIOUS] != head:
+                wanted = () if rows and rows[-1][0][event_chain.SEQ] <= seq else missed(seq, head)
             if wanted is None:
                 return False
             self._append(descriptor, end, wanted)
@@ -89,8 +90,8 @@ class AnchoredCopy:
     def sync(self) -> None:
         """Force it to disk. Raises OSError."""
         with self._opened(os.O_RDONLY) as descriptor:
-            atomic.sync(descriptor)
-        atomic.sync_folder(self.folder)
+            atomic_write.sync(descriptor)
+        atomic_write.sync_folder(self.folder)
 
     def set_aside(self) -> str:
         """Take it out of the way under a name of its own, which is given back."""
@@ -103,7 +104,7 @@ class AnchoredCopy:
         except OSError:
             return 0
         with open(descriptor, "rb") as stream:
-            return sum(1 for text in stream if text.endswith(b"\n") and chain.row_of(text) is None)
+            return sum(1 for text in stream if text.endswith(b"\n") and event_chain.row_of(text) is None)
 
     @contextlib.contextmanager
     def _opened(self, flags: int) -> Iterator[int]:
@@ -123,10 +124,10 @@ class AnchoredCopy:
         if not text:
             # Bytes without any line end are no half-written line that may be cut off: who knows what they were.
             return None, 0, not found.st_size
-        placed = chain.row_of(text)
+        placed = event_chain.row_of(text)
         if placed is None:
             return self._last_readable(), end, False
-        last = (placed[0][chain.SEQ], placed[0][chain.HASH])
+        last = (placed[0][event_chain.SEQ], placed[0][event_chain.HASH])
         if end == found.st_size:
             self._known = state, last
         return last, end, True
@@ -134,7 +135,7 @@ class AnchoredCopy:
     def _last_readable(self) -> tuple[int, str] | None:
         last = None
         for row, _ in self.lines():
-            last = (row[chain.SEQ], row[chain.HASH])
+            last = (row[event_chain.SEQ], row[event_chain.HASH])
         return last
 
     def _append(self, descriptor: int, end: int, rows: Iterable[Placed]) -> None:
@@ -145,7 +146,7 @@ class AnchoredCopy:
         try:
             for text, row in _blocks(rows):
                 end += _write_all(descriptor, text, end)
-                last = (row[chain.SEQ], row[chain.HASH])
+                last = (row[event_chain.SEQ], row[event_chain.HASH])
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, end)
@@ -176,7 +177,7 @@ def _lock(descriptor: int) -> None:
         except BlockingIOError:
             if not left:
                 raise
-            host.pause(_LOOK)
+            host_identity.pause(_LOOK)
         else:
             return
 
@@ -190,7 +191,7 @@ def _blocks(rows: Iterable[Placed]) -> Iterator[tuple[bytes, Row]]:
     block: list[bytes] = []
     size, row = 0, None
     for row, worktree in rows:
-        block.append(chain.line(row, worktree))
+        block.append(event_chain.line(row, worktree))
         size += len(block[-1])
         if size > _TAIL:
             yield b"".join(block), row

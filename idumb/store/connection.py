@@ -15,23 +15,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from idumb.domain.errors import StoreError
-from idumb.store import anchor, chain, migrations, problems, segments
+from idumb.store import anchor, event_chain, log_errors, migrations, segments
 from idumb.store.anchored_copy import AnchoredCopy, Placed
-from idumb.store.standing import Witnesses, nothing_kept
-from idumb.system import folders
+from idumb.store.log_identity import Witnesses, nothing_kept
+from idumb.system.files import private_folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
 _PAGE = 500
 _PLACED = (
-    f"SELECT {chain.COLUMNS}, (SELECT worktree FROM runs WHERE id = events.run) FROM events"  # noqa: S608
+    f"SELECT {event_chain.COLUMNS}, (SELECT worktree FROM runs WHERE id = events.run) FROM events"  # noqa: S608
     f" WHERE seq > ? ORDER BY seq LIMIT {_PAGE}"
 )
-_NOTHING: list[chain.Row] = []
+_NOTHING: list[event_chain.Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
 
 T = TypeVar("T")
-translated = problems.translated
+translated = log_errors.translated
 
 # A connection that came through fork must not be closed by the child: closing could roll back the parent's work.
 _inherited: list[sqlite3.Connection] = []
@@ -79,7 +79,7 @@ class Database:
                 try:
                     return self._once(transaction)
                 except sqlite3.OperationalError as error:
-                    if attempt == ATTEMPTS or not problems.is_busy(error):
+                    if attempt == ATTEMPTS or not log_errors.is_busy(error):
                         raise
             raise AssertionError
 
@@ -125,11 +125,11 @@ class Database:
         none: tuple[segments.Segment, ...] = ()
         for segment in self.read(segments.listed, none):
             if segment.last > after:
-                yield from (p for p in segments.placed(self.folder, segment) if p[0][chain.SEQ] > after)
+                yield from (p for p in segments.placed(self.folder, segment) if p[0][event_chain.SEQ] > after)
                 after = segment.last
         while page := self.read(lambda db, start=after: db.execute(_PLACED, (start,)).fetchall(), _NOTHING):  # type: ignore[misc]
             yield from ((row[:-1], row[-1]) for row in page)
-            after = page[-1][chain.SEQ]
+            after = page[-1][event_chain.SEQ]
 
     def _once(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._open(create=True)
@@ -199,7 +199,7 @@ class Database:
         _set_pragmas(connection)
         known = migrations.version(connection)
         if known > migrations.CURRENT:
-            raise problems.newer(self.path, known, migrations.CURRENT)
+            raise log_errors.newer(self.path, known, migrations.CURRENT)
         witnesses = self._witnesses()
         if known:
             witnesses.require_sound(connection)
@@ -236,7 +236,7 @@ class Database:
     def _require_safe_copy(self) -> None:
         why = self._witnesses().copy.problem()
         if why is not None:
-            raise problems.unsafe(why)
+            raise log_errors.unsafe(why)
 
     def _witnesses(self) -> Witnesses:
         if self._seen is None:
@@ -285,10 +285,10 @@ def _anchor_of(connection: sqlite3.Connection) -> anchor.Anchor:
 
 def _sound(rows: Iterable[Placed], seq: int, previous: str) -> Iterator[Placed]:
     for row, worktree in rows:
-        if chain.fault(row, seq + 1, previous) is not None:
+        if event_chain.fault(row, seq + 1, previous) is not None:
             return
         yield row, worktree
-        seq, previous = row[chain.SEQ], row[chain.HASH]
+        seq, previous = row[event_chain.SEQ], row[event_chain.HASH]
 
 
 def _inode(path: str) -> int:
@@ -299,6 +299,6 @@ def _inode(path: str) -> int:
 
 
 def _make_file(folder: str, path: str) -> None:
-    folders.make_private(folder)
+    private_folders.make_private(folder)
     # SQLite gives its journal the mode of the database, so the mode is set before SQLite sees the file.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))

@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.domain import approval as approvals
-from idumb.domain import canonical
-from idumb.domain.approval import Kept
+from idumb.domain import canonical_json
+from idumb.domain.consent import approval as approvals
+from idumb.domain.consent.approval import Kept
 from idumb.domain.errors import InputError, Refusal
-from idumb.system import atomic, state_dir
+from idumb.system.files import atomic_write, state_dir
 
 SCHEMA = 1
 _APPROVAL = re.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
@@ -74,7 +74,7 @@ class FileConsentStore:
         _require_safe(state_dir.problem("consent", repository))
         folder = state_dir.prepare("consent", repository)
         _require_safe(state_dir.problem("consent", repository))
-        atomic.write(os.path.join(folder, _file_name(contract_hash)), _encoded(record), mode=0o600)
+        atomic_write.write(os.path.join(folder, _file_name(contract_hash)), _encoded(record), mode=0o600)
 
     def approvals(self, phase: str) -> tuple[Kept, ...]:
         """Newest first; what is damaged or another repository's is none. Refusal `consent.unsafe` as for `given`."""
@@ -122,7 +122,7 @@ class FileConsentStore:
         folder = state_dir.prepare("consent", repository)
         _require_safe(state_dir.problem("consent", repository))
         record = {"repository": repository, "path": os.path.realpath(self._common_dir), **_as_record(kept)}
-        atomic.write(os.path.join(folder, name), _encoded(record), mode=0o600)
+        atomic_write.write(os.path.join(folder, name), _encoded(record), mode=0o600)
 
     def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
         repository = state_dir.repository_id(self._common_dir)
@@ -132,7 +132,7 @@ class FileConsentStore:
         folder = state_dir.prepare("consent", repository)
         _require_safe(state_dir.problem("consent", repository))
         known = {**record, "repository": repository}
-        atomic.write(os.path.join(folder, f"{question}.json"), _encoded(known), mode=0o600)
+        atomic_write.write(os.path.join(folder, f"{question}.json"), _encoded(known), mode=0o600)
 
     def questions(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(record for _, record in self._records(state_dir.repository_id(self._common_dir), _QUESTION))
@@ -158,7 +158,7 @@ class FileConsentStore:
         whole = os.path.abspath(os.path.expanduser(path))
         record = {"approval": kept.approval.as_dict(), "signature": kept.signature}
         try:
-            atomic.create(whole, _encoded(record), mode=0o644)
+            atomic_write.create(whole, _encoded(record), mode=0o644)
         except FileExistsError:
             raise Refusal(
                 "approval.file-exists", f"{path} is there already.", hint="Choose another name, or move it away"
@@ -169,7 +169,7 @@ class FileConsentStore:
         """The approval of a signed file; what else is in it does not count."""
         try:
             with open(os.path.expanduser(path), "rb") as stream:
-                record = canonical.decode(stream.read(_LARGEST + 1)[:_LARGEST])
+                record = canonical_json.decode(stream.read(_LARGEST + 1)[:_LARGEST])
         except OSError as problem:
             raise _unreadable(path, problem.strerror or str(problem)) from problem
         except ValueError:
@@ -233,7 +233,7 @@ def _read(path: str) -> dict[str, Any]:
     """The record; a damaged one is as good as none."""
     try:
         with open(path, "rb") as stream:
-            known = canonical.decode(stream.read())
+            known = canonical_json.decode(stream.read())
     except ValueError:
         return {}
     return known if isinstance(known, dict) else {}

@@ -9,13 +9,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from idumb.app import ports
-from idumb.domain import canonical
+from idumb.app.ports.host import Clock
+from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent, chain_hash
-from idumb.store import chain, connection, pages, problems, run_index, segments
-from idumb.store.chain import COLUMNS, Row
-from idumb.store.standing import nothing_kept
+from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.store import connection, event_chain, event_pages, log_errors, run_index, segments
+from idumb.store.event_chain import COLUMNS, Row
+from idumb.store.log_identity import nothing_kept
 
 if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
@@ -31,7 +31,7 @@ class SqliteEventLog:
         self,
         common_dir: str,
         worktree: str,
-        clock: ports.Clock,
+        clock: Clock,
         *,
         kept_refs: Callable[[], bool] = nothing_kept,
         may_create: Callable[[str], None] | None = None,
@@ -80,17 +80,17 @@ class SqliteEventLog:
         Read a page at a time, so that a slow reader never stands in the way of a writer.
         """
         equal = {"run": run, "task": task, "kind": kind, "operation": operation}
-        where = pages.Where(
+        where = event_pages.Where(
             equal={column: value for column, value in equal.items() if value is not None},
             since=since,
             until=until,
             after=after,
         )
-        for page in pages.everywhere(self.database, where, limit=limit, newest_first=newest_first):
+        for page in event_pages.everywhere(self.database, where, limit=limit, newest_first=newest_first):
             for row in page:
-                why = chain.own_fault(row)
+                why = event_chain.own_fault(row)
                 if why is not None:
-                    raise problems.corrupt(self.database.path, why)
+                    raise log_errors.corrupt(self.database.path, why)
             yield from _events(page)
 
     def head(self) -> tuple[int, str]:
@@ -103,9 +103,9 @@ class SqliteEventLog:
         """
         self.database.read(_require_sound, None)
         previous, count = GENESIS, 0
-        for page in pages.everywhere(self.database, pages.Where()):
+        for page in event_pages.everywhere(self.database, event_pages.Where()):
             for row in page:
-                why = chain.fault(row, count + 1, previous)
+                why = event_chain.fault(row, count + 1, previous)
                 if why is not None:
                     return ChainCheck(count, previous, broken_at=count + 1, why=why)
                 previous, count = row[-1], count + 1
@@ -140,11 +140,11 @@ def _encoded(new: NewEvent, redactor: Redactor | None) -> str:
     if new.kind not in KINDS:
         raise ValueError(f"no such kind of event: {new.kind}")
     payload = dict(new.payload)
-    text = canonical.encode(payload).decode("ascii")
+    text = canonical_json.encode(payload).decode("ascii")
     if redactor is None or not redactor.holds(text):
         return text
     clean = {name: value if name in EXACT else _clean(name, value, redactor) for name, value in payload.items()}
-    return canonical.encode(clean).decode("ascii")
+    return canonical_json.encode(clean).decode("ascii")
 
 
 def _clean(name: str, value: Any, redactor: Redactor) -> Any:
@@ -174,7 +174,7 @@ def _events(rows: Sequence[Row]) -> Iterator[Event]:
     if not rows:
         return
     # One call for the whole page: the decoder's start costs as much as a small payload.
-    payloads = json.loads("[" + ",".join([row[chain.PAYLOAD] for row in rows]) + "]")
+    payloads = json.loads("[" + ",".join([row[event_chain.PAYLOAD] for row in rows]) + "]")
     for row, payload in zip(rows, payloads, strict=True):
         seq, operation, run, task, attempt, kind, _, version, fence, at, previous, own = row
         yield Event(seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own)
@@ -183,15 +183,15 @@ def _events(rows: Sequence[Row]) -> Iterator[Event]:
 def _require_sound(db: sqlite3.Connection) -> None:
     found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found != "ok":
-        raise problems.corrupt(db.execute("PRAGMA database_list").fetchone()[2], found)
+        raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], found)
 
 
 def _require_readable_end(db: sqlite3.Connection) -> None:
     """Nothing is chained to an event that is not as it was written."""
     last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608
-    why = None if last is None else chain.own_fault(last)
+    why = None if last is None else event_chain.own_fault(last)
     if why is not None:
-        raise problems.corrupt(db.execute("PRAGMA database_list").fetchone()[2], why)
+        raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], why)
 
 
 def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> None:

@@ -12,12 +12,12 @@ from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
 
-from idumb.app import ports
+from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import GENESIS, ChainCheck
-from idumb.store import chain, connection, making, problems, salvage, segments
+from idumb.domain.runs.event import GENESIS, ChainCheck
+from idumb.store import connection, event_chain, log_errors, new_database, salvage, segments
 from idumb.store.anchored_copy import Placed
-from idumb.system import atomic, folders
+from idumb.system.files import atomic_write, private_folders
 
 SIZE = 5000
 """Events in a segment, at most: one is unpacked as a whole when something in it is asked for."""
@@ -26,7 +26,7 @@ SIZE = 5000
 class SqliteLogFiles:
     """Implements the port `LogFiles` on the database of a log."""
 
-    def __init__(self, database: connection.Database, clock: ports.Clock) -> None:
+    def __init__(self, database: connection.Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
@@ -43,12 +43,12 @@ class SqliteLogFiles:
         part = f"{path}.{os.getpid()}.part"
         with connection.translated(path):
             try:
-                head = making.make(part, self._fill)
+                head = new_database.make(part, self._fill)
                 _put(part, path)
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(part)
-            atomic.sync_folder(folder)
+            atomic_write.sync_folder(folder)
         return head
 
     def check_backup(self, path: str) -> tuple[ChainCheck, bool]:
@@ -95,22 +95,22 @@ class SqliteLogFiles:
         head = listed[-1]["head"] if listed else GENESIS
         name = f"{len(listed) + 1:06d}-{last}{segments.ENDING}"
         folder = os.path.join(self._database.folder, segments.FOLDER)
-        folders.make_private(folder)
-        events = takewhile(lambda placed: placed[0][chain.SEQ] <= last, self._database.placed(after=first - 1))
-        atomic.write(os.path.join(folder, name), _packed(events), mode=0o600)
+        private_folders.make_private(folder)
+        events = takewhile(lambda placed: placed[0][event_chain.SEQ] <= last, self._database.placed(after=first - 1))
+        atomic_write.write(os.path.join(folder, name), _packed(events), mode=0o600)
         found = segments.measured(self._database.folder, name, first - 1, head)
         if found is None or found.last != last:
-            raise problems.corrupt(os.path.join(folder, name), "what was written is not what is read")
+            raise log_errors.corrupt(os.path.join(folder, name), "what was written is not what is read")
         self._database.write(lambda db: _drop(db, found))
         return found
 
     def _fill(self, database: sqlite3.Connection) -> None:
-        making.insert(database, self._database.placed(), "main")
+        new_database.insert(database, self._database.placed(), "main")
         owners: list[tuple[str, int]] = self._database.read(
             lambda db: db.execute("SELECT worktree, fence FROM owners").fetchall(), []
         )
         highest = max((fence for _, fence in owners), default=0)
-        making.fence_off(database, [name for name, _ in owners], highest, "idumb backup")
+        new_database.fence_off(database, [name for name, _ in owners], highest, "idumb backup")
 
 
 def _put(part: str, path: str) -> None:
@@ -136,7 +136,7 @@ def _packed(events: Iterable[Placed]) -> bytes:
     # No time and no name in it: the same events make the same bytes.
     packed = io.BytesIO()
     with gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as stream:
-        stream.writelines(chain.line(row, worktree) for row, worktree in events)
+        stream.writelines(event_chain.line(row, worktree) for row, worktree in events)
     return packed.getvalue()
 
 
@@ -144,8 +144,8 @@ def _walked(damaged: salvage.Damaged) -> ChainCheck:
     count, head, last = 0, GENESIS, damaged.last()
     while count < last:
         found = damaged.at(count + 1)
-        why = f"event {count + 1} is not what it was" if found is None else chain.fault(found[0], count + 1, head)
+        why = f"event {count + 1} is not what it was" if found is None else event_chain.fault(found[0], count + 1, head)
         if found is None or why is not None:
             return ChainCheck(count, head, broken_at=count + 1, why=str(why))
-        count, head = count + 1, found[0][chain.HASH]
+        count, head = count + 1, found[0][event_chain.HASH]
     return ChainCheck(count, head)

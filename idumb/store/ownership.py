@@ -15,10 +15,12 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app import ports
+from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection, owner_card, owner_lock
-from idumb.system import atomic, folders, host, process_tree
+from idumb.system import host_identity
+from idumb.system.files import atomic_write, private_folders
+from idumb.system.processes import process_tree
 
 # A dead owner's lock can be kept for a moment by a program that it was about to start.
 PATIENCE = 1.0
@@ -30,7 +32,7 @@ _LOOKS = 20
 class FileOwnership:
     """Implements the port `Ownership`. The lock is the truth; `owner.json` beside it only tells who has it."""
 
-    def __init__(self, database: connection.Database, worktree: str, clock: ports.Clock) -> None:
+    def __init__(self, database: connection.Database, worktree: str, clock: Clock) -> None:
         self._database = database
         self._worktree = worktree
         self._clock = clock
@@ -50,7 +52,7 @@ class FileOwnership:
         if self._lock is not None:
             raise _held(owner_card.read(self._card))
         with connection.translated(self._folder):
-            folders.make_private(self._folder)
+            private_folders.make_private(self._folder)
             lock = self._taken(force=force)
             self._overtaken = self._still_there()
         self._lost = False
@@ -116,7 +118,7 @@ class FileOwnership:
         for _ in range(int(ASKED_SECONDS * _LOOKS)):
             if self._let_go(holder):
                 return True
-            host.wait_for_end(holder["pid"], holder.get("started"), 1 / _LOOKS)
+            host_identity.wait_for_end(holder["pid"], holder.get("started"), 1 / _LOOKS)
         return self._let_go(holder)
 
     def end(self, holder: Mapping[str, Any]) -> None:
@@ -124,9 +126,9 @@ class FileOwnership:
         if self._let_go(holder):
             return  # its number may be somebody else's by now, and so may what is below it
         below = process_tree.descendants([holder["pid"]])[1:]
-        started = {pid: host.process_started(pid) for pid in below}
+        started = {pid: host_identity.process_started(pid) for pid in below}
         self._signal(holder, signal.SIGKILL)
-        host.wait_for_end(holder["pid"], holder.get("started"), _GRACE)
+        host_identity.wait_for_end(holder["pid"], holder.get("started"), _GRACE)
         # Git takes its locks away when it is asked to end.
         _send(started, signal.SIGTERM, signal.SIGCONT)
         process_tree.wait_gone(below, _GRACE)
@@ -155,7 +157,7 @@ class FileOwnership:
         for _ in range(int(PATIENCE * _LOOKS)):
             if lock is not None or self._lives():
                 break
-            host.pause(1 / _LOOKS)
+            host_identity.pause(1 / _LOOKS)
             lock = owner_lock.take(self._path)
         if lock is not None:
             return lock
@@ -201,14 +203,14 @@ class FileOwnership:
     def _leave_word(self, path: str, holder: Mapping[str, Any], by: str, **more: str) -> None:
         word = {"fence": holder.get("fence"), "by": by, "at": self._clock.now(), **more}
         with connection.translated(path):
-            atomic.write(path, json.dumps(word).encode() + b"\n", durable=False, mode=0o600)
+            atomic_write.write(path, json.dumps(word).encode() + b"\n", durable=False, mode=0o600)
 
     def _signal(self, holder: Mapping[str, Any], number: int) -> bool:
         """Whether the owner still lives; only a process that holds the lock is ever signalled."""
         if self._let_go(holder):
             return False
         try:
-            return host.signal_process(holder["pid"], holder.get("started"), number)
+            return host_identity.signal_process(holder["pid"], holder.get("started"), number)
         except PermissionError:
             raise Refusal(
                 "cancel.not-allowed",
@@ -225,7 +227,7 @@ class FileOwnership:
             holder.get("since"),
         ):
             return True
-        if not host.process_is(holder["pid"], holder.get("started")):
+        if not host_identity.process_is(holder["pid"], holder.get("started")):
             return True
         lock = owner_lock.take(self._path)
         if lock is not None:
@@ -237,7 +239,7 @@ def _send(started: Mapping[int, int | None], *numbers: int) -> None:
     for number in numbers:
         for pid, since in started.items():
             with contextlib.suppress(PermissionError):
-                host.signal_process(pid, since, number)
+                host_identity.signal_process(pid, since, number)
 
 
 def _next_fence(worktree: str, command: str, since: str, lock: owner_lock.OwnerLock, db: sqlite3.Connection) -> int:

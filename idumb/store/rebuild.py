@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from idumb.domain.errors import StoreError
-from idumb.domain.event import GENESIS
-from idumb.store import anchor, chain, connection, making, problems, salvage, segments, worktrees
+from idumb.domain.runs.event import GENESIS
+from idumb.store import anchor, connection, event_chain, log_errors, new_database, salvage, segments, worktrees
 from idumb.store.anchored_copy import AnchoredCopy, Placed, set_aside
-from idumb.system import atomic
+from idumb.system.files import atomic_write
 
 ANEW = (
     "put a backup of store.db in its place; without one, idumb deinit writes all that is left into a folder,"
@@ -54,7 +54,7 @@ def plan(common_dir: str, kept_refs: Callable[[], bool]) -> Recoverable:
     try:
         count, head = 0, GENESIS
         for row, _ in left.events():
-            count, head = row[chain.SEQ], row[chain.HASH]
+            count, head = row[event_chain.SEQ], row[event_chain.HASH]
         known = left.known()
     except StoreError as error:
         return Recoverable(0, GENESIS, 0, "", possible=False, words=error.message)
@@ -137,12 +137,12 @@ def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
 
     def fill(database: sqlite3.Connection) -> None:
         archived = _register(database, left.folder)
-        making.insert(database, left.events(), _only_worktree(left.folder), archived)
-        making.fence_off(database, worktrees.names(left.folder), left.damaged.fence(), "idumb doctor --fix")
+        new_database.insert(database, left.events(), _only_worktree(left.folder), archived)
+        new_database.fence_off(database, worktrees.names(left.folder), left.damaged.fence(), "idumb doctor --fix")
 
     try:
-        if making.make(fresh, fill) != (recoverable.events, recoverable.head):
-            raise problems.corrupt(fresh, "what was written is not what was read")
+        if new_database.make(fresh, fill) != (recoverable.events, recoverable.head):
+            raise log_errors.corrupt(fresh, "what was written is not what was read")
     finally:
         left.close()
 
@@ -173,9 +173,9 @@ def _replace(path: str, fresh: str) -> str:
     kept = ""
     if os.path.lexists(path):
         kept = _kept_beside(path)
-    atomic.sync_folder(os.path.dirname(path))
+    atomic_write.sync_folder(os.path.dirname(path))
     os.replace(fresh, path)
-    atomic.sync_folder(os.path.dirname(path))
+    atomic_write.sync_folder(os.path.dirname(path))
     return kept
 
 
@@ -208,4 +208,4 @@ def _renew_copy(common_dir: str, recoverable: Recoverable) -> None:
 
 
 def _runs_past(lines: Iterable[Placed], recoverable: Recoverable) -> bool:
-    return any(row[chain.SEQ] > recoverable.events for row, _ in lines)
+    return any(row[event_chain.SEQ] > recoverable.events for row, _ in lines)

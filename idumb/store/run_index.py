@@ -6,11 +6,11 @@ import json
 import sqlite3
 from collections.abc import Mapping
 
-from idumb.domain import run
-from idumb.domain.event import NewEvent
-from idumb.store import chain, connection
-from idumb.store.chain import Row
-from idumb.store.pages import rows
+from idumb.domain.runs import run
+from idumb.domain.runs.event import NewEvent
+from idumb.store import connection, event_chain
+from idumb.store.event_chain import Row
+from idumb.store.event_pages import rows
 
 _STATES: Mapping[str, str] = {
     "run.resumed": run.ACTIVE,
@@ -60,5 +60,5 @@ def follow(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> No
 
 def follow_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
     """`follow` for an event that was written before."""
-    payload = json.loads(row[chain.PAYLOAD]) if row[chain.KIND] == "run.started" else {}
-    follow(db, NewEvent(row[chain.KIND], payload, run=row[chain.RUN]), row[chain.SEQ], worktree)
+    payload = json.loads(row[event_chain.PAYLOAD]) if row[event_chain.KIND] == "run.started" else {}
+    follow(db, NewEvent(row[event_chain.KIND], payload, run=row[event_chain.RUN]), row[event_chain.SEQ], worktree)

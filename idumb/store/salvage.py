@@ -11,11 +11,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from idumb.domain.event import GENESIS
-from idumb.store import chain, problems, segments
+from idumb.domain.runs.event import GENESIS
+from idumb.store import event_chain, log_errors, segments
 from idumb.store.anchored_copy import Placed
 
-_ROW = f"SELECT {chain.COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
+_ROW = f"SELECT {event_chain.COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
 _WORKTREE = "SELECT worktree FROM runs WHERE id = ?"
 
 
@@ -41,10 +41,10 @@ class Stream:
         self._next: Placed | None = next(self._rest, None)
 
     def at(self, seq: int) -> Placed | None:
-        while self._next is not None and self._next[0][chain.SEQ] < seq:
+        while self._next is not None and self._next[0][event_chain.SEQ] < seq:
             self._next = next(self._rest, None)
         found = self._next
-        return found if found is not None and found[0][chain.SEQ] == seq else None
+        return found if found is not None and found[0][event_chain.SEQ] == seq else None
 
     def last(self) -> int:
         return self._last
@@ -66,9 +66,9 @@ class Damaged:
 
     def at(self, seq: int) -> Placed | None:
         found = self._one(_ROW, seq)
-        if found is None or chain.own_fault(found) is not None:
+        if found is None or event_chain.own_fault(found) is not None:
             return None
-        place = self._one(_WORKTREE, found[chain.RUN])
+        place = self._one(_WORKTREE, found[event_chain.RUN])
         return found, place[0] if place and isinstance(place[0], str) else None
 
     def last(self) -> int:
@@ -97,11 +97,11 @@ class Damaged:
         if self._connection is not None:
             self._connection.close()
 
-    def _one(self, query: str, argument: object) -> chain.Row | None:
+    def _one(self, query: str, argument: object) -> event_chain.Row | None:
         if self._connection is None:
             return None
         try:
-            found: chain.Row | None = self._connection.execute(query, (argument,)).fetchone()
+            found: event_chain.Row | None = self._connection.execute(query, (argument,)).fetchone()
         except (sqlite3.Error, UnicodeDecodeError, OverflowError):
             return None
         return found
@@ -128,12 +128,12 @@ def merged(sources: Sequence[Source], path: str) -> Iterator[Placed]:
         fitting = [
             (source, found)
             for source in sources
-            if (found := source.at(seq)) is not None and found[0][chain.PREVIOUS] == previous
+            if (found := source.at(seq)) is not None and found[0][event_chain.PREVIOUS] == previous
         ]
         if not fitting:
             return
-        if len({found[0][chain.HASH] for _, found in fitting}) > 1:
-            raise problems.diverged(path, seq, " and ".join(source.name for source, _ in fitting[1:]))
+        if len({found[0][event_chain.HASH] for _, found in fitting}) > 1:
+            raise log_errors.diverged(path, seq, " and ".join(source.name for source, _ in fitting[1:]))
         row = fitting[0][1][0]
         yield row, next((place for _, (_, place) in fitting if place is not None), None)
-        seq, previous = seq + 1, row[chain.HASH]
+        seq, previous = seq + 1, row[event_chain.HASH]

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 
 from idumb.domain.errors import StoreError
-from idumb.domain.event import GENESIS
-from idumb.store import chain
-from idumb.store.chain import Row
+from idumb.domain.runs.event import GENESIS
+from idumb.store import event_chain
+from idumb.store.event_chain import Row
 
 FOLDER = "archive"
 ENDING = ".jsonl.gz"
-INSERT_EVENT = f"INSERT INTO events ({chain.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+INSERT_EVENT = f"INSERT INTO events ({event_chain.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 
 
 _COLUMNS = "number, name, first_seq, last_seq, previous, head, sha256, at, kinds"
@@ -78,11 +78,11 @@ def placed(folder: str, segment: Segment) -> Iterator[tuple[Row, str | None]]:
     """`rows` with the work tree that each was written from."""
     seq, previous = segment.first, segment.previous
     for text in _lines(folder, segment):
-        found = chain.row_of(text)
-        if found is None or chain.fault(found[0], seq, previous) is not None:
+        found = event_chain.row_of(text)
+        if found is None or event_chain.fault(found[0], seq, previous) is not None:
             raise _damaged(folder, segment, f"event {seq} is not readable")
         yield found
-        seq, previous = seq + 1, found[0][chain.HASH]
+        seq, previous = seq + 1, found[0][event_chain.HASH]
     if (seq - 1, previous) != (segment.last, segment.head):
         raise _damaged(folder, segment, f"event {seq} is missing")
 
@@ -91,7 +91,7 @@ def readable(path: str) -> Iterator[tuple[Row, str | None]]:
     """Every event of a file that can be read, chained or not; ends where the file is damaged."""
     try:
         for text in _unpacked(path):
-            found = chain.row_of(text)
+            found = event_chain.row_of(text)
             if found is not None:
                 yield found
     except _UNREADABLE:
@@ -105,11 +105,11 @@ def measured(folder: str, name: str, last: int, head: str) -> Segment | None:
     path = os.path.join(folder, FOLDER, name)
     try:
         for text in _unpacked(path):
-            found = chain.row_of(text)
-            if found is None or chain.fault(found[0], seq + 1, previous) is not None:
+            found = event_chain.row_of(text)
+            if found is None or event_chain.fault(found[0], seq + 1, previous) is not None:
                 return None
-            seq, previous, at = seq + 1, found[0][chain.HASH], found[0][chain.AT]
-            kinds.add(found[0][chain.KIND])
+            seq, previous, at = seq + 1, found[0][event_chain.HASH], found[0][event_chain.AT]
+            kinds.add(found[0][event_chain.KIND])
     except _UNREADABLE:
         return None
     if seq == last:

@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Sequence
 
 from idumb.domain.errors import Refusal
-from idumb.system import config_dir, processes, state_dir
+from idumb.system.files import config_dir, state_dir
+from idumb.system.processes import child_process
 
 NAMESPACE = "idumb-approval"
 LIST = "allowed_signers"
@@ -88,13 +89,13 @@ class SshSignatures:
             check=False,
             timeout=limit,
             cwd="/",
-            env={**processes.environment(_KEPT), "SSH_ASKPASS_REQUIRE": "never"},
+            env={**child_process.environment(_KEPT), "SSH_ASKPASS_REQUIRE": "never"},
             start_new_session=apart,
         )
 
     def _program(self) -> str:
         """The first ssh-keygen on PATH that does not lie in the repository."""
-        for folder in processes.environment(["PATH"]).get("PATH", os.defpath).split(os.pathsep):
+        for folder in child_process.environment(["PATH"]).get("PATH", os.defpath).split(os.pathsep):
             found = os.path.join(folder, _PROGRAM)
             inside = os.path.realpath(found).startswith(self._root + os.sep)
             if os.path.isabs(folder) and not inside and os.path.isfile(found) and os.access(found, os.X_OK):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from idumb.domain.errors import Refusal
 from idumb.store import owner_card, owner_lock
-from idumb.system import folders
+from idumb.system.files import private_folders
 
 
 def names(folder: str) -> list[str]:
@@ -30,7 +30,7 @@ def cards(folder: str) -> Iterator[tuple[str, owner_card.Card]]:
 def held(folder: str, also: str | None = None) -> Iterator[None]:
     """Their locks; Refusal `lock.held` where one has an owner. `also` is one that may have no folder yet."""
     if also is not None:
-        folders.make_private(os.path.join(folder, "worktrees", also))
+        private_folders.make_private(os.path.join(folder, "worktrees", also))
     with contextlib.ExitStack() as stack:
         for name in names(folder):
             stack.callback(_taken(os.path.join(folder, "worktrees", name)).release)

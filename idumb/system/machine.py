@@ -6,8 +6,10 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 
-from idumb.system import clock, file_systems, host, process_tree, processes, state_dir
-from idumb.system.attic import FileAttic
+from idumb.system import clock, host_identity
+from idumb.system.files import file_systems, state_dir
+from idumb.system.files.backup_store import FileAttic
+from idumb.system.processes import child_process, process_tree
 
 _LEFT_OUT = frozenset({"clones", "incoming", "legacy", "rehearsals", "set-aside"})
 _LONG = 3600.0
@@ -70,7 +72,7 @@ class LocalMachine:
                 pid = _writer(os.path.basename(path))
                 if pid is not None and stat.S_ISREG(found.st_mode):
                     age = now - found.st_mtime
-                    if age > _LONG or not host.process_alive(pid):
+                    if age > _LONG or not host_identity.process_alive(pid):
                         yield path, age
 
     def set_aside(self, path: str) -> str:
@@ -81,7 +83,7 @@ class LocalMachine:
         return [(pid, _run_of(pid)) for pid in _pids() if self._is_ours(pid)]
 
     def _is_ours(self, pid: int) -> bool:
-        place = process_tree.variable(pid, processes.PLACE_COOKIE.encode())
+        place = process_tree.variable(pid, child_process.PLACE_COOKIE.encode())
         if place is None or not process_tree.is_alive(pid):
             return False
         where = os.fsdecode(place.partition(b"@")[2])
@@ -140,4 +142,4 @@ def _pids() -> list[int]:
 
 
 def _run_of(pid: int) -> str:
-    return os.fsdecode(process_tree.variable(pid, processes.RUN_COOKIE.encode()) or b"?")
+    return os.fsdecode(process_tree.variable(pid, child_process.RUN_COOKIE.encode()) or b"?")

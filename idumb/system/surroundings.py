@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
-from idumb.system import shipped
+from idumb.system.files import shipped_files
 from idumb.system.redaction import Redactor
 
 ROLES = ("builder", "validator")
@@ -31,12 +31,12 @@ class LocalSurroundings:
 
     @cached_property
     def _places(self) -> tuple[str, ...]:
-        templates = (shipped.place(_template(role)) for role in ROLES)
+        templates = (shipped_files.place(_template(role)) for role in ROLES)
         found = (self._git(), *templates)
         return tuple(path for path in found if path is not None)
 
     def template(self, name: str) -> str:
-        return shipped.template(_template(name)) if shipped.place(_template(name)) else ""
+        return shipped_files.template(_template(name)) if shipped_files.place(_template(name)) else ""
 
     def tools(self) -> Mapping[str, str]:
         return {"python": platform.python_version(), "git": self._git_version()}

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from idumb.domain import whole
+from idumb.domain import whole_numbers
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
-from idumb.views import amount, foreground, markup
+from idumb.views import foreground, markup, quantities
 
 Armed = Callable[[], contextlib.AbstractContextManager[None]]
 Timeout = Callable[[], float]
@@ -137,7 +137,7 @@ class Terminal:
         if _readable(self._read, max(0.0, ends - self._now())):
             return True
         self.interactive = False
-        self._say(f"\nNo answer within {amount.duration(seconds)}: {otherwise}.\n")
+        self._say(f"\nNo answer within {quantities.duration(seconds)}: {otherwise}.\n")
         return False
 
     def _say(self, text: str) -> None:
@@ -240,7 +240,7 @@ def chosen(decision: Decision, typed: str) -> str | None:
     """The choice meant by its number, its id, the beginning of one id only, or `y` and `yes` where that is clear."""
     ids = [c.id for c in decision.choices]
     if typed.isascii() and typed.isdigit():
-        number = whole.value(typed)
+        number = whole_numbers.value(typed)
         return ids[number - 1] if number is not None and 0 < number <= len(ids) else None
     folded = typed.casefold()
     exact = [i for i in ids if i.casefold() == folded]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.domain import evidence as proof
-from idumb.domain import ledger as ledgers
-from idumb.domain import outcome, spending, symbols
-from idumb.domain.plan import Task
-from idumb.domain.run import INTERRUPTED, Checkpoint, RunState, TaskState
-from idumb.views import amount, evidence_table, markup, usage
+from idumb.domain import outcome
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import evidence as proof
+from idumb.domain.proof import ledger as ledgers
+from idumb.domain.proof import symbols
+from idumb.domain.runs import spending
+from idumb.domain.runs.run import INTERRUPTED, Checkpoint, RunState, TaskState
+from idumb.views import evidence_table, markup, quantities, usage
 
 STATUSES = ("completed", "failed", "partial", "skipped")
 
@@ -108,12 +110,12 @@ def validation_result(verdict: str | None) -> str:
 
 
 def _sentence(known: TaskState, kept: Checkpoint) -> list[str]:
-    commit = f"commit `{amount.short(kept.commit)}`" if kept.commit else "no commit of its own"
+    commit = f"commit `{quantities.short(kept.commit)}`" if kept.commit else "no commit of its own"
     carried = f" It was carried over from run {markup.code(known.carried_from)}." if known.carried_from else ""
     lines = [
         (
-            f"Attempt {kept.attempt}, {amount.duration(kept.seconds)}, {commit}, snapshot "
-            f"`{amount.short(kept.snapshot)}`.{carried}"
+            f"Attempt {kept.attempt}, {quantities.duration(kept.seconds)}, {commit}, snapshot "
+            f"`{quantities.short(kept.snapshot)}`.{carried}"
         )
     ]
     if kept.error:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from idumb.app.ports import PromptRequest
+from idumb.app.ports.agents import PromptRequest
 from idumb.domain.contract import Contract
-from idumb.domain.plan import Task
-from idumb.domain.run import RunState
+from idumb.domain.plans.plan import Task
+from idumb.domain.runs.run import RunState
 
 if TYPE_CHECKING:
-    from idumb.domain.gap import Gap
-    from idumb.domain.handoff import Document
-    from idumb.domain.state_file import Told
+    from idumb.domain.runs.gap import Gap
+    from idumb.domain.runs.handoff import Document
+    from idumb.domain.runs.state_file import Told
 
 Filled = Callable[[str | None, str, Mapping[str, str]], str]
 
@@ -41,7 +41,7 @@ class MarkdownDocuments:
         return progress.render(state, statuses)
 
     def state(self, told: Told) -> str:
-        from idumb.domain import state_file
+        from idumb.domain.runs import state_file
         from idumb.views import markup
 
         return markup.json_text(state_file.shown(told))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import evidence, outcome
-from idumb.domain.event import Event
-from idumb.views import amount, markup
+from idumb.domain import outcome
+from idumb.domain.proof import evidence
+from idumb.domain.runs.event import Event
+from idumb.views import markup, quantities
 
 _WIDTH = 160
 _OUTPUT_LINES = 5
@@ -116,7 +117,7 @@ def _first_lines(output: str, known: Knowledge) -> list[str]:
     lines = [line for line in output.splitlines() if line.strip()]
     shown = [f"      | {markup.clip(known.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
     more = len(lines) - len(shown)
-    return [*shown, f"      | … and {amount.counted(more, 'more line')}"] if more > 0 else shown
+    return [*shown, f"      | … and {quantities.counted(more, 'more line')}"] if more > 0 else shown
 
 
 def _decision(event: Event, known: Knowledge) -> str:
@@ -125,8 +126,8 @@ def _decision(event: Event, known: Knowledge) -> str:
 
 def _completed(event: Event, known: Knowledge) -> str:
     kept = known.checkpoints.get(event.task or "", {})
-    took = f" in {amount.duration(kept['seconds'])}" if "seconds" in kept else ""
-    commit = f", commit {amount.short(kept['commit'])}" if kept.get("commit") else ""
+    took = f" in {quantities.duration(kept['seconds'])}" if "seconds" in kept else ""
+    commit = f", commit {quantities.short(kept['commit'])}" if kept.get("commit") else ""
     return f"    completed{took}{commit}"
 
 
@@ -137,7 +138,7 @@ def _ended(event: Event, known: Knowledge) -> str:
 def _failed(event: Event, known: Knowledge) -> str:
     """Why is told by the line of the attempt before."""
     attempts = event.payload.get("attempts")
-    return f"    failed after {amount.counted(attempts, 'attempt')}" if attempts else _ended(event, known)
+    return f"    failed after {quantities.counted(attempts, 'attempt')}" if attempts else _ended(event, known)
 
 
 def _waiting(event: Event, known: Knowledge) -> str:

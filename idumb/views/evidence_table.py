@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.domain import evidence
-from idumb.views import amount, markup
+from idumb.domain.proof import evidence
+from idumb.views import markup, quantities
 
 _ANSWER_WIDTH = 120
 
@@ -36,7 +36,7 @@ def _row(found: Recorded) -> tuple[str, ...]:
         result_words(found["result"]),
         how(found),
         _exit(found),
-        amount.duration(found.get("seconds") or 0),
+        quantities.duration(found.get("seconds") or 0),
         _output(found),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from idumb.domain import quoting
 from idumb.domain.contract import Contract
-from idumb.domain.gap import Gap
+from idumb.domain.runs.gap import Gap
 from idumb.views import markup
 
 _TITLE = 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.domain.handoff import Document
+from idumb.domain.runs.handoff import Document
 from idumb.views import markup
 
 _HEAD = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.domain import listing
-from idumb.views import amount, markup
+from idumb.views import markup, quantities
 
 Data = Mapping[str, Any]
 _WIDTH = 160
@@ -62,4 +62,4 @@ def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
 
 
 def tasks(number: int) -> str:
-    return amount.counted(number, "task")
+    return quantities.counted(number, "task")

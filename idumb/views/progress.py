@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.domain import outcome
-from idumb.domain.run import RunState
-from idumb.views import markup, standing
+from idumb.domain.runs.run import RunState
+from idumb.views import markup, run_status
 
 
 def fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:
     """Lists of task ids in execution order. `completed` holds the accepted ones too, so that a resume skips them."""
-    current = standing.of(where, outcome.RUNNING)
+    current = run_status.of(where, outcome.RUNNING)
     return {
-        "completed": list(standing.of(where, *outcome.DONE)),
-        "failed": list(standing.of(where, outcome.FAILED)),
-        "blocked": list(standing.of(where, outcome.BLOCKED)),
+        "completed": list(run_status.of(where, *outcome.DONE)),
+        "failed": list(run_status.of(where, outcome.FAILED)),
+        "blocked": list(run_status.of(where, outcome.BLOCKED)),
         "started_at": state.started_at,
         "git_hash": state.git_hash or "no-git",
-        "accepted": list(standing.of(where, outcome.ACCEPTED)),
-        "skipped": list(standing.of(where, outcome.SKIPPED)),
-        "waiting": list(standing.of(where, outcome.WAITING)),
-        "remaining": list(standing.of(where, outcome.READY, outcome.PENDING)),
+        "accepted": list(run_status.of(where, outcome.ACCEPTED)),
+        "skipped": list(run_status.of(where, outcome.SKIPPED)),
+        "waiting": list(run_status.of(where, outcome.WAITING)),
+        "remaining": list(run_status.of(where, outcome.READY, outcome.PENDING)),
         "carried": [t for t in where if t in state.tasks and state.tasks[t].carried_from],
         "current": current[0] if current else None,
         "phase": state.phase,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from idumb.domain import outcome
-from idumb.domain.event import Event
-from idumb.views import amount, event_line, foreground, markup
+from idumb.domain.runs.event import Event
+from idumb.views import event_line, foreground, markup, quantities
 from idumb.views.progress_plain import PlainProgress
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Board:
         values = list(self.status.values())
         total = len(self.order())
         parts = [f"{values.count(s)} {s}" for s in _STYLES if s not in _QUIET and s in values]
-        return f"{', '.join(parts) or 'nothing done yet'} of {amount.counted(total, 'task')}"
+        return f"{', '.join(parts) or 'nothing done yet'} of {quantities.counted(total, 'task')}"
 
 
 class Patient:
@@ -258,7 +258,7 @@ class LiveProgress:
         status = self.board.status.get(task, outcome.PENDING)
         style = _STYLES.get(status, "")
         seconds = self.board.seconds(task, now)
-        took = "" if seconds is None else amount.duration(seconds)
+        took = "" if seconds is None else quantities.duration(seconds)
         if self.board.attempt.get(task, 1) > 1:
             took += f" attempt {self.board.attempt[task]}"
         title = markup.clip(self.board.known.text(self.board.known.titles.get(task, "")), _TITLE_WIDTH)

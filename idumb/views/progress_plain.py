@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from idumb.domain.event import Event
+from idumb.domain.runs.event import Event
 from idumb.views import event_line, markup
 
 

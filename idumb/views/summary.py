@@ -9,10 +9,12 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.domain import outcome, run, spending
+from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.run import RunState, TaskState
-from idumb.views import advice, amount, evidence_table, graph_mermaid, markup, standing, usage
+from idumb.domain.runs import run, spending
+from idumb.domain.runs.run import RunState, TaskState
+from idumb.views import advice, evidence_table, markup, quantities, run_status, usage
+from idumb.views.graph import mermaid
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 MOST_NODES = 120
@@ -33,7 +35,7 @@ class _Facts:
     now: str
 
     def ids(self, *statuses: str) -> tuple[str, ...]:
-        return standing.of(self.where, *statuses)
+        return run_status.of(self.where, *statuses)
 
     def task(self, task_id: str) -> TaskState:
         return self.state.tasks.get(task_id) or TaskState(task_id, "")
@@ -64,7 +66,7 @@ def render(
     binary), `links` task id to the checkpoint's path from the summary's folder. `deviations` are sentences of the
     engine about the run as a whole; those of tasks come from `state`.
     """
-    causes = standing.causes(contract, statuses)
+    causes = run_status.causes(contract, statuses)
     facts = _Facts(contract, state, statuses, causes, evidence, line_counts, links, deviations, now)
     lines = [*markup.frontmatter(_frontmatter(facts)), "", f"# Phase {markup.prose(contract.phase)} Execution Summary"]
     for title, section in _SECTIONS:
@@ -86,7 +88,7 @@ def _frontmatter(facts: _Facts) -> dict[str, markup.Scalar | Sequence[markup.Sca
         "total_duration_minutes": round(_seconds(facts) / 60),
         "files_modified_count": len(_files(facts)),
         "run": facts.state.id,
-        "result": standing.result(facts.where),
+        "result": run_status.result(facts.where),
         "tasks_accepted": len(facts.ids(outcome.ACCEPTED)),
         "tasks_total": len(facts.where),
         "contract_hash": facts.contract.hash,
@@ -115,14 +117,14 @@ def _overview(facts: _Facts) -> list[str]:
             f"{markup.prose(facts.state.state)}{_because(facts.state.reason)})"
         ),
         (
-            f"- **Time:** {amount.moment(facts.state.started_at) or 'unknown'} to "
-            f"{amount.moment(facts.state.changed_at) or 'unknown'}, {amount.duration(_seconds(facts))} at work"
+            f"- **Time:** {quantities.moment(facts.state.started_at) or 'unknown'} to "
+            f"{quantities.moment(facts.state.changed_at) or 'unknown'}, {quantities.duration(_seconds(facts))} at work"
         ),
         f"- **Plans:** {plans}",
         f"- **Base:** {_commit(facts.state.base_commit)}"
         + (f" on {markup.code(facts.state.branch)}" if facts.state.branch else ""),
         *_used(facts),
-        f"- **Attempted:** {attempted} of {amount.counted(len(facts.where), 'task')}",
+        f"- **Attempted:** {attempted} of {quantities.counted(len(facts.where), 'task')}",
     ]
     lines += [f"- **{name}:** {len(facts.ids(*statuses))}" for name, statuses in _COUNTS]
     # The tables below link those of tasks that are completed, failed or blocked.
@@ -143,7 +145,7 @@ def _used(facts: _Facts) -> list[str]:
 
 def _overall(facts: _Facts) -> str:
     """A run without a failure that is not at its end has neither passed nor failed."""
-    result = standing.result(facts.where)
+    result = run_status.result(facts.where)
     if result == "pass":
         return "passed"
     if not facts.ids(outcome.FAILED, outcome.SKIPPED, outcome.BLOCKED):
@@ -169,7 +171,7 @@ def _because(reason: str) -> str:
 
 
 def _commit(commit: str | None) -> str:
-    return f"commit `{amount.short(commit)}`" if commit else "no commit"
+    return f"commit `{quantities.short(commit)}`" if commit else "no commit"
 
 
 def _picture(facts: _Facts) -> list[str]:
@@ -185,7 +187,7 @@ def _picture(facts: _Facts) -> list[str]:
 
 
 def _mermaid(facts: _Facts, only: set[str]) -> list[str]:
-    return ["```mermaid", *graph_mermaid.render(facts.contract, facts.where, only).splitlines(), "```"]
+    return ["```mermaid", *mermaid.render(facts.contract, facts.where, only).splitlines(), "```"]
 
 
 def _completed(facts: _Facts) -> list[str]:
@@ -202,7 +204,7 @@ def _completed(facts: _Facts) -> list[str]:
 def _duration(task: TaskState) -> str:
     if task.carried_from is not None:
         return f"earlier run {markup.code(task.carried_from)}"
-    return amount.duration(task.seconds)
+    return quantities.duration(task.seconds)
 
 
 def _validator(facts: _Facts, task_id: str) -> str:
@@ -217,7 +219,7 @@ def _validator(facts: _Facts, task_id: str) -> str:
 def _own_commit(task: TaskState) -> str:
     kept = task.checkpoint
     commit = task.accepted_commit or (kept.commit if kept is not None else None)
-    return f"`{amount.short(commit)}`" if commit else "none"
+    return f"`{quantities.short(commit)}`" if commit else "none"
 
 
 def _failed(facts: _Facts) -> list[str]:
@@ -309,8 +311,8 @@ def _late(facts: _Facts) -> list[str]:
         task, planned = facts.task(task_id), facts.contract.tasks[task_id]
         if planned.estimate is not None and task.seconds > planned.estimate:
             found.append(
-                f"{markup.prose(task_id)}: took {amount.duration(task.seconds)}, estimated "
-                f"{amount.duration(planned.estimate)}"
+                f"{markup.prose(task_id)}: took {quantities.duration(task.seconds)}, estimated "
+                f"{quantities.duration(planned.estimate)}"
             )
     return found
 
@@ -350,7 +352,7 @@ def _totals(counts: LineCounts, files: Sequence[str]) -> str:
     binary = sum(1 for a, r in known if a is None or r is None)
     extra = f", {binary} binary" if binary else ""
     uncounted = f", {len(files) - len(known)} without a count" if len(known) < len(files) else ""
-    return f"Total: {amount.counted(len(files), 'file')}, +{added} -{removed}{extra}{uncounted}."
+    return f"Total: {quantities.counted(len(files), 'file')}, +{added} -{removed}{extra}{uncounted}."
 
 
 def _waiting(facts: _Facts, task: str) -> str:
@@ -361,7 +363,7 @@ def _waiting(facts: _Facts, task: str) -> str:
 
 def _next_steps(facts: _Facts) -> list[str]:
     phase, failed = facts.contract.phase, facts.ids(outcome.FAILED)
-    result = standing.result(facts.where)
+    result = run_status.result(facts.where)
     if facts.state.verified:
         return ["- The phase is verified; nothing is left to do."]
     if result == "pass":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.views import amount
+from idumb.views import quantities
 
 UNKNOWN = "unknown"
 
@@ -23,7 +23,7 @@ def sum_of(known: float, unknown: int, words_of: str) -> str:
     """A sum with what is missing in it: `1200 and 1 unknown call`, or `unknown` where nobody reported anything."""
     if not unknown:
         return words_of
-    return f"{words_of} and {amount.counted(unknown, 'unknown call')}" if known else UNKNOWN
+    return f"{words_of} and {quantities.counted(unknown, 'unknown call')}" if known else UNKNOWN
 
 
 def count(value: int | None) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import contract as contracts
-from idumb.domain import evidence as proof
 from idumb.domain.contract import Contract
-from idumb.domain.plan import OPINION, UNPROVEN, Task
-from idumb.views import advice, amount, evidence_table, markup
+from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
+from idumb.domain.proof import evidence as proof
+from idumb.views import advice, evidence_table, markup, quantities
 
 Record = Mapping[str, Any]
 """The payload of `verification.recorded`: status, reason, tree, evidence, requirements, goals, mismatches, spoiled,
@@ -77,7 +77,7 @@ def _verdict(record: Record) -> list[str]:
         *goals,
         f"- **Verdict:** {markup.prose(record['status'])} ({markup.prose(record.get('reason', ''))})",
         f"- **Evidence:** {evidence_table.summed(record.get('evidence', ()))}",
-        f"- **Judged on:** tree `{amount.short(record.get('tree'))}`",
+        f"- **Judged on:** tree `{quantities.short(record.get('tree'))}`",
     ]
 
 

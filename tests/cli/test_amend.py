@@ -374,15 +374,15 @@ def test_an_answer_about_a_plan_that_is_a_link_stays_in_the_record_and_a_note_sa
 def test_somebody_who_saves_the_plan_at_that_moment_keeps_what_they_wrote(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from idumb.app import relock
+    from idumb.app.contract import contract_versions
 
-    inner = relock._write
+    inner = contract_versions._write
 
     def saved_meanwhile(*arguments: Any) -> None:
         edit(project, "T1-03: Task T1-03", "T1-03: Mine")
         inner(*arguments)
 
-    monkeypatch.setattr(relock, "_write", saved_meanwhile)
+    monkeypatch.setattr(contract_versions, "_write", saved_meanwhile)
     refused(amend(project, "--widen", "T1-03", "create c.md", "--yes"), "amend.changed-meanwhile")
     assert "T1-03: Mine" in project.read(PLAN)
     assert versions(project) == []

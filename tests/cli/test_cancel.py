@@ -14,7 +14,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from idumb.system import process_tree
+from idumb.system.processes import process_tree
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

@@ -129,16 +129,16 @@ def test_words_that_a_person_is_writing_are_not_locked_with_an_answer(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ASK-3: saved in the very moment, even what changes no task stays theirs."""
-    from idumb.app import answers
+    from idumb.app.contract import plan_answers
 
     judged(project)
-    inner = answers._append
+    inner = plan_answers._append
 
     def saved_meanwhile(*arguments: Any) -> Any:
         edit(project, "# Phase 1", "# Phase one")
         return inner(*arguments)
 
-    monkeypatch.setattr(answers, "_append", saved_meanwhile)
+    monkeypatch.setattr(plan_answers, "_append", saved_meanwhile)
     assert decide(project, QUESTION, "yes").data["version"] is None
     assert versions(project) == []
     assert "## Decisions" not in project.read(PLAN)

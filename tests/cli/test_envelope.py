@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app import enveloping
-from idumb.domain import envelope
+from idumb.app.contract import environment_lock
+from idumb.domain.consent import envelope
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -364,16 +364,16 @@ def test_a_run_that_an_older_version_locked_in_goes_on_whatever_its_checks_start
     project: Project, checker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ENV-1: the lock of that version has no such part, so nothing is held against it."""
-    now = enveloping.present
+    now = environment_lock.present
 
-    def older(*given: Any) -> enveloping.Found:
+    def older(*given: Any) -> environment_lock.Found:
         found = now(*given)
         for key, made in found.envelopes.items():
             found.envelopes[key] = envelope.sealed({k: v for k, v in made.items() if k != envelope.CHECKS})
         return found
 
     with monkeypatch.context() as before:
-        before.setattr(enveloping, "present", older)
+        before.setattr(environment_lock, "present", older)
         halted_at_the_second_task(project, "strict")
     assert "checks" not in kinds(project, "run.locked")[0]["envelopes"]["steps"]
     rewrite(checker, PROVE + "# the next version\n")

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from idumb.cli import main
-from idumb.system import shipped
+from idumb.system.files import shipped_files
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
@@ -46,18 +46,18 @@ def test_no_message_names_a_page_that_only_a_checkout_has() -> None:
 def test_every_topic_that_a_message_names_is_there() -> None:
     named = {(where, topic) for where, text in constants() for topic in HELP.findall(text)}
     assert named
-    assert [(where, topic) for where, topic in named if topic not in shipped.pages() and topic != "lists"] == []
+    assert [(where, topic) for where, topic in named if topic not in shipped_files.pages() and topic != "lists"] == []
 
 
 def test_help_lists_the_topics_with_their_titles(project: Project) -> None:
     answer = project.json("help")
     assert {"topic": "plan-format", "title": "The plan format"} in answer.data["topics"]
-    assert [row["topic"] for row in answer.data["topics"]] == list(shipped.pages())
+    assert [row["topic"] for row in answer.data["topics"]] == list(shipped_files.pages())
     assert all(row["topic"] in project.idumb("help").out for row in answer.data["topics"])
 
 
 def test_help_on_a_topic_prints_its_page(project: Project) -> None:
-    page = shipped.pages()["agents"]
+    page = shipped_files.pages()["agents"]
     assert project.idumb("help", "agents").out == page
     assert project.json("help", "agents").data == {"topic": "agents", "text": page}
 

@@ -9,13 +9,13 @@ import jsonschema
 import pytest
 
 from idumb.domain import hosts
-from idumb.system import shipped
+from idumb.system.files import shipped_files
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/install.json").read_text(encoding="utf-8"))
-COUNT = len(shipped.commands())
+COUNT = len(shipped_files.commands())
 
 
 @pytest.fixture

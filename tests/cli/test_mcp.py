@@ -15,7 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.cli import mcp_tools, mcp_ways
+from idumb.cli import mcp_next_actions, mcp_tools
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
@@ -398,6 +398,6 @@ def test_no_tool_runs_a_command_or_a_flag_that_is_a_persons_word() -> None:
 )
 def test_a_command_has_the_tool_that_does_just_that(command: str | None, tool: str | None) -> None:
     """R-ADAPT-7, R-ASK-2."""
-    found = mcp_ways.tool_of(command)
+    found = mcp_next_actions.tool_of(command)
     assert (found or {}).get("name") == tool
     assert tool is None or tool in TOOLS

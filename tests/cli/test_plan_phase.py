@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from idumb import bootstrap
-from idumb.app import plan_phase, planning_rounds
+from idumb.app.planning import plan_phase, planning_rounds
 from idumb.cli import reporters
 from idumb.domain.decision import Answer, Decision
 from tests.support import scripted_roles

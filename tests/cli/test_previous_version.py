@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.system import state_dir
+from idumb.system.files import state_dir
 from tests.fixtures.previous_version import make
 from tests.support import project as projects
 from tests.support.answer import Answer

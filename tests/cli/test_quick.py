@@ -10,7 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app import execute_phase, loading, place, quick
+from idumb.app.contract import loading
+from idumb.app.running import execute_phase, quick
+from idumb.app.worktree import preconditions
 from idumb.cli import options
 from idumb.domain.decision import Answer as Said
 from idumb.domain.decision import Decision
@@ -167,7 +169,7 @@ def test_a_quick_task_is_prepared_once(project: Project, monkeypatch: pytest.Mon
     """R-RUN-3: what it is held to was looked at before consent, and costs its time once."""
     asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     counted: list[str] = []
-    for module, name in ((loading, "runnable"), (place, "require_repository")):
+    for module, name in ((loading, "runnable"), (preconditions, "require_repository")):
         monkeypatch.setattr(module, name, _counted(getattr(module, name), counted))
     approve = ("--approve", asked.error["details"]["contract_hash"])
     assert project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json").code == 0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import put_back
-from idumb.git.presence import Step
+from idumb.git.restore import write_back
+from idumb.git.scan.path_state import Step
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -219,13 +219,13 @@ def test_a_file_saved_when_others_were_put_back_already_is_kept_and_the_rollback
     """Files that are half put back under a log that says nothing was would be nobody's state."""
     project = _project(sandbox)
     assert _execute(project).code == 0
-    delete = put_back._delete
+    delete = write_back._delete
 
-    def late(writing: put_back.Writing, step: Step) -> None:
+    def late(writing: write_back.Writing, step: Step) -> None:
         delete(writing, step)
         sandbox.write("a.txt", "mine")
 
-    monkeypatch.setattr(put_back, "_delete", late)
+    monkeypatch.setattr(write_back, "_delete", late)
     answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert answer.code == 0, answer
     assert answer.object["warnings"] == ["changed since and left as they are: a.txt"]
@@ -241,13 +241,13 @@ def test_a_file_saved_before_anything_was_put_back_stops_the_rollback(
 ) -> None:
     project = _project(sandbox)
     assert _execute(project).code == 0
-    delete = put_back._delete
+    delete = write_back._delete
 
-    def late(writing: put_back.Writing, step: Step) -> None:
+    def late(writing: write_back.Writing, step: Step) -> None:
         sandbox.write("b.txt", "mine")
         delete(writing, step)
 
-    monkeypatch.setattr(put_back, "_delete", late)
+    monkeypatch.setattr(write_back, "_delete", late)
     answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert answer.error["code"] == "rollback.conflict"
     assert "rollback.abandoned" in _kinds(project)

@@ -36,13 +36,14 @@ def project(sandbox: GitSandbox) -> Project:
     return made
 
 
-@pytest.mark.parametrize("command", ["archive", "cancel", "backup", "doctor"])
-def test_ctrl_c_in_a_command_ends_with_130_and_one_line(project: Project, tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("module", ["upkeep.archive", "running.cancel", "upkeep.backup", "upkeep.doctor"])
+def test_ctrl_c_in_a_command_ends_with_130_and_one_line(project: Project, tmp_path: Path, module: str) -> None:
+    command = module.rpartition(".")[2]
     arguments = [command, str(tmp_path / "backup.db")] if command == "backup" else [command]
-    assert said(project, f"idumb.app.{command}", *arguments) == WORDS
+    assert said(project, f"idumb.app.{module}", *arguments) == WORDS
 
 
-@pytest.mark.parametrize("moment", ["idumb.cli.kept", "idumb.cli.main"])
+@pytest.mark.parametrize("moment", ["idumb.cli.cached_view", "idumb.cli.main"])
 def test_ctrl_c_before_the_command_was_found_ends_the_same_way(project: Project, moment: str) -> None:
     assert said(project, moment, "doctor") == WORDS
 

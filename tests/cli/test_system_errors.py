@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.cli import system_errors
-from idumb.system import file_systems
+from idumb.system.files import file_systems
 
 
 def problem(number: int, path: str | None = None) -> OSError:

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app import adopting
+from idumb.app.attempt import adoption
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task
@@ -325,7 +325,7 @@ def test_a_kill_before_the_question_loses_neither_it_nor_an_attempt(
 
     taken_over(project, home, content="no\n")
     with monkeypatch.context() as ended:
-        ended.setattr(adopting, "asked", killed)
+        ended.setattr(adoption, "asked", killed)
         project.quick("execute-phase", "1", "--approve", project.approval())
     assert project.json("decisions").data["decisions"] == []
     assert (project.resume().code, calls(home)) == (5, [])

@@ -20,7 +20,7 @@ _EARLIER = """
 import sys
 
 from idumb.cli import main
-from idumb.markdown import plan_parser
+from idumb.markdown.plans import plan_parser
 
 whole = plan_parser.parse
 plan_parser.parse = lambda data, path, *others, **flags: whole(data, path, *others, **flags).as_agreed

@@ -12,8 +12,8 @@ from typing import cast
 import jsonschema
 import pytest
 
-from idumb.domain import levels
-from idumb.domain.levels import Level
+from idumb.domain.proof import levels
+from idumb.domain.proof.levels import Level
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

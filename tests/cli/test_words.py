@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from idumb.domain.event import ALIASES
+from idumb.domain.runs.event import ALIASES
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task

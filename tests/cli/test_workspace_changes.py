@@ -120,7 +120,7 @@ def test_half_a_delivery_is_finished_by_the_next_resume(
     project: Project, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-RUN-8: idumb's own files are never what stands in the way of a delivery."""
-    from idumb.git import clone
+    from idumb.git.clones import clone
 
     project.configure(f"git: {{commit: {policy}}}\n")
     make = [shell("echo $$ > a.txt; echo $$ > b.txt")]

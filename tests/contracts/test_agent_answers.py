@@ -16,10 +16,12 @@ from typing import Protocol
 import pytest
 
 from idumb.agents import registry
-from idumb.app import ports
-from idumb.domain import agent, contract, outcome, plan
+from idumb.app.ports.agents import Agent
+from idumb.app.ports.repository import Conflict
+from idumb.domain import agent, contract, outcome
 from idumb.domain.agent import BUILDER, PLANNER, ROLES, VALIDATOR, AgentRequest, AgentResult
-from idumb.domain.recorded import Recorded
+from idumb.domain.plans import plan
+from idumb.domain.runs.recorded_attempt import Recorded
 from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent, chat_server, preset_stand_in
 from tests.support.chat_server import ChatServer, Said
@@ -156,7 +158,7 @@ class OneRecording:
     def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...]:
         return ()
 
-    def play(self, recorded: Recorded) -> tuple[ports.Conflict, ...]:
+    def play(self, recorded: Recorded) -> tuple[Conflict, ...]:
         return ()
 
 
@@ -177,7 +179,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return found
 
 
-def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> ports.Agent:
+def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
     (root / "work").mkdir(exist_ok=True)
     settings = Settings(bindings={"one": kind.binding(root, says, stack)}, environment=("PATH",))
     agents = registry.build(

@@ -18,11 +18,12 @@ from typing import Protocol
 import pytest
 
 from idumb.agents import registry
-from idumb.app import ports
-from idumb.domain import outcome, plan
+from idumb.app.ports.agents import Agent
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from idumb.system import process_tree, processes
+from idumb.system.processes import child_process, process_tree
 from tests.support import preset_stand_in
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -35,7 +36,7 @@ class Setting(Protocol):
 
     adds: frozenset[str]
 
-    def agent(self, script: str, root: Path) -> ports.Agent: ...
+    def agent(self, script: str, root: Path) -> Agent: ...
 
     def request(self, script: str, root: Path) -> AgentRequest: ...
 
@@ -64,7 +65,7 @@ def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
 class Steps:
     adds = frozenset[str]()
 
-    def agent(self, script: str, root: Path) -> ports.Agent:
+    def agent(self, script: str, root: Path) -> Agent:
         return adapters(Settings(), root).get("steps")
 
     def request(self, script: str, root: Path) -> AgentRequest:
@@ -74,7 +75,7 @@ class Steps:
 class Command:
     adds = frozenset({"IDUMB_STATE_FILE", "IDUMB_FEEDBACK_FILE"})
 
-    def agent(self, script: str, root: Path) -> ports.Agent:
+    def agent(self, script: str, root: Path) -> Agent:
         binding = Binding("shell", "command", ("sh", "-c", script))
         return adapters(Settings(bindings={"shell": binding}), root).get("shell")
 
@@ -87,12 +88,12 @@ class Scripted:
 
     adds = frozenset[str]()
 
-    def agent(self, script: str, root: Path) -> ports.Agent:
+    def agent(self, script: str, root: Path) -> Agent:
         def work(request: AgentRequest) -> AgentResult:
-            finished = processes.run(
+            finished = child_process.run(
                 ["/bin/sh", "-c", script],
                 cwd=request.workspace,
-                environment=processes.environment(ALLOWED, {"IDUMB_RUN": request.run_id}),
+                environment=child_process.environment(ALLOWED, {"IDUMB_RUN": request.run_id}),
                 stdin=request.prompt.encode(),
                 timeout=request.deadline,
                 idle_timeout=request.idle_timeout,
@@ -127,7 +128,7 @@ class Preset:
         self._name = name
         self.adds = Command.adds | OWN_HOME | QUIET.get(name, set())
 
-    def agent(self, script: str, root: Path) -> ports.Agent:
+    def agent(self, script: str, root: Path) -> Agent:
         program = preset_stand_in.made(root.with_name(f"{root.name}-programs"), self._name, script)
         binding = Binding("it", self._name, (str(program),))
         return adapters(Settings(bindings={"it": binding}), root).get("it")

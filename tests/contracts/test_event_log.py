@@ -8,18 +8,19 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app import ports
+from idumb.app.ports.event_log import EventLog, RunIndex
+from idumb.app.ports.ownership import Ownership
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import GENESIS, NewEvent
+from idumb.domain.runs.event import GENESIS, NewEvent
 from idumb.store import event_log, ownership, run_index
 from tests.support.fixed_clock import FixedClock
 from tests.support.memory_event_log import MemoryEventLog
 
 
 class Store(Protocol):
-    log: ports.EventLog
-    owner: ports.Ownership
-    runs: ports.RunIndex
+    log: EventLog
+    owner: Ownership
+    runs: RunIndex
     clock: FixedClock
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idumb.domain import outcome
-from idumb.domain.event import Event
-from idumb.domain.run import RunState
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import RunState
 from tests.crash import harness
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, OTHER, TRACEBACK, Programme, Tally
 from tests.support import project as projects

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from idumb.domain.errors import IdumbError
-from idumb.domain.event import Event
+from idumb.domain.runs.event import Event
 from idumb.store import rebuild
 from idumb.store.event_log import SqliteEventLog
-from idumb.system import state_dir
 from idumb.system.clock import SystemClock
+from idumb.system.files import state_dir
 from tests.crash.programme import TRACEBACK, Programme, Tally
 from tests.support import project as projects
 from tests.support.answer import Answer

@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 from typing import NamedTuple
 
-from idumb.git import durable
+from idumb.git.objects import durable_files
 from tests.crash import scenes, shim
 from tests.crash.programme import ENDING, TRACEBACK, Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require
@@ -169,18 +169,18 @@ PROGRAMME = Programme(
 
 def pass_over_failed_fsyncs(_: object) -> None:
     """An error handler that goes on, so that what is not on disk is called done."""
-    force = durable._force
+    force = durable_files._force
 
     def planted(path: str) -> None:
         with contextlib.suppress(OSError):
             force(path)
 
-    durable._force = planted
+    durable_files._force = planted
 
 
 def repeat_failed_fsyncs(_: object) -> None:
     """The second fsync says that all is well, though the system has dropped what the first could not write."""
-    force = durable._force
+    force = durable_files._force
 
     def planted(path: str) -> None:
         try:
@@ -191,4 +191,4 @@ def repeat_failed_fsyncs(_: object) -> None:
             os.close(descriptor)
             raise
 
-    durable._force = planted
+    durable_files._force = planted

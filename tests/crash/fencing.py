@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from idumb.system import host
+from idumb.system import host_identity
 from tests.crash import harness
 from tests.crash.killing import DURABLE, Points
 from tests.crash.programme import ENDING, OTHER, TRACEBACK, Programme, Tally
@@ -30,11 +30,11 @@ FENCE_ALONE = "only the fence of the log"
 CALLS = (
     *DURABLE,
     ("idumb.store.connection", "Database.write"),
-    ("idumb.git.refs", "move"),
-    ("idumb.git.put_back", "_write"),
-    ("idumb.git.put_back", "_delete"),
-    ("idumb.git.clone", "Clone.close"),
-    ("idumb.system.reports", "FileReports.remove"),
+    ("idumb.git.refs.own_refs", "move"),
+    ("idumb.git.restore.write_back", "_write"),
+    ("idumb.git.restore.write_back", "_delete"),
+    ("idumb.git.clones.clone", "Clone.close"),
+    ("idumb.system.files.report_files", "FileReports.remove"),
     ("idumb.agents.steps", "StepsAgent.run"),
     ("idumb.gates.checks", "ShellChecks.command"),
     ("idumb.gates.checks", "ShellChecks.end_processes"),
@@ -75,8 +75,8 @@ def _plant(fault: str | None) -> None:
 
 def elsewhere(_: Any) -> None:
     """Hook of whoever takes over: another machine, on a file system whose locks do not reach this one."""
-    host.name = lambda: "elsewhere"
-    host.boot_id = lambda: "another boot"
+    host_identity.name = lambda: "elsewhere"
+    host_identity.boot_id = lambda: "another boot"
 
 
 class Scene:
@@ -195,16 +195,16 @@ def _had_ended(project: Project) -> bool:
 
 
 def _continue(old: Started) -> None:
-    host.signal_process(old.pid, host.process_started(old.pid), signal.SIGCONT)
+    host_identity.signal_process(old.pid, host_identity.process_started(old.pid), signal.SIGCONT)
 
 
 def stopped(pid: int) -> bool:
     """Wait until the process is stopped; false when it ended without."""
-    started = host.process_started(pid)
-    while host.process_is(pid, started):
-        if host.process_is_stopped(pid):
+    started = host_identity.process_started(pid)
+    while host_identity.process_is(pid, started):
+        if host_identity.process_is_stopped(pid):
             return True
-        host.pause(0.005)
+        host_identity.pause(0.005)
     return False
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from idumb.system import atomic
+from idumb.system.files import atomic_write
 from tests.crash import harness, scenes
 from tests.crash.programme import ENDING, TRACEBACK, CannotRun, Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require
@@ -273,4 +273,4 @@ PROGRAMME = Programme(
 
 def leave_temporary_files(_: object) -> None:
     """A fault of idumb's own, planted to see it caught."""
-    atomic._discard = lambda *_: None
+    atomic_write._discard = lambda *_: None

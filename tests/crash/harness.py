@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from idumb.domain.errors import StoreError
-from idumb.domain.event import Event
+from idumb.domain.runs.event import Event
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK

@@ -27,21 +27,21 @@ DURABLE = (
     ("idumb.git.trees", "GitTrees.keep"),
     ("idumb.git.trees", "GitTrees.keep_blobs"),
     ("idumb.git.trees", "GitTrees.restore"),
-    ("idumb.system.reports", "FileReports.write"),
+    ("idumb.system.files.report_files", "FileReports.write"),
 )
 FINE = (
     ("idumb.store.connection", "Database.write"),
     ("idumb.store.connection", "Database.set_anchor"),
     ("idumb.store.consent", "FileConsentStore.record"),
-    ("idumb.git.program", "write"),
-    ("idumb.git.refs", "move"),
-    ("idumb.git.durable", "force"),
+    ("idumb.git.git_program", "write"),
+    ("idumb.git.refs.own_refs", "move"),
+    ("idumb.git.objects.durable_files", "force"),
     ("os", "rename"),
     ("os", "unlink"),
     ("os", "rmdir"),
-    ("idumb.system.atomic", "write"),
-    ("idumb.system.reports", "FileReports.remove"),
-    ("idumb.git.clone", "Clone.close"),
+    ("idumb.system.files.atomic_write", "write"),
+    ("idumb.system.files.report_files", "FileReports.remove"),
+    ("idumb.git.clones.clone", "Clone.close"),
 )
 
 
@@ -123,7 +123,7 @@ def acknowledge(path: str) -> None:
 def plant(fault: str | None) -> None:
     """Put a fault into this process that a programme has to find."""
     if fault == "commits are not looked for":
-        from idumb.app import recovery
+        from idumb.app.engine import recovery
 
         recovery._commit_of = lambda *_: None
     elif fault == "nothing is put back":
@@ -140,12 +140,13 @@ def plant(fault: str | None) -> None:
 
 def _force_nothing() -> None:
     """No fsync by this process, by SQLite or by git."""
-    from idumb.git import durable, program
+    from idumb.git import git_program
+    from idumb.git.objects import durable_files
     from idumb.store import connection
 
     os.fsync = lambda _: None  # type: ignore[assignment]
-    durable.force = lambda paths: None
-    program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
+    durable_files.force = lambda paths: None
+    git_program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
     connection._WANTED_PRAGMAS = {**connection._WANTED_PRAGMAS, "synchronous": 0}
 
 
@@ -153,7 +154,7 @@ def _refs_first() -> None:
     """A ref is on disk while the objects that it leads to are not."""
     from types import SimpleNamespace
 
-    writer: Any = importlib.import_module("idumb.git.writer")
+    writer: Any = importlib.import_module("idumb.git.objects.object_writer")
     writer.durable = SimpleNamespace(force=lambda paths: None)
 
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from idumb.system import host as machine
-from idumb.system import process_tree, processes
+from idumb.system import host_identity as machine
+from idumb.system.processes import child_process, process_tree
 from tests.crash import escapes
 from tests.crash.programme import LEFT_PROCESS, CannotRun, Programme, Tally
 from tests.support import project as projects
@@ -157,8 +157,8 @@ def planted(fault: str) -> None:
     process_tree.adopt_orphans = lambda: False
     process_tree.descendants = lambda roots: [*roots]
     process_tree.carrying = lambda *_: []
-    processes._preparation = lambda *_: None
-    processes._tree = lambda root, *, guarded: [root]
+    child_process._preparation = lambda *_: None
+    child_process._tree = lambda root, *, guarded: [root]
 
 
 def _strike(begun: Begun) -> None:

@@ -48,7 +48,7 @@ def _kill_before(step: int | str) -> None:
 
 
 def _compare_nothing() -> None:
-    from idumb.app import restoring
+    from idumb.app.history import restoring
     from idumb.git.trees import GitTrees
 
     restore = GitTrees.restore
@@ -61,7 +61,7 @@ def _compare_nothing() -> None:
 
 
 def _aim_at_the_index() -> None:
-    from idumb.app import restoring
+    from idumb.app.history import restoring
     from idumb.git.trees import GitTrees
 
     put_back = restoring.put_back
@@ -69,11 +69,11 @@ def _aim_at_the_index() -> None:
     def aimed(services: Any, journal: Any, contract: Any, target: Any, before: Any, intent: Any) -> Any:
         import dataclasses
 
-        from idumb.git import opened
+        from idumb.git import open_repository
 
         trees = services.trees
         assert isinstance(trees, GitTrees)
-        live = str(opened.index(trees.repository).write_tree())
+        live = str(open_repository.index(trees.repository).write_tree())
         return put_back(services, journal, contract, dataclasses.replace(target, target=live), before, intent)
 
     restoring.put_back = aimed

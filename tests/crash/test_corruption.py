@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.store import chain
-from idumb.store.standing import Witnesses
+from idumb.store import event_chain
+from idumb.store.log_identity import Witnesses
 from tests.crash import corruption, programme
 from tests.crash.programme import Tally
 from tests.support.warm import Warm
@@ -32,7 +32,7 @@ def test_the_programme_finds_out_when_nothing_is_verified(tmp_path: Path, monkey
     tally = Tally()
     with Warm(tmp_path / "out") as warm:
         scene = corruption.Scene(tmp_path, warm)
-        monkeypatch.setattr(chain, "own_fault", lambda _: None)
+        monkeypatch.setattr(event_chain, "own_fault", lambda _: None)
         monkeypatch.setattr(Witnesses, "require_sound", lambda *_: None)
         corruption.flip_bytes(scene, 60, random.Random(SEED), tally)
     assert any("believed" in failure.words for failure in tally.failures), tally.notes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import process_tree
+from idumb.system.processes import process_tree
 from tests.crash import harness
 from tests.support import project as projects
 from tests.support.answer import Answer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.markdown import configuration, policy
+from idumb.markdown.settings import configuration, policy
 from tests.meta import source
 
 ELSEWHERE = {"findings.md", "step-plans.md"}

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.domain.event import ALIASES, KINDS
+from idumb.domain.runs.event import ALIASES, KINDS
 from tests.adapters.store import make_golden
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source

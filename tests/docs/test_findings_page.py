@@ -13,7 +13,7 @@ import pytest
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import SILENT, Rule
-from idumb.domain.plan import GUIDED, STRICT
+from idumb.domain.plans.plan import GUIDED, STRICT
 
 ROOT = Path(__file__).resolve().parents[2]
 _KINDS = "plan|task|field|criterion|box|fence|comment|yaml|json|steps?|command|test|condition|interface|limits|rollback"

@@ -12,7 +12,7 @@ import pytest
 
 from idumb.cli import main
 from idumb.domain import hosts
-from idumb.system import shipped
+from idumb.system.files import shipped_files
 
 FOLDER = Path(__file__).resolve().parents[2] / "commands"
 NAMES = (
@@ -22,7 +22,7 @@ NAMES = (
 LOOKING = frozenset(
     {"status", "next", "check-plan", "plan-diff", "graph", "show", "decisions", "log", "diff", "envelope"}
 )
-COMMANDS = {name: hosts.read(name, text) for name, text in shipped.commands().items()}
+COMMANDS = {name: hosts.read(name, text) for name, text in shipped_files.commands().items()}
 
 
 def spans(command: hosts.Command) -> list[str]:

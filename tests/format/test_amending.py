@@ -10,8 +10,8 @@ import pytest
 from idumb.domain import amendment, contract
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError
-from idumb.domain.plan import FileClaim, Plan
-from idumb.markdown import amending, plan_parser
+from idumb.domain.plans.plan import FileClaim, Plan
+from idumb.markdown.plans import amending, plan_parser
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.plan import Plan
-from idumb.markdown import plan_parser
+from idumb.domain.plans.plan import Plan
+from idumb.markdown.plans import plan_parser
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from idumb.domain import quoting
 from idumb.domain.finding import ERROR
-from idumb.markdown import plan_parser
-from idumb.markdown import research as reader
+from idumb.markdown.documents import research as reader
+from idumb.markdown.plans import plan_parser
 from idumb.views import planning
 
 TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").read_text()

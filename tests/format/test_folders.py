@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.markdown import phases, roadmap
+from idumb.markdown.documents import roadmap
+from idumb.markdown.plans import phase_names
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 
@@ -27,7 +28,7 @@ CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 def test_a_phase_is_found_in_the_ways_people_name_its_folder(phase: str, folders: list[str]) -> None:
     """R-PLAN-11, R-PLAN-1."""
     others = ["10", "11-x", "6", "1.1", "2-1", "README.md", "archive-1"]
-    assert phases.matching_folders([*others, *folders], phase) == folders
+    assert phase_names.matching_folders([*others, *folders], phase) == folders
 
 
 @pytest.mark.parametrize(
@@ -46,23 +47,23 @@ def test_a_phase_is_found_in_the_ways_people_name_its_folder(phase: str, folders
 def test_a_folder_named_in_another_way_is_found_where_no_usual_one_is(folder: str, phase: str) -> None:
     """R-PLAN-11."""
     others = ["10", "phase-11", "11.x", "phases", "phase-one", "README.md", "v1"]
-    assert phases.matching_folders([*others, folder], phase) == [folder]
-    assert phases.matching_folders([folder, f"{phase}-usual"], phase) == [f"{phase}-usual"]
-    assert set(phases.matching_folders([folder, "Phase " + phase, "x"], phase)) == {folder, "Phase " + phase}
-    numbers = dict(phases.numbered([*others, folder]))
+    assert phase_names.matching_folders([*others, folder], phase) == [folder]
+    assert phase_names.matching_folders([folder, f"{phase}-usual"], phase) == [f"{phase}-usual"]
+    assert set(phase_names.matching_folders([folder, "Phase " + phase, "x"], phase)) == {folder, "Phase " + phase}
+    numbers = dict(phase_names.numbered([*others, folder]))
     assert folder in numbers.values()
-    assert folder not in dict(phases.numbered([folder, f"{phase}-usual"])).values()
+    assert folder not in dict(phase_names.numbered([folder, f"{phase}-usual"])).values()
 
 
 def test_two_folders_of_one_phase_are_both_named() -> None:
-    assert phases.matching_folders(["01-name", "1", "2"], "1") == ["1", "01-name"]
-    assert phases.matching_folders(["2"], "1") == []
+    assert phase_names.matching_folders(["01-name", "1", "2"], "1") == ["1", "01-name"]
+    assert phase_names.matching_folders(["2"], "1") == []
 
 
 def test_plan_files_come_in_natural_order() -> None:
     """R-PLAN-1."""
     names = ["10-PLAN.md", "2-PLAN.md", "01-02-PLAN.md", "PLAN.md", "01-SUMMARY.md", "plan.md", ".x-PLAN.md"]
-    assert phases.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
+    assert phase_names.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
 
 
 ROADMAP = """# Roadmap

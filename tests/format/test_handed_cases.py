@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from idumb.markdown import plan_parser
+from idumb.markdown.plans import plan_parser
 
 HANDED = Path(__file__).resolve().parents[3] / "shared" / "format-cases"
 DECIDED: dict[str, Any] = json.loads((Path(__file__).parent / "handed_cases.json").read_text(encoding="utf-8"))

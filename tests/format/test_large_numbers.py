@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from idumb.app import loading
-from idumb.domain import policy as policies
-from idumb.domain import whole
+from idumb.app.contract import loading
+from idumb.domain import whole_numbers
 from idumb.domain.intake import registry
+from idumb.domain.plans import policy as policies
 from idumb.domain.settings import Settings
-from idumb.markdown import configuration, plan_parser, policy, roadmap
+from idumb.markdown.documents import roadmap
 from idumb.markdown.importers import step_plan
+from idumb.markdown.plans import plan_parser
+from idumb.markdown.settings import configuration, policy
 
 DIGITS = "9" * 5000
 HEAD = """---
@@ -225,7 +227,7 @@ def test_where_a_number_counts_or_names_it_is_an_error_with_its_place(old: str, 
 
 def test_digits_are_put_in_order_as_numbers_however_many_there_are() -> None:
     numbers = ["10", DIGITS, "9", "0009", "1" + DIGITS, "0"]
-    assert sorted(numbers, key=whole.order) == ["0", "9", "0009", "10", DIGITS, "1" + DIGITS]
-    assert whole.order("0009") == whole.order("9")
-    assert (whole.value("0" * 5000 + "7"), whole.value(DIGITS)) == (7, None)
-    assert whole.following(["3", DIGITS, "12"]) == 13
+    assert sorted(numbers, key=whole_numbers.order) == ["0", "9", "0009", "10", DIGITS, "1" + DIGITS]
+    assert whole_numbers.order("0009") == whole_numbers.order("9")
+    assert (whole_numbers.value("0" * 5000 + "7"), whole_numbers.value(DIGITS)) == (7, None)
+    assert whole_numbers.following(["3", DIGITS, "12"]) == 13

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from idumb.domain.plan import Plan
-from idumb.markdown import plan_parser
+from idumb.domain.plans.plan import Plan
+from idumb.markdown.plans import plan_parser
 
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: t\ngoal: g\n---\n\n## Tasks\n\n'
 TASK = "### T1-01: Write\n\n- **Files:** create `a`\n- **Acceptance:**\n  - [ ] It is there — check: `test -e a`\n\n"

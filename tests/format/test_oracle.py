@@ -15,10 +15,10 @@ from pathlib import Path
 import mistune
 import pytest
 
-from idumb.markdown import blocks
-from idumb.markdown.nodes import Canonical, Fence, Heading, Items, YamlItem
-from idumb.markdown.problems import Problems
-from idumb.markdown.source import Source
+from idumb.markdown.syntax import blocks
+from idumb.markdown.syntax.nodes import Canonical, Fence, Heading, Items, YamlItem
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"

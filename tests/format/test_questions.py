@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.domain.question import Question, numbered, usual
-from idumb.markdown import questions
+from idumb.markdown.documents import questions
 
 OWN = "# Mine\r\n\r\n- a bullet  \r\n\r\n```\n## Questions and answers\n```\n\n## Last\n\nwords without an end"
 ASKED = (Question("Q-1", "What for?", "Nobody said."), Question("Q-2", "What not?"))

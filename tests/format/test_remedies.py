@@ -7,8 +7,8 @@ import re
 import pytest
 
 from idumb.domain.finding import ERROR, Finding, errors
-from idumb.markdown import plan_parser
 from idumb.markdown.importers import step_plan
+from idumb.markdown.plans import plan_parser
 
 HEAD = """---
 type: plan

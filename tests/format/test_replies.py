@@ -8,7 +8,8 @@ import pytest
 
 from idumb.domain import quoting, reply
 from idumb.domain.finding import ERROR
-from idumb.markdown import plan_parser, replies
+from idumb.markdown.documents import plan_replies
+from idumb.markdown.plans import plan_parser
 
 PLAN = "---\ntype: plan\n---\n\n## Tasks\n\n```yaml steps\n- x\n```\n\n```sh\ntrue\n```\n"
 OTHER = PLAN.replace("true", "false")
@@ -31,7 +32,7 @@ PROMPTS = Path(__file__).resolve().parents[2] / "templates/prompts"
 )
 def test_a_plan_is_found_among_words(reply: str) -> None:
     """R-ADAPT-4."""
-    assert replies.plans_in(reply) == (PLAN,)
+    assert plan_replies.plans_in(reply) == (PLAN,)
 
 
 @pytest.mark.parametrize(
@@ -48,16 +49,16 @@ def test_a_plan_is_found_among_words(reply: str) -> None:
 )
 def test_what_is_cut_short_or_no_plan_is_none(reply: str) -> None:
     """R-ADAPT-4: half a plan is never taken for a whole one."""
-    assert replies.plans_in(reply) == ()
+    assert plan_replies.plans_in(reply) == ()
 
 
 def test_two_plans_are_two() -> None:
-    assert replies.plans_in(f"````md\n{PLAN}````\n````md\n{OTHER}````") == (PLAN, OTHER)
+    assert plan_replies.plans_in(f"````md\n{PLAN}````\n````md\n{OTHER}````") == (PLAN, OTHER)
 
 
 def test_the_planners_example_is_a_plan_without_errors() -> None:
     """R-ADAPT-4, R-PLAN-10: what the planner is taught is what the parser reads."""
-    found = replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
+    found = plan_replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
     assert len(found) == 1
     parsed = plan_parser.parse(found[0].encode(), ".planning/phases/1/01-PLAN.md")
     assert parsed.plan is not None

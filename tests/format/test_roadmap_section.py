@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.markdown import roadmap
+from idumb.markdown.documents import roadmap
 
 TEXT = """# Roadmap
 

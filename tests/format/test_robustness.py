@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idumb.domain.plan import Plan
-from idumb.markdown import plan_parser
+from idumb.domain.plans.plan import Plan
+from idumb.markdown.plans import plan_parser
 
 HEAD = """---
 type: plan

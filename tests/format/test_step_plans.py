@@ -10,8 +10,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from idumb.app.ports import ParsedPlan
-from idumb.domain.plan import STEPS, STRICT, FileClaim, Plan
+from idumb.app.ports.planning import ParsedPlan
+from idumb.domain.plans.plan import STEPS, STRICT, FileClaim, Plan
 from idumb.markdown.importers import step_plan
 
 STEP: dict[str, Any] = {"tool": "write_file", "intent": "make it", "arguments": {"path": "a.txt", "content": "x\n"}}

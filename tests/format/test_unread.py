@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.finding import LATER, Finding
-from idumb.markdown import plan_parser
+from idumb.markdown.plans import plan_parser
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 

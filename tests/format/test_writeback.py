@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.domain.errors import InputError
-from idumb.domain.plan import Plan, Span
-from idumb.markdown import plan_parser, writeback
+from idumb.domain.plans.plan import Plan, Span
+from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax import writeback
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"

@@ -23,17 +23,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from idumb.app import amend, approvals, check_plan, loading, plan_diff, status
-from idumb.app.result import Result
+from idumb.app.consent import approvals
+from idumb.app.contract import loading, plan_changes
+from idumb.app.core.result import Result
+from idumb.app.reading import status
+from idumb.app.review import amend, check_plan
 from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
-from idumb.domain import amendment, canonical
+from idumb.domain import amendment, canonical_json
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.run import RunState
+from idumb.domain.runs.run import RunState
 from idumb.system import escaping
-from idumb.views import answer, graph_mermaid, graph_svg, graph_text
+from idumb.views import answer
 from idumb.views.ask import Nobody
+from idumb.views.graph import mermaid, svg
+from idumb.views.graph import text as graph_text
 from tests.crash.programme import OTHER, SLOW, TRACEBACK, Programme, Tally
 from tests.hostile.mutating import generated, mutated
 from tests.support import project as projects
@@ -196,7 +201,7 @@ def _checked(phase: str, mode: str | None = None) -> Callable[[Wired], Sequence[
 
 
 def _drawn(contract: Contract, _: RunState | None, statuses: dict[str, str]) -> str:
-    forms = (graph_text.render, graph_mermaid.render, graph_svg.render)
+    forms = (graph_text.render, mermaid.render, svg.render)
     return "\n".join(render(contract, statuses) for render in forms)
 
 
@@ -304,7 +309,7 @@ def _approval(record: dict[str, Any], chosen: random.Random) -> bytes:
     for part in (parts or {}).values() if isinstance(parts, dict) else ():
         if isinstance(part, dict) and "value" in part and chosen.random() < 0.9:
             try:
-                part["digest"] = canonical.digest(part["value"])
+                part["digest"] = canonical_json.digest(part["value"])
             except (TypeError, ValueError):
                 continue
     return json.dumps(record).encode()
@@ -315,7 +320,7 @@ def _amended_file(bench: Bench, chosen: random.Random, found: Material) -> Fuzze
     data = mutated([path.read_text(encoding="utf-8")], chosen)
 
     def ask(services: Wired) -> Sequence[tuple[str, Result]]:
-        shown = [("plan-diff", plan_diff.show(services, "1"))]
+        shown = [("plan-diff", plan_changes.show(services, "1"))]
         return [*shown, ("amend", amend.amend(services, amend.Request("1", from_file=True), "pat"))]
 
     return Fuzzed("amended plan", bench.stopped, path, data, ask)

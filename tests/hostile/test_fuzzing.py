@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from idumb.app import check_plan
-from idumb.markdown import configuration, plan_parser
+from idumb.app.review import check_plan
+from idumb.markdown.plans import plan_parser
+from idumb.markdown.settings import configuration
 from tests.crash import programme
 from tests.crash.programme import OTHER, SLOW, TRACEBACK, Tally
 from tests.hostile import fuzzing

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from idumb.system import state_dir
+from idumb.system.files import state_dir
 from tests.hostile.payloads import Payload, Scene
 from tests.support.project import Project, making, plan_text, shell, task, write
 

@@ -19,7 +19,7 @@ LINTER = Path(sysconfig.get_path("scripts")) / "lint-imports"
 def house(tmp_path: Path) -> Path:
     """The rooms with nothing in them, under this project's contracts."""
     shutil.copy(source.ROOT / "pyproject.toml", tmp_path)
-    for room in source.ROOMS:
+    for room in (*source.ROOMS, "app/core", "app/engine"):
         (tmp_path / "idumb" / room).mkdir(parents=True)
         (tmp_path / "idumb" / room / "__init__.py").touch()
     for module in ("__init__", "__main__", "bootstrap"):
@@ -42,10 +42,11 @@ def test_rooms_that_import_what_is_theirs_break_nothing(house: Path) -> None:
     allowed = {
         "cli/run.py": "import click\nfrom idumb import bootstrap\nfrom idumb.system import clock\n",
         "bootstrap.py": "from idumb import git, store, app, markdown\n",
-        "git/snapshots.py": "import pygit2\nfrom idumb.app import ports\nfrom idumb.system import clock\n",
+        "git/snapshots.py": "import pygit2\nfrom idumb.app.core import journal\nfrom idumb.system import clock\n",
         "git/__init__.py": "import pygit2\n",
         "store/log.py": "import sqlite3\nfrom idumb.domain import event\n",
-        "app/ports.py": "from idumb.domain import event\n",
+        "app/core/journal.py": "from idumb.domain import event\n",
+        "app/engine/runner.py": "from idumb.app.core import journal\n",
         "domain/event.py": "import json\n",
         "system/clock.py": "import time\n",
     }
@@ -66,13 +67,15 @@ def test_rooms_that_import_what_is_theirs_break_nothing(house: Path) -> None:
             "from idumb import system",
             "rooms import downwards only, implementations never one another",
         ),
+        ("app/core/run.py", "from idumb.app import engine", "rooms of app import downwards only"),
+        ("app/shared/__init__.py", "", "rooms of app import downwards only"),
         ("utils/__init__.py", "", "rooms import downwards only, implementations never one another"),
-        ("app/run.py", "from idumb import system", "app reaches the system through ports only"),
+        ("app/core/run.py", "from idumb import system", "app reaches the system through ports only"),
         ("gates/ledger.py", "def late():\n    import pygit2", "pygit2 is imported in git/ only"),
         ("views/page.py", "from sqlite3 import connect", "sqlite3 is imported in store/ only"),
         ("bootstrap.py", "import click", "click is imported in cli/ only"),
-        ("app/run.py", "import subprocess", "app and domain touch no file, process, clock or chance"),
-        ("app/run.py", "from pathlib import Path", "app and domain touch no file, process, clock or chance"),
+        ("app/core/run.py", "import subprocess", "app and domain touch no file, process, clock or chance"),
+        ("app/core/run.py", "from pathlib import Path", "app and domain touch no file, process, clock or chance"),
         ("domain/event.py", "import os.path", "app and domain touch no file, process, clock or chance"),
     ],
 )
@@ -80,3 +83,10 @@ def test_a_broken_contract_is_named(house: Path, place: str, text: str, contract
     (house / "idumb" / place).parent.mkdir(exist_ok=True)
     (house / "idumb" / place).write_text(f"{text}\n", encoding="utf-8")
     assert broken(house) == [contract]
+
+
+def test_a_cycle_inside_a_room_is_named(house: Path) -> None:
+    for name, other in (("one", "two"), ("two", "one")):
+        text = f"def late():\n    from idumb.git import {other}\n"
+        (house / "idumb" / "git" / f"{name}.py").write_text(text, encoding="utf-8")
+    assert broken(house) == ["no import cycle, neither between rooms nor inside one"]

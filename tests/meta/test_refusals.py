@@ -13,7 +13,8 @@ import click
 import pytest
 
 from idumb.cli import main
-from idumb.domain import amendment, approval
+from idumb.domain import amendment
+from idumb.domain.consent import approval
 from idumb.domain.refusals import row, table
 from idumb.git import obstacles
 from tests.meta import source
@@ -43,14 +44,14 @@ COMPUTED = {
     ),
     "ended.failure[0]": ("git.commit-refused",),
     # In the module that is named: the parameter or variable `code`.
-    "idumb/app/consent.py code": ("consent.missing", "consent.other-program"),
-    "idumb/app/place.py code": (
+    "idumb/app/review/ask_consent.py code": ("consent.missing", "consent.other-program"),
+    "idumb/app/worktree/preconditions.py code": (
         *(code for _, code, _ in obstacles._IN_PROGRESS),
         "git.bare", "git.work-tree-elsewhere", "git.index-locked", "git.unmerged", "git.failed", "git.unreadable",
     ),
-    "idumb/git/program.py code": ("git.ownership", "git.failed"),
+    "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
     "idumb/cli/system_errors.py code": (),  # the tuples of its table
-    "idumb/store/problems.py code": ("store.failed",),  # and those of its table
+    "idumb/store/log_errors.py code": ("store.failed",),  # and those of its table
 }  # fmt: skip
 ALWAYS = {"internal": "", "usage": "", "run.interrupted": "domain/errors.py gives it to every Interrupted"}
 

@@ -27,7 +27,7 @@ FORBIDDEN = {
 # Files that have a reason: file -> what they may contain.
 WITH_A_REASON = {
     # A cache that is beside the hooks git would run: who can write it needs no other way in.
-    "idumb/git/scan_cache.py": {"pickle"},
+    "idumb/git/scan/scan_cache.py": {"pickle"},
 }
 
 # The modules that open files are kept out by the layer contracts; these need no import.

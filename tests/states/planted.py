@@ -10,9 +10,12 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from idumb.app import restoring
-from idumb.git import blobs, commit, program, restore, walk
+from idumb.app.history import restoring
+from idumb.git import commit, git_program
 from idumb.git.history import GitHistory
+from idumb.git.objects import blobs
+from idumb.git.restore import restore_paths
+from idumb.git.scan import walk
 
 FAULTS = ("add all", "no compare and swap", "times only")
 
@@ -22,12 +25,12 @@ def put(fault: str) -> None:
         _make = commit.make
 
         def careless(place: Any, *arguments: Any, **options: Any) -> Any:
-            program.write(place.root, ["add", "--all"])
+            git_program.write(place.root, ["add", "--all"])
             return _make(place, *arguments, **options)
 
         commit.make = careless
     elif fault == "no compare and swap":
-        restore._conflict = lambda *_, **__: None
+        restore_paths._conflict = lambda *_, **__: None
         restoring._changed = lambda *_: []
     elif fault == "times only":
         _trust_times()

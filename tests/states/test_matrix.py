@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import blobs, discover, walk
+from idumb.git import discover
+from idumb.git.objects import blobs
+from idumb.git.scan import walk
 from idumb.git.trees import GitTrees
 from tests.crash import programme
 from tests.states import matrix, planted

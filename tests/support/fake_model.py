@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.error import HTTPError
 
-from idumb.agents.fake_model.server import Server
 from idumb.domain.model_script import Script
-from idumb.markdown import model_script
+from idumb.fake_model.server import Server
+from idumb.markdown.documents import model_script
 
 
 @dataclass(frozen=True, slots=True)

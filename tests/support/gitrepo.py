@@ -67,7 +67,7 @@ class GitSandbox:
     @property
     def clones(self) -> Path:
         """Where idumb makes private copies of it."""
-        from idumb.system import state_dir
+        from idumb.system.files import state_dir
 
         return Path(state_dir.clones()[0], state_dir.repository_id(str(self.common_dir))[:16])
 

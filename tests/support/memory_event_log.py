@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app import ports
-from idumb.domain import canonical
+from idumb.app.ports.host import Clock
+from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import BESIDE, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.domain.runs.event import BESIDE, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
 
 
 class MemoryEventLog:
     """Implements the ports `EventLog`, `RunIndex` and `Ownership` for one work tree and one process."""
 
-    def __init__(self, clock: ports.Clock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.stored: list[Event] = []
         self.fence = 0
@@ -63,7 +63,7 @@ class MemoryEventLog:
     ) -> tuple[Event, ...]:
         if not events:
             return ()
-        texts = [canonical.encode(dict(new.payload)).decode("ascii") for new in events]
+        texts = [canonical_json.encode(dict(new.payload)).decode("ascii") for new in events]
         unknown = [new.kind for new in events if new.kind not in KINDS]
         if unknown:
             raise ValueError(f"no such kind of event: {unknown[0]}")
@@ -139,4 +139,4 @@ class MemoryEventLog:
 
 def _hash(event: Event) -> str:
     fields = {name: value for name, value in event.as_dict().items() if name not in {"payload", "hash"}}
-    return chain_hash(**fields, payload=canonical.encode(dict(event.payload)).decode("ascii"))
+    return chain_hash(**fields, payload=canonical_json.encode(dict(event.payload)).decode("ascii"))

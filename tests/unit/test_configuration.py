@@ -20,7 +20,7 @@ from idumb.domain.settings import (
     RunSettings,
     Settings,
 )
-from idumb.markdown import configuration
+from idumb.markdown.settings import configuration
 
 FULL = """\
 builder: coder            # a binding

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.app import elsewhere
-from idumb.domain import canonical, legacy
-from idumb.git import health
+from idumb.app.running import outside_work
+from idumb.domain import canonical_json
+from idumb.domain.runs import legacy
+from idumb.git import doctor_checks
 from idumb.markdown.importers import old_idumb
 
 
@@ -25,7 +26,7 @@ from idumb.markdown.importers import old_idumb
     ],
 )
 def test_a_version_is_read_from_what_programs_say(words: str, expected: tuple[int, ...]) -> None:
-    assert health.version(words) == expected
+    assert doctor_checks.version(words) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_version_is_read_from_what_programs_say(words: str, expected: tuple[in
 )
 def test_a_release_has_a_fix_from_the_fix_of_its_own_line_on(found: tuple[int, ...], fixed: bool) -> None:  # noqa: FBT001
     """S24."""
-    assert health.has_fix(found, health.FIXED) is fixed
+    assert doctor_checks.has_fix(found, doctor_checks.FIXED) is fixed
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_a_release_has_a_fix_from_the_fix_of_its_own_line_on(found: tuple[int, .
 )
 def test_a_refspec_publishes_snapshots_when_its_source_takes_them_in(refspec: str, published: bool) -> None:  # noqa: FBT001
     """M9."""
-    assert health.publishes(refspec) is published
+    assert doctor_checks.publishes(refspec) is published
 
 
 NAMES = ("brain/state.json", "brain/execution/1/progress.json", "brain/execution/1/checkpoint-T1-01.json")
@@ -78,14 +79,14 @@ KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", 
 def test_whatever_bytes_a_file_holds_it_is_understood_or_named(name: str, data: bytes) -> None:
     """R-LOG-9: and what is made of it can be written into the log."""
     found = old_idumb.read(f".idumb/{name}", data)
-    assert found is None or canonical.encode(legacy.told((found,)))
+    assert found is None or canonical_json.encode(legacy.told((found,)))
 
 
 @given(st.sampled_from(NAMES), st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=6))
 def test_whatever_json_a_file_holds_it_is_understood_or_named(name: str, value: dict[str, object]) -> None:
     """R-LOG-9."""
     found = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
-    assert found is None or canonical.encode(legacy.told((found,)))
+    assert found is None or canonical_json.encode(legacy.told((found,)))
 
 
 def test_progress_and_checkpoints_of_idumb_itself_are_none_of_an_old_one() -> None:
@@ -124,5 +125,5 @@ def test_commits_tell_what_stands_after_rollbacks_and_their_undoing(
     oldest_first: list[dict[str, str]], done: int
 ) -> None:
     """R-LOG-9."""
-    found = elsewhere.by_commits(reversed(oldest_first))
+    found = outside_work.by_commits(reversed(oldest_first))
     assert found.get("1", {"counts": {"completed": 0}})["counts"]["completed"] == done

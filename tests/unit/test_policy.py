@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import InputError
-from idumb.domain.policy import NONE, Policy, narrowed
-from idumb.markdown import policy, tools
-from idumb.system import policy_places
+from idumb.domain.plans.policy import NONE, Policy, narrowed
+from idumb.markdown.plans import step_tools
+from idumb.markdown.settings import policy
+from idumb.system.files import policy_paths
 
 
 def one(text: str) -> Policy:
@@ -36,7 +37,7 @@ def test_without_a_file_every_tool_is_allowed_and_there_is_nothing_to_be_bound_t
     ("text", "allowed"),
     [
         ("allow: [write_file, run]\n", {"write_file", "run"}),
-        ("deny: [run]\n", set(tools.TOOLS) - {"run"}),
+        ("deny: [run]\n", set(step_tools.TOOLS) - {"run"}),
         ("allow: [write_file, run]\ndeny: [run]\n", {"write_file"}),
         ("allow: []\n", set()),
     ],
@@ -114,10 +115,10 @@ def test_a_file_that_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
 
 def test_the_variable_adds_a_file_and_takes_none_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """R-LOCK-5."""
-    assert policy_places.system_wide() == ((policy_places.SYSTEM_WIDE, False),)
-    monkeypatch.setenv(policy_places.VARIABLE, str(tmp_path / "mine.yaml"))
-    assert policy_places.system_wide() == (
-        (policy_places.SYSTEM_WIDE, False),
+    assert policy_paths.system_wide() == ((policy_paths.SYSTEM_WIDE, False),)
+    monkeypatch.setenv(policy_paths.VARIABLE, str(tmp_path / "mine.yaml"))
+    assert policy_paths.system_wide() == (
+        (policy_paths.SYSTEM_WIDE, False),
         (str(tmp_path / "mine.yaml"), True),
     )
 

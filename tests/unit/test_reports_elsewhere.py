@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.markdown import reports
+from idumb.markdown.documents import report_frontmatter
 
 
 def test_the_frontmatter_of_a_report_is_read() -> None:
-    found = reports.metadata(b"---\ntype: summary\ntasks_completed: 5\n---\n\n# Text\n", "SUMMARY")
+    found = report_frontmatter.metadata(b"---\ntype: summary\ntasks_completed: 5\n---\n\n# Text\n", "SUMMARY")
     assert found == {"type": "summary", "tasks_completed": 5}
 
 
@@ -28,4 +28,4 @@ def test_the_frontmatter_of_a_report_is_read() -> None:
     ],
 )
 def test_whatever_else_stands_there_says_nothing_and_breaks_nothing(data: bytes) -> None:
-    assert reports.metadata(data, "SUMMARY") is None
+    assert report_frontmatter.metadata(data, "SUMMARY") is None

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from idumb.agents import figures
-from idumb.agents.catalogue import Server
+from idumb.agents.model_catalogue import Server
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text

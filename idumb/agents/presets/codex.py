@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from idumb.agents import catalogue, figures
+from idumb.agents import figures, model_catalogue
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -98,7 +98,7 @@ def _inner(message: str) -> str:
 
 def _listed(output: bytes) -> tuple[str, ...]:
     rows = inside(next(reading.objects(output), None), "models")
-    return catalogue.plain(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
+    return model_catalogue.plain(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
 
 
 PRESET = Preset(
@@ -110,7 +110,7 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     places=("CODEX_HOME",),
-    server=catalogue.Server(_ENDPOINT, _KEY),
+    server=model_catalogue.Server(_ENDPOINT, _KEY),
     lists=("debug", "models"),
     listed=_listed,
 )

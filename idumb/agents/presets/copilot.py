@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from idumb.agents import figures
-from idumb.agents.catalogue import Server
+from idumb.agents.model_catalogue import Server
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text

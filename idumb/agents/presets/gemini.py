@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 from idumb.agents import figures
-from idumb.agents.catalogue import Server
+from idumb.agents.model_catalogue import Server
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
-from idumb.domain import agent, canonical
+from idumb.domain import agent, canonical_json
 from idumb.domain.agent import Usage
 
 _NO_LOGIN = 41
@@ -83,7 +83,7 @@ def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
         whole = errors.decode("utf-8", "replace")
         begin = whole.find('{\n  "session_id"')
         try:
-            told = text(inside(canonical.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
+            told = text(inside(canonical_json.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
         except ValueError:
             told = ""
     return reading.one_line(told) or _retried(errors) or reading.telling_line(errors)

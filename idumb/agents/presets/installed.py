@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from idumb.domain import canonical
+from idumb.domain import canonical_json
 
 _DEEPEST = 6
 
@@ -31,7 +31,7 @@ def version(program: str) -> str:
 def _of_package(path: str) -> str:
     try:
         with open(path, "rb") as file:
-            found = canonical.decode(file.read())
+            found = canonical_json.decode(file.read())
     except (OSError, ValueError):
         return ""
     version = found.get("version") if isinstance(found, dict) else None

@@ -7,7 +7,7 @@ import os
 import re
 from typing import Any
 
-from idumb.agents import catalogue, figures
+from idumb.agents import figures, model_catalogue
 from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, inside, text
@@ -111,7 +111,7 @@ def _logged(errors: bytes) -> str:
 
 
 def _listed(output: bytes) -> tuple[str, ...]:
-    return tuple(id for id in catalogue.plain(output.decode("utf-8", "replace").splitlines()) if "/" in id)
+    return tuple(id for id in model_catalogue.plain(output.decode("utf-8", "replace").splitlines()) if "/" in id)
 
 
 PRESET = Preset(
@@ -123,7 +123,7 @@ PRESET = Preset(
     read=read,
     variables=_variables,
     files=_files,
-    server=catalogue.Server(_ENDPOINT, _KEY),
+    server=model_catalogue.Server(_ENDPOINT, _KEY),
     lists=("models",),
     listed=_listed,
 )

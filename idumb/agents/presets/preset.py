@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from idumb.agents.catalogue import Server
+from idumb.agents.model_catalogue import Server
 from idumb.agents.presets.reading import Said
 
 

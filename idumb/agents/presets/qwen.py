@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from idumb.agents.catalogue import Server
+from idumb.agents.model_catalogue import Server
 from idumb.agents.presets import claude, reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain import agent, canonical
+from idumb.domain import agent, canonical_json
 from idumb.domain.agent import Usage
 
 _LONGEST = 500
@@ -85,7 +85,7 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):
             try:
-                found = canonical.decode(line)
+                found = canonical_json.decode(line)
             except ValueError:
                 continue
             if isinstance(found, dict):

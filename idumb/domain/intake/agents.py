@@ -8,7 +8,7 @@ from idumb.domain.agent import EDITOR
 from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.intake.rule import Case, Example, Rule
-from idumb.domain.plan import Plan, Task
+from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.settings import COMMIT_BUILDER, Binding, Settings
 
 _BUILT_IN = ("steps", "human", EDITOR)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration, short
-from idumb.domain.plan import Plan, Task
+from idumb.domain.plans.plan import Plan, Task
 
 LONGEST = 2 * 60 * 60
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import SILENT, Case, Example, Present, Rule, is_declaration
-from idumb.domain.ledger import written_claims
-from idumb.domain.plan import IRREVERSIBLE, Plan, Task
+from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Task
+from idumb.domain.proof.ledger import written_claims
 
 SPECIFIED = ("inputs", "outputs", "errors", "side effects")
 """What every public name must say of itself, as the plan format spells it."""

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from idumb.domain import ledger, paths, shell
+from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.intake.rule import Case, Example, Present, Rule, short
 from idumb.domain.intake.scope import step_paths
-from idumb.domain.plan import FileClaim, Plan, Task
+from idumb.domain.plans import shell
+from idumb.domain.plans.plan import FileClaim, Plan, Task
+from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
 
 _NEEDS = frozenset({"modify", "delete", "move"})

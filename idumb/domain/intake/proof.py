@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from idumb.domain.contract import proofs, validator_of
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import Case, Example, Rule, short
-from idumb.domain.ledger import written_claims
-from idumb.domain.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
+from idumb.domain.plans.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
+from idumb.domain.proof.ledger import written_claims
 
 # fmt: off
 _SAYS_NOTHING = frozenset({

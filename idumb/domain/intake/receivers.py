@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from idumb.domain import handoff
 from idumb.domain.finding import ERROR, WARNING, Finding, nearest
 from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.runs import handoff
 
 _TASK = (
     "### T1-01: Greet\n\n- **Files:** create `hello.txt`\n- **Acceptance:**\n"

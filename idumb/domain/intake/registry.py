@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from idumb.domain import policy as policies
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, receivers, scope, steps
 from idumb.domain.intake.rule import SILENT, Case, Check, Present, Rule
-from idumb.domain.plan import STRICT, Plan
-from idumb.domain.policy import Policy
+from idumb.domain.plans import policy as policies
+from idumb.domain.plans.plan import STRICT, Plan
+from idumb.domain.plans.policy import Policy
 from idumb.domain.settings import Settings
 
 RULES: tuple[Rule, ...] = (

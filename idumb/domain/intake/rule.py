@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from idumb.domain import policy as policies
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.plan import STRICT, Plan, Span, Task
-from idumb.domain.policy import Policy
+from idumb.domain.plans import policy as policies
+from idumb.domain.plans.plan import STRICT, Plan, Span, Task
+from idumb.domain.plans.policy import Policy
 from idumb.domain.settings import Settings
 
 SILENT = "none"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from idumb.domain import ledger, paths
+from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import Case, Example, Rule
-from idumb.domain.plan import Plan, Step, Task
+from idumb.domain.plans.plan import Plan, Step, Task
+from idumb.domain.proof import ledger
 
 # Paths of which one look says that they stay inside: no empty part, and none that begins with a dot or a tilde.
 _PLAIN = re.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-][\w.@+-]*)*", re.ASCII)

@@ -11,7 +11,7 @@ from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import Finding
 from idumb.domain.intake import coverage, registry
 from idumb.domain.intake.rule import SILENT, Case
-from idumb.domain.plan import COMPENSATABLE, IRREVERSIBLE
+from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE
 
 YES, NO, NOT_JUDGED = "yes", "no", "not judged"
 SHOWN = 20

@@ -6,10 +6,10 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from idumb.domain import shell
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration, short
-from idumb.domain.plan import Plan, Step, Task
+from idumb.domain.plans import shell
+from idumb.domain.plans.plan import Plan, Step, Task
 
 # fmt: off
 _SAYS_NOTHING = frozenset({

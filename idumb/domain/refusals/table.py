@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain.decision import Choice
-from idumb.domain.refusals import agents, desk, git, planning, running, store
+from idumb.domain.refusals import agents, git, planning, questions, running, store
 from idumb.domain.refusals.row import Row, filled
 
-ROWS: Mapping[str, Row] = {**git.ROWS, **store.ROWS, **agents.ROWS, **desk.ROWS, **planning.ROWS, **running.ROWS}
+ROWS: Mapping[str, Row] = {**git.ROWS, **store.ROWS, **agents.ROWS, **questions.ROWS, **planning.ROWS, **running.ROWS}
 
 _ASKED = frozenset({"what", "why", "evidence", "choices"})
 _MOST = 50

@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.domain import canonical, legacy
-from idumb.domain.legacy import OldFile
+from idumb.domain import canonical_json
+from idumb.domain.runs import legacy
+from idumb.domain.runs.legacy import OldFile
 
 MOST_BYTES = 8 << 20
 _EXECUTION = re.compile(r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(checkpoint)-[^/]+\.(?:json|md))")
@@ -92,7 +93,9 @@ def _object(data: bytes) -> dict[str, Any]:
     if data.lstrip()[:7] == b"<<<<<<<" or b"\n<<<<<<< " in data:
         raise _Unreadable("it has conflict markers of git")
     try:
-        value = canonical.decode(data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number)
+        value = canonical_json.decode(
+            data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number
+        )
     except ValueError as problem:
         raise _Unreadable(f"it is no JSON: {problem}") from problem
     if not isinstance(value, dict):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from idumb.app.ports import ParsedPlan
-from idumb.domain import step_plan
+from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import nearest
-from idumb.domain.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
-from idumb.markdown import foreign, frontmatter, json_nodes, plan_parser, steps, yaml_nodes
-from idumb.markdown.problems import Problems
-from idumb.markdown.yaml_nodes import Mapping, Node, Sequence
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
+from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
+from idumb.markdown.syntax import json_nodes, yaml_nodes
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Sequence
 
 KEYS = ("steps", "scope")
 LONGEST_TITLE = 120
@@ -43,7 +44,7 @@ def parse(data: bytes, path: str) -> ParsedPlan:
     skipped = 1 if text.startswith("\ufeff") else 0
     root = read(text[skipped:], lambda index: index + skipped, problems, "plan")
     plan = _plan(data, path, phase, root, problems)
-    if plan is None and (other := foreign.findings(source)):
+    if plan is None and (other := foreign_formats.findings(source)):
         return ParsedPlan(None, other, text)
     return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
 

@@ -21,8 +21,8 @@ from idumb.agents.preset_agent import PresetAgent, Surroundings
 from idumb.agents.presets import installed
 from idumb.agents.presets.preset import Preset
 from idumb.agents.presets.reading import Said
-from idumb.domain import plan
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding
 from tests.support.fake_model import serving
 

@@ -12,11 +12,12 @@ import pytest
 
 from idumb.agents import acp, registry
 from idumb.agents.acp_client import LONGEST_LINE, Client, Wish
-from idumb.domain import agent, outcome, plan
+from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from idumb.system import process_tree
+from idumb.system.processes import process_tree
 from tests.support import acp_agent
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry
-from idumb.domain import outcome, plan
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 
 AGENT = """

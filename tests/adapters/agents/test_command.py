@@ -12,9 +12,10 @@ import pytest
 
 from idumb.agents import command, executable, registry
 from idumb.agents.command import CommandAgent
-from idumb.domain import outcome, plan
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.redaction import Redactor
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import endpoint
-from idumb.agents.endpoint import Endpoint, NoAnswer
+from idumb.agents import model_server
+from idumb.agents.model_server import Endpoint, NoAnswer
 from idumb.domain.errors import AdapterError
 from tests.support import chat_server
 from tests.support.chat_server import ChatServer
@@ -18,7 +18,7 @@ from tests.support.chat_server import ChatServer
 def test_a_time_that_is_over_while_the_name_is_looked_up_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ADAPT-2."""
     cut = threading.Event()
-    own_cut, own_connect = endpoint._cut, endpoint._connect
+    own_cut, own_connect = model_server._cut, model_server._connect
 
     def cutting(*about: Any) -> None:
         own_cut(*about)
@@ -28,8 +28,8 @@ def test_a_time_that_is_over_while_the_name_is_looked_up_is_over(monkeypatch: py
         assert cut.wait(20)
         own_connect(connection)
 
-    monkeypatch.setattr(endpoint, "_cut", cutting)
-    monkeypatch.setattr(endpoint, "_connect", connecting)
+    monkeypatch.setattr(model_server, "_cut", cutting)
+    monkeypatch.setattr(model_server, "_connect", connecting)
     with ChatServer(chat_server.text("Done.")).serving() as server:
         with pytest.raises(NoAnswer) as caught:
             Endpoint(server.url).post("/x", b"{}", {}, until=time.monotonic() + 0.05, idle=5)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from idumb.agents import figures, self_report
-from idumb.domain import spending
 from idumb.domain.agent import Usage
+from idumb.domain.runs import spending
 from tests.adapters.agents import test_recorded as recorded
 
 HUGE = 10**4200

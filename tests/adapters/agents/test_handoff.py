@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
-from idumb.app import ports
-from idumb.domain import agent, outcome, plan
+from idumb.app.ports.agents import Agent
+from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 
 EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "%s", "content": "x\\n", "intent": "make"}]}\n```'
 TICKET = "5f0c"
 
 
-def away(root: Path, **options: Any) -> ports.Agent:
+def away(root: Path, **options: Any) -> Agent:
     binding = Binding("away", "handoff", options=options)
     agents = registry.build(
         Settings(bindings={"away": binding}),

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
-from idumb.domain import agent, outcome, plan
+from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import chat_server, fake_model
 from tests.support.chat_server import ChatServer, Said
@@ -234,7 +235,7 @@ def test_silence_ends_by_the_idle_time(server: ChatServer, tmp_path: Path) -> No
 
 
 def test_an_answer_without_end_is_not_kept(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("idumb.agents.endpoint.LARGEST", 1000)
+    monkeypatch.setattr("idumb.agents.model_server.LARGEST", 1000)
     assert ask(server, tmp_path, BUILDER, Said(b" " * 5000)).failure == agent.MALFORMED
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import desk, http_agent, registry
-from idumb.domain import agent, outcome, plan
+from idumb.agents import registry
+from idumb.agents.models import http_agent, model_tools
+from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.redaction import Redactor
 from tests.support import chat_server
@@ -35,7 +37,7 @@ def a_request(root: Path) -> AgentRequest:
 
 def test_more_calls_in_one_turn_than_anybody_needs_end_the_attempt(tmp_path: Path) -> None:
     """R-ADAPT-2."""
-    result, server = ask(tmp_path, chat_server.calls(*[READ] * (desk.MOST_CALLS + 1)), chat_server.text("Done."))
+    result, server = ask(tmp_path, chat_server.calls(*[READ] * (model_tools.MOST_CALLS + 1)), chat_server.text("Done."))
     assert (result.outcome, len(server.asked)) == (outcome.FAILED, 1)
     assert "in one turn" in result.message
 
@@ -46,8 +48,8 @@ def test_the_time_is_looked_at_before_every_call(
 ) -> None:
     """R-ADAPT-2."""
     made: list[str] = []
-    monkeypatch.setattr(desk.Desk, "is_late", lambda _: len(made) >= 2)
-    monkeypatch.setattr(desk.Desk, "call", lambda _, name, __: (not made.append(name), "words"))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(model_tools.Desk, "is_late", lambda _: len(made) >= 2)
+    monkeypatch.setattr(model_tools.Desk, "call", lambda _, name, __: (not made.append(name), "words"))  # type: ignore[func-returns-value]
     edits = json.dumps({"edits": [{"tool": "delete_file", "path": "a.txt"}] * 5})
     answer = chat_server.calls(*[READ] * 5) if tools else chat_server.text(edits)
     result, server = ask(tmp_path, answer, chat_server.text("Done."), tools=tools)

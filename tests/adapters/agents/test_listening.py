@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import listening, registry, self_report
-from idumb.agents.listening import Listening
-from idumb.app import ports
-from idumb.domain import outcome, plan
+from idumb.agents import registry, self_report, state_file_watch
+from idumb.agents.state_file_watch import Listening
+from idumb.app.ports.agents import TellingAgent
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import preset_stand_in
 
@@ -42,7 +43,7 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
 
     who = made.get("it")
     request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", str(root / "work"), (), **fields)  # type: ignore[arg-type]
-    telling: ports.TellingAgent = who  # type: ignore[assignment]
+    telling: TellingAgent = who  # type: ignore[assignment]
     assert telling.tells
     return telling.run(request, hear), claims
 
@@ -184,7 +185,7 @@ def test_a_chatty_agent_is_heard_ever_less_often_and_its_newest_claim_comes_thro
             scene.listening.look()
         else:
             assert scene.says(json.dumps({"state": "working", "message": f"step {step}"}))
-    assert listening.PROMPTLY < len(scene.heard) < listening.PROMPTLY + 15
+    assert state_file_watch.PROMPTLY < len(scene.heard) < state_file_watch.PROMPTLY + 15
     assert [c.message for c in scene.heard[:3]] == ["step 0", "step 2", "step 4"]
     scene.says('{"state": "blocked"}')
     scene.now *= 3

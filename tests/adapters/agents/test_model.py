@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import model as models
 from idumb.agents import registry
-from idumb.agents.http_failures import Ended
-from idumb.domain import agent, outcome, plan
+from idumb.agents.models import pydantic_agent as models
+from idumb.agents.models.http_failures import Ended
+from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import chat_server
 from tests.support.chat_server import ChatServer, Said

@@ -15,9 +15,10 @@ import pytest
 from idumb.agents import registry
 from idumb.agents.preset_agent import PresetAgent, Surroundings
 from idumb.agents.presets.preset import Wanted
-from idumb.domain import agent, outcome, plan
+from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.adapters.agents.recorder import variables
 from tests.support import preset_stand_in

@@ -7,11 +7,10 @@ import dataclasses
 import pytest
 
 from idumb.agents import prompt
-from idumb.app.ports import PromptRequest
+from idumb.app.ports.agents import PromptRequest
 from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError
-from idumb.domain.evidence import Evidence
-from idumb.domain.plan import (
+from idumb.domain.plans.plan import (
     Condition,
     Criterion,
     FileClaim,
@@ -24,6 +23,7 @@ from idumb.domain.plan import (
     Task,
     TestIntent,
 )
+from idumb.domain.proof.evidence import Evidence
 
 TASK = Task(
     "T1-01",

@@ -9,11 +9,12 @@ import pytest
 
 from idumb.agents import registry
 from idumb.agents.human import HumanAgent
-from idumb.app import ports
-from idumb.domain import outcome, plan
+from idumb.app.ports.ui import Asker
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import AdapterError, InputError
+from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 
 SETTINGS = Settings(
@@ -25,7 +26,7 @@ SETTINGS = Settings(
 )
 
 
-def made(root: Path, settings: Settings = SETTINGS, asker: ports.Asker | None = None) -> registry.AgentRegistry:
+def made(root: Path, settings: Settings = SETTINGS, asker: Asker | None = None) -> registry.AgentRegistry:
     return registry.build(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker)
 
 

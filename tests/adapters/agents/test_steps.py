@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from idumb.agents.steps import StepsAgent
-from idumb.domain import outcome, plan
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
+from idumb.domain.plans import plan
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 

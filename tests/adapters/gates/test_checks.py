@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain import evidence
-from idumb.domain.evidence import Evidence
-from idumb.domain.plan import Condition
+from idumb.domain.plans.plan import Condition
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
 from idumb.gates import conditions
 from idumb.gates.checks import ShellChecks
-from idumb.system import process_tree
+from idumb.system.processes import process_tree
 
 ALLOWED = ("PATH", "HOME")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.domain import evidence, levels
-from idumb.domain.ledger import CREATED, MODIFIED, Change
-from idumb.domain.plan import Limits, Plan, Task
+from idumb.domain.plans.plan import Limits, Plan, Task
+from idumb.domain.proof import evidence, levels
+from idumb.domain.proof.ledger import CREATED, MODIFIED, Change
 from idumb.gates import limits, registry
 
 CHANGES = (Change("src/a.py", CREATED, None, None), Change("docs/b.md", MODIFIED, None, None))

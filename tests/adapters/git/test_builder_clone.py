@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports import Offered
+from idumb.app.ports.repository import Offered
 from idumb.git import discover
-from idumb.git.builder_clone import BuilderClone
-from idumb.git.clone import Clone
+from idumb.git.clones.builder_clone import BuilderClone
+from idumb.git.clones.clone import Clone
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.ports import CommitAttempt
+from idumb.app.ports.repository import CommitAttempt
 from idumb.git import commit as commit_module
 from idumb.git.history import GitHistory
 from tests.adapters.git.test_room import leave

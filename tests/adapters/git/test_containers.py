@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import debris, discover
+from idumb.git import discover, stale_locks
 from idumb.git.trees import GitTrees
-from idumb.system import bystanders, host
+from idumb.system import host_identity
+from idumb.system.processes import foreign_processes
 from tests.support.gitrepo import GitSandbox
 
 SINCE = "2020-01-01T00:00:00+00:00"
@@ -20,8 +21,8 @@ OURS, OTHERS = "pid:[1]", "pid:[2]"
 @pytest.fixture
 def lock(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lock of git, seen from inside a container in which no git runs."""
-    monkeypatch.setattr(host, "process_namespace", lambda: OURS)
-    monkeypatch.setattr(bystanders, "may_be_at_work", lambda *_: False)
+    monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)
+    monkeypatch.setattr(foreign_processes, "may_be_at_work", lambda *_: False)
     sandbox.commit()
     made = sandbox.git_dir / "index.lock"
     made.touch()
@@ -33,7 +34,7 @@ def cleared(sandbox: GitSandbox, before: str | None) -> tuple[str, ...]:
     place = discover.find(str(sandbox.root))
     os.makedirs(place.state_dir, exist_ok=True)
     Path(place.state_dir, "owner.json").write_text(json.dumps({"namespace_before": before}))
-    return debris.clear(place, "main", SINCE)
+    return stale_locks.clear(place, "main", SINCE)
 
 
 def test_a_lock_goes_when_the_killed_operation_ran_in_this_container(sandbox: GitSandbox, lock: Path) -> None:
@@ -51,7 +52,7 @@ def test_a_lock_stays_when_a_process_of_another_container_may_hold_it(
 def test_a_lock_from_before_the_machine_started_goes_wherever_it_came_from(
     sandbox: GitSandbox, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "booted_at", lambda: lock.stat().st_mtime + 1)
+    monkeypatch.setattr(host_identity, "booted_at", lambda: lock.stat().st_mtime + 1)
     assert cleared(sandbox, OTHERS) == (str(lock),)
 
 
@@ -59,7 +60,7 @@ def test_a_lock_from_before_the_machine_started_goes_wherever_it_came_from(
 def test_objects_on_their_way_in_another_container_stay(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, space: str, stays: list[str]
 ) -> None:
-    monkeypatch.setattr(host, "process_namespace", lambda: OURS)
+    monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)
     sandbox.commit()
     left = sandbox.common_dir / "idumb/incoming" / f"{2**22 + 1}-00000000-{space}"
     (left / "new").mkdir(parents=True)

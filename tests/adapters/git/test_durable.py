@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from idumb.git import discover, durable
+from idumb.git import discover
+from idumb.git.objects import durable_files
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
@@ -27,7 +28,7 @@ def test_every_path_is_forced_once(tmp_path: Path, count: int, monkeypatch: pyte
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    durable.force([*map(str, paths), str(paths[0])])
+    durable_files.force([*map(str, paths), str(paths[0])])
     assert sorted(forced) == sorted(path.stat().st_ino for path in paths)
 
 
@@ -38,7 +39,7 @@ def test_one_path_that_cannot_be_forced_is_an_error(tmp_path: Path, missing: int
         if number != missing:
             path.write_text("x")
     with pytest.raises(FileNotFoundError):
-        durable.force(map(str, paths))
+        durable_files.force(map(str, paths))
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5, 6])
@@ -50,7 +51,7 @@ def test_nothing_is_built_on_objects_that_could_not_be_forced(
     sandbox.commit()
     sandbox.write_all({f"new/{n}.txt": f"{n}\n" for n in range(5)})
     seen: list[str] = []
-    real = durable._force
+    real = durable_files._force
 
     def failing(path: str) -> None:
         seen.append(path)
@@ -58,7 +59,7 @@ def test_nothing_is_built_on_objects_that_could_not_be_forced(
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         real(path)
 
-    monkeypatch.setattr(durable, "_force", failing)
+    monkeypatch.setattr(durable_files, "_force", failing)
     trees = GitTrees(discover.find(str(sandbox.root)))
     with pytest.raises(OSError, match="Input/output"):
         trees.snapshot("refs/idumb/worktrees/main/one", "one")
@@ -109,9 +110,9 @@ def test_a_forked_child_can_force_too(tmp_path: Path) -> None:
     paths = [str(tmp_path / str(n)) for n in range(6)]
     for path in paths:
         Path(path).write_text("x")
-    durable.force(paths)
+    durable_files.force(paths)
     child = os.fork()
     if child == 0:
-        durable.force(paths)
+        durable_files.force(paths)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports import Head
+from idumb.app.ports.repository import Head
 from idumb.domain import errors
-from idumb.git import discover, program
+from idumb.git import discover, git_program
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
@@ -272,7 +272,7 @@ def test_equal_bytes_are_known_to_be_committed_without_asking_git(
     sandbox.link("link", "a")
     sandbox.write("run", "1", mode=0o755)
     sandbox.commit()
-    monkeypatch.setattr(program, "read", None)
+    monkeypatch.setattr(git_program, "read", None)
     assert history.uncommitted(["a", "d/b", "link", "run", "absent", "no/folder/x"]) == ()
 
 

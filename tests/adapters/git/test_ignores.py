@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import clone, discover, ignores
+from idumb.git import discover
+from idumb.git.clones import clone
+from idumb.git.scan import ignores
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.git import kept_refs
+from idumb.git.refs import ref_presence
 from tests.support.gitrepo import GitSandbox
 
 
@@ -11,11 +11,11 @@ def test_only_refs_of_idumb_count_loose_or_packed(sandbox: GitSandbox) -> None:
     sandbox.git("add", "a.txt")
     sandbox.git("commit", "-q", "-m", "one")
     common = str(sandbox.common_dir)
-    assert not kept_refs.exist(common)
+    assert not ref_presence.exist(common)
     sandbox.git("update-ref", "refs/idumb/worktrees/main/x", "HEAD")
-    assert kept_refs.exist(common)
+    assert ref_presence.exist(common)
     sandbox.git("pack-refs", "--all", "--prune")
     assert not (sandbox.common_dir / "refs" / "idumb" / "worktrees" / "main" / "x").exists()
-    assert kept_refs.exist(common)
+    assert ref_presence.exist(common)
     sandbox.git("update-ref", "-d", "refs/idumb/worktrees/main/x")
-    assert not kept_refs.exist(common)
+    assert not ref_presence.exist(common)

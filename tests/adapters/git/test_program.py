@@ -6,14 +6,14 @@ import os
 
 import pytest
 
-from idumb.git import program
+from idumb.git import git_program
 from tests.support.gitrepo import GitSandbox
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to see what a process reads from")
 def test_git_is_given_all_of_its_input_before_it_starts(sandbox: GitSandbox) -> None:
     """F30, R-GIT-2: of a pipe whose writer is killed git reads the end, and commits the paths it has, even none."""
-    told = program.output(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0")
+    told = git_program.output(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0")
     source, _, given = told.partition(b"\n")
     assert not source.startswith(b"pipe:")
     assert given == b"a\0b\0"
@@ -21,7 +21,7 @@ def test_git_is_given_all_of_its_input_before_it_starts(sandbox: GitSandbox) -> 
 
 def test_large_input_and_large_output_do_not_wait_for_each_other(sandbox: GitSandbox) -> None:
     data = b"x" * (1 << 20)
-    assert program.output(str(sandbox.root), ["-c", "alias.x=!cat", "x"], data) == data
+    assert git_program.output(str(sandbox.root), ["-c", "alias.x=!cat", "x"], data) == data
 
 
 def test_a_git_that_the_repository_brings_is_passed_over(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,11 +31,11 @@ def test_a_git_that_the_repository_brings_is_passed_over(sandbox: GitSandbox, mo
         sandbox.write(f"{folder}git", f"#!/bin/sh\ntouch {marker}\n", mode=0o755)
     monkeypatch.setenv("PATH", f".::bin:{sandbox.root}/bin:{os.environ['PATH']}")
     monkeypatch.chdir(sandbox.root)
-    program.path.cache_clear()
+    git_program.path.cache_clear()
     try:
-        assert program.output(str(sandbox.root), ["version"]).startswith(b"git version")
-        told = program.output(str(sandbox.root), ["-c", "alias.x=!git version; echo $PATH", "x"]).decode()
+        assert git_program.output(str(sandbox.root), ["version"]).startswith(b"git version")
+        told = git_program.output(str(sandbox.root), ["-c", "alias.x=!git version; echo $PATH", "x"]).decode()
     finally:
-        program.path.cache_clear()
+        git_program.path.cache_clear()
     assert "." not in told.splitlines()[-1].split(os.pathsep)
-    assert program.path().startswith("/")
+    assert git_program.path().startswith("/")

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, durable, opened, refs
+from idumb.git import discover, open_repository
 from idumb.git.discover import Repository
+from idumb.git.objects import durable_files
+from idumb.git.refs import own_refs
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r/base"
@@ -37,7 +39,7 @@ def test_a_ref_that_another_process_moves_meanwhile_keeps_its_value(sandbox: Git
     sandbox.git("update-ref", REF, "one")
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal) as caught:
-        refs.move(opened.repository(place), place, REF, commit(sandbox, "three"))
+        own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert caught.value.code == "git.ref-moved"
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
@@ -45,7 +47,7 @@ def test_a_ref_that_another_process_moves_meanwhile_keeps_its_value(sandbox: Git
 def test_a_ref_that_another_process_creates_meanwhile_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
-        refs.move(opened.repository(place), place, REF, commit(sandbox, "three"))
+        own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
@@ -53,7 +55,7 @@ def test_a_ref_that_another_process_moves_meanwhile_is_not_deleted(sandbox: GitS
     sandbox.git("update-ref", REF, "one")
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
-        refs.delete(opened.repository(place), place, REF, commit(sandbox, "one"))
+        own_refs.delete(open_repository.repository(place), place, REF, commit(sandbox, "one"))
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
@@ -63,7 +65,7 @@ def test_a_process_that_lost_the_right_to_write_moves_no_ref(sandbox: GitSandbox
 
     place.guard = lost
     with pytest.raises(Refusal, match="taken over"):
-        refs.move(opened.repository(place), place, REF, commit(sandbox, "three"))
+        own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert sandbox.refs("refs/idumb/") == {}
 
 
@@ -72,17 +74,17 @@ def test_a_new_ref_forces_itself_and_the_folders_that_changed_and_nothing_outsid
 ) -> None:
     """Folders above the repository are not ours to open: one that may not be listed would stop every task."""
     forced: list[str] = []
-    force = durable.force
+    force = durable_files.force
 
     def noted(paths: Iterable[str]) -> None:
         told = list(paths)
         forced.extend(os.path.relpath(path, place.common_dir) for path in told)
         force(told)
 
-    monkeypatch.setattr(durable, "force", noted)
-    refs.move(opened.repository(place), place, REF, commit(sandbox, "one"))
+    monkeypatch.setattr(durable_files, "force", noted)
+    own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "one"))
     folders = ["refs", *(f"refs/idumb{rest}" for rest in ("", "/worktrees", "/worktrees/main", "/worktrees/main/runs"))]
     assert sorted(set(forced)) == sorted([*folders, "refs/idumb/worktrees/main/runs/r", REF])
     forced.clear()
-    refs.move(opened.repository(place), place, f"{REF}2", commit(sandbox, "one"))
+    own_refs.move(open_repository.repository(place), place, f"{REF}2", commit(sandbox, "one"))
     assert sorted(set(forced)) == ["refs/idumb/worktrees/main/runs/r", f"{REF}2"]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports import Head
-from idumb.git import clone, clone_places, discover, rehearsal
+from idumb.app.ports.repository import Head
+from idumb.git import discover
+from idumb.git.clones import clone, clone_places, dry_run_clone
 from idumb.git.history import GitHistory
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
 
@@ -36,7 +37,7 @@ def test_the_copy_has_the_present_bytes_modes_and_links_and_a_clean_index_of_hea
     sandbox.remove("d/gone")
     sandbox.git("add", "new/x")
     user, before = place_of(sandbox), work_tree(sandbox.root)
-    with rehearsal.made(user, head_of(sandbox), ["kept.cfg"]) as copy:
+    with dry_run_clone.made(user, head_of(sandbox), ["kept.cfg"]) as copy:
         expected = {p: e for p, e in files(sandbox.root).items() if p not in {"x.log", "d"}}
         assert files(Path(copy.root)) == expected
         inside = GitSandbox(Path(copy.root))
@@ -52,7 +53,7 @@ def test_what_a_task_commits_writes_and_locks_in_the_copy_stays_there(sandbox: G
     sandbox.write("a", "1\n")
     sandbox.commit()
     before = work_tree(sandbox.root)
-    with rehearsal.made(place_of(sandbox), head_of(sandbox)) as copy:
+    with dry_run_clone.made(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         inside.write("b", "2\n")
         inside.commit("in the copy")
@@ -68,7 +69,7 @@ def test_a_detached_head_is_detached_in_the_copy(sandbox: GitSandbox) -> None:
     sandbox.write("a", "1\n")
     sandbox.commit()
     sandbox.git("checkout", "--quiet", "--detach")
-    with rehearsal.made(place_of(sandbox), head_of(sandbox)) as copy:
+    with dry_run_clone.made(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         assert inside.try_git("symbolic-ref", "--quiet", "HEAD").returncode == 1
         assert inside.head() == sandbox.head()
@@ -77,7 +78,7 @@ def test_a_detached_head_is_detached_in_the_copy(sandbox: GitSandbox) -> None:
 def test_before_the_first_commit_the_copy_has_none_either(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     sandbox.write("a", "1\n")
-    with rehearsal.made(place_of(sandbox), head_of(sandbox)) as copy:
+    with dry_run_clone.made(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         assert inside.head() == ""
         assert inside.status() == ["?? a"]
@@ -97,10 +98,10 @@ def test_copies_of_killed_processes_are_cleared_and_live_ones_are_not(sandbox: G
     for name in ("7", "9"):
         (top / f"{name}.lock").touch()
     user = place_of(sandbox)
-    with rehearsal.made(user, head_of(sandbox)) as live:
+    with dry_run_clone.made(user, head_of(sandbox)) as live:
         assert sorted(entry.name for entry in top.iterdir()) == ["1", "1.lock"]
-        assert rehearsal.clear(user) == ()
-        with rehearsal.made(user, head_of(sandbox)) as second:
+        assert dry_run_clone.clear(user) == ()
+        with dry_run_clone.made(user, head_of(sandbox)) as second:
             assert Path(second.root).parent.name == "2"
         assert Path(live.root, "a").exists()
     assert not top.exists()
@@ -111,14 +112,14 @@ def test_a_lock_that_another_process_has_keeps_its_copy(sandbox: GitSandbox, top
     descriptor = os.open(top / "1.lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
-        assert rehearsal.clear(place_of(sandbox)) == ()
+        assert dry_run_clone.clear(place_of(sandbox)) == ()
         assert (top / "1").exists()
     finally:
         os.close(descriptor)
-    assert rehearsal.clear(place_of(sandbox)) == (str(top / "1"),)
+    assert dry_run_clone.clear(place_of(sandbox)) == (str(top / "1"),)
 
 
 def test_clearing_where_nothing_was_ever_rehearsed_makes_nothing(sandbox: GitSandbox) -> None:
     before = work_tree(sandbox.root)
-    assert rehearsal.clear(place_of(sandbox)) == ()
+    assert dry_run_clone.clear(place_of(sandbox)) == ()
     assert work_tree(sandbox.root) == before

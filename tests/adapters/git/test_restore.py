@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from idumb.app.ports import Conflict
-from idumb.git import blobs, durable, presence, put_back, restore
+from idumb.app.ports.repository import Conflict
+from idumb.git.objects import blobs, durable_files
+from idumb.git.restore import restore_paths, write_back
+from idumb.git.scan import path_state
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.gitrepo import GitSandbox, work_tree
@@ -215,13 +217,13 @@ def test_a_write_between_check_and_restore_is_seen(
     base = trees.scan()
     sandbox.write("a", "2")
     after = trees.scan()
-    check = restore._blocked
+    check = restore_paths._blocked
 
     def late(*arguments: object) -> str | None:
         sandbox.write("a", "mine")
         return check(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(restore, "_blocked", late)
+    monkeypatch.setattr(restore_paths, "_blocked", late)
     assert trees.restore(base, after, ["a"]) == (Conflict("a", "was changed while it was restored"),)
     assert sandbox.read("a") == "mine"
 
@@ -258,14 +260,14 @@ def test_a_path_changed_while_others_are_written_stops_the_restore_there(
     base = trees.scan()
     sandbox.write_all({"a": "2", "b": "2", "c": "2"})
     after = trees.scan()
-    write = put_back._write
+    write = write_back._write
 
-    def late(writing: put_back.Writing, step: presence.Step) -> None:
+    def late(writing: write_back.Writing, step: path_state.Step) -> None:
         if step.path == "b":
             sandbox.write("b", "mine")
         write(writing, step)
 
-    monkeypatch.setattr(put_back, "_write", late)
+    monkeypatch.setattr(write_back, "_write", late)
     assert trees.restore(base, after, ["a", "b", "c"]) == (Conflict("b", "was changed while it was restored"),)
     assert [sandbox.read(name) for name in "abc"] == ["1", "mine", "2"]
     assert trees.restore(base, after, ["a", "c"]) == ()
@@ -419,13 +421,13 @@ def test_each_folder_is_forced_once_however_many_paths_are_restored(
     sandbox.write_all(dict.fromkeys(names, "2"))
     after = trees.scan()
     forced: list[str] = []
-    force = durable.force
+    force = durable_files.force
 
     def noted(paths: Iterable[str]) -> None:
         forced.extend(todo := list(paths))
         force(todo)
 
-    monkeypatch.setattr(durable, "force", noted)
+    monkeypatch.setattr(durable_files, "force", noted)
     assert trees.restore(base, after, names) == ()
     folders = [path for path in forced if os.path.isdir(path)]
     assert sorted(os.path.basename(path) for path in folders) == ["d0", "d1", "d2"]

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports import Conflict, Workspace
+from idumb.app.ports.repository import Conflict
+from idumb.app.ports.workspace import Workspace
 from idumb.git import discover
-from idumb.git.clone import Clone
-from idumb.git.here import Here
+from idumb.git.clones.clone import Clone
+from idumb.git.clones.in_place import Here
 from idumb.git.trees import GitTrees
-from idumb.system import host
+from idumb.system import host_identity
 from tests.support.gitrepo import GitSandbox, work_tree
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
@@ -151,7 +152,7 @@ def test_a_clone_from_before_the_machine_started_is_made_anew(
     place = discover.find(str(sandbox.root))
     first = Clone(place, trees, "r1", sandbox.head())
     write(first, "a", "")
-    monkeypatch.setattr(host, "boot_id", lambda: "the next boot")
+    monkeypatch.setattr(host_identity, "boot_id", lambda: "the next boot")
     second = Clone(place, trees, "r1", sandbox.head())
     assert Path(second.trees.root, "a").read_text() == "whole"
 

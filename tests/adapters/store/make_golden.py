@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from idumb.domain.event import NewEvent
+from idumb.domain.runs.event import NewEvent
 from idumb.store import migrations
 from tests.adapters.store.opened import OpenedLog
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import approval
-from idumb.domain.approval import Approval, Kept
+from idumb.domain.consent import approval
+from idumb.domain.consent.approval import Approval, Kept
 from idumb.domain.errors import InputError, Refusal
 from idumb.store.consent import FileConsentStore
 from idumb.store.signing import SshSignatures
-from idumb.system import config_dir, state_dir
+from idumb.system.files import config_dir, state_dir
 
 HASH = "a" * 64
 

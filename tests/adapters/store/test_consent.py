@@ -12,8 +12,8 @@ import pytest
 
 from idumb.domain.errors import Refusal
 from idumb.store.consent import FileConsentStore
-from idumb.system import state_dir
-from idumb.system.state_dir import repository_id
+from idumb.system.files import state_dir
+from idumb.system.files.state_dir import repository_id
 
 HASH = "a" * 64
 OTHER = "b" * 64

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.event import NewEvent
-from idumb.store import connection, migrations, pages, problems, rebuild
-from idumb.store.chain import Row
-from idumb.store.standing import nothing_kept
+from idumb.domain.runs.event import NewEvent
+from idumb.store import connection, event_pages, log_errors, migrations, rebuild
+from idumb.store.event_chain import Row
+from idumb.store.log_identity import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.meta import source
 
@@ -43,7 +43,7 @@ def test_a_log_that_cannot_be_opened_for_want_of_files_is_said_to_have_no_room(
     """F34: SQLite says of both that it is unable to open the file."""
     answer = os.statvfs_result((4096, 4096, 9_000, 9_000, 9_000, files, files, files, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _: answer)
-    with pytest.raises(StoreError) as caught, problems.translated(str(tmp_path / "store.db")):
+    with pytest.raises(StoreError) as caught, log_errors.translated(str(tmp_path / "store.db")):
         sqlite3.connect(tmp_path / "absent" / "store.db")
     assert caught.value.code == code
     assert ("and 3 files)" in caught.value.message) == (files == 3)
@@ -76,13 +76,13 @@ def test_every_query_of_the_log_is_answered_from_an_index(
 ) -> None:
     opened.fill(3)
     plans: list[str] = []
-    unplanned = pages.rows
+    unplanned = event_pages.rows
 
     def planned(database: connection.Database, query: str, arguments: Sequence[Any]) -> list[Row]:
         plans.extend(str(row[3]) for row in unplanned(database, f"EXPLAIN QUERY PLAN {query}", arguments))
         return unplanned(database, query, arguments)
 
-    monkeypatch.setattr(pages, "rows", planned)
+    monkeypatch.setattr(event_pages, "rows", planned)
     list(opened.log.events(**asked))  # type: ignore[arg-type]
     assert any(index in plan for plan in plans), plans
     assert not [plan for plan in plans if plan.startswith("SCAN")]
@@ -430,7 +430,7 @@ def test_a_child_made_by_fork_opens_a_connection_of_its_own_and_owns_nothing(ope
 
 WRITER = """
 import sys
-from idumb.domain.event import NewEvent
+from idumb.domain.runs.event import NewEvent
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from idumb.system.clock import SystemClock

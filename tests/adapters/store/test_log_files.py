@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import IdumbError, StoreError
-from idumb.domain.event import Event, NewEvent
+from idumb.domain.runs.event import Event, NewEvent
 from idumb.store import log_files, rebuild
 from idumb.store.log_files import SqliteLogFiles
-from idumb.store.standing import nothing_kept
+from idumb.store.log_identity import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.fixed_clock import FixedClock
 
@@ -208,7 +208,7 @@ def test_a_moved_repository_copies_its_archived_events_too(opened: OpenedLog, fi
 def test_events_that_are_archived_while_they_are_read_are_never_left_out(
     opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idumb.store.pages.PAGE", 5)
+    monkeypatch.setattr("idumb.store.event_pages.PAGE", 5)
     newest, oldest = opened.log.events(newest_first=True), opened.log.events()
     found = [next(newest).seq for _ in range(5)]
     next(oldest)

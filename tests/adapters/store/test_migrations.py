@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain import outcome, run
+from idumb.domain import outcome
 from idumb.domain.errors import StoreError
-from idumb.domain.event import NewEvent
-from idumb.store import chain, connection, migrations, schema, segments
+from idumb.domain.runs import run
+from idumb.domain.runs.event import NewEvent
+from idumb.store import connection, event_chain, migrations, schema, segments
 from idumb.store.run_index import SqliteRunIndex
 from tests.adapters.store import make_golden
 from tests.adapters.store.opened import OpenedLog, outside
@@ -94,8 +95,8 @@ def test_the_golden_database_of_the_first_version_has_the_schema_that_its_statem
         for statement in schema.VERSION_1:
             made.execute(statement)
         assert made.execute(SCHEMA).fetchall() == golden.execute(SCHEMA).fetchall()
-        for row in golden.execute(f"SELECT {chain.COLUMNS} FROM events ORDER BY seq"):
-            assert chain.own_fault(row) is None
+        for row in golden.execute(f"SELECT {event_chain.COLUMNS} FROM events ORDER BY seq"):
+            assert event_chain.own_fault(row) is None
             made.execute(segments.INSERT_EVENT, row)
 
 

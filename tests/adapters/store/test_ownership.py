@@ -17,7 +17,7 @@ import pytest
 
 from idumb.domain.errors import Refusal
 from idumb.store import owner_lock, ownership
-from idumb.system import host
+from idumb.system import host_identity
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
 
@@ -84,7 +84,7 @@ def test_a_killed_owner_is_followed_at_once_with_a_higher_token(tmp_path: Path, 
     assert opened.owner.holder() is None
     assert opened.owner.acquire("next") == 2
     card = json.loads((tmp_path / "idumb/worktrees/main/owner.json").read_text())
-    assert (card["pid"], card["namespace_before"]) == (os.getpid(), host.process_namespace())
+    assert (card["pid"], card["namespace_before"]) == (os.getpid(), host_identity.process_namespace())
 
 
 def test_of_many_that_start_together_exactly_one_owns(tmp_path: Path) -> None:
@@ -144,21 +144,21 @@ def test_an_owner_on_another_machine_of_the_same_name_is_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its other boot does not say that this machine was started again."""
-    monkeypatch.setattr(host, "machine_id", lambda: "that machine")
+    monkeypatch.setattr(host_identity, "machine_id", lambda: "that machine")
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
     card = tmp_path / "idumb/worktrees/main/owner.json"
     card.write_text(json.dumps({**json.loads(card.read_text()), "boot": "another"}))
     assert OpenedLog(tmp_path).owner.holder() is None
-    monkeypatch.setattr(host, "machine_id", lambda: "this machine")
+    monkeypatch.setattr(host_identity, "machine_id", lambda: "this machine")
     with pytest.raises(Refusal) as refused:
         OpenedLog(tmp_path).owner.acquire("second")
     assert refused.value.code == "lock.elsewhere"
 
 
 def test_a_machine_is_known_by_a_digest_of_its_identifier() -> None:
-    known = host.machine_id()
-    assert known == host.machine_id()
+    known = host_identity.machine_id()
+    assert known == host_identity.machine_id()
     if known is not None:
         assert known != Path("/etc/machine-id").read_text().strip()
 
@@ -233,7 +233,13 @@ def test_a_lock_that_a_dead_owner_left_to_its_child_is_taken_over(
     opened.owner.release()
     left = os.open(tmp_path / "idumb/worktrees/main/owner.lock", os.O_RDWR)
     fcntl.flock(left, fcntl.LOCK_EX)
-    card = {"pid": 2**22 + 1, "started": 1, "boot": host.boot_id(), "host": host.name(), "command": "dead"}
+    card = {
+        "pid": 2**22 + 1,
+        "started": 1,
+        "boot": host_identity.boot_id(),
+        "host": host_identity.name(),
+        "command": "dead",
+    }
     (tmp_path / "idumb/worktrees/main/owner.json").write_text(json.dumps(card))
     try:
         assert OpenedLog(tmp_path).owner.acquire("next") == 2
@@ -274,12 +280,12 @@ def test_a_request_to_stop_is_for_the_owner_that_it_names(tmp_path: Path) -> Non
 def test_only_the_very_process_is_signalled(holder: subprocess.Popen[str]) -> None:
     """A number that was used again belongs to somebody else."""
     assert first_line(holder) == "1"
-    started = host.process_started(holder.pid)
+    started = host_identity.process_started(holder.pid)
     assert started is not None
-    assert not host.signal_process(holder.pid, started + 1, signal.SIGKILL)
-    assert host.process_is(holder.pid, started)
-    assert host.signal_process(holder.pid, started, signal.SIGKILL)
-    assert host.wait_for_end(holder.pid, started, 30)
+    assert not host_identity.signal_process(holder.pid, started + 1, signal.SIGKILL)
+    assert host_identity.process_is(holder.pid, started)
+    assert host_identity.signal_process(holder.pid, started, signal.SIGKILL)
+    assert host_identity.wait_for_end(holder.pid, started, 30)
 
 
 def test_nothing_below_a_process_that_is_no_owner_is_ended(tmp_path: Path) -> None:
@@ -292,6 +298,9 @@ def test_nothing_below_a_process_that_is_no_owner_is_ended(tmp_path: Path) -> No
     with subprocess.Popen(lines, stdout=subprocess.PIPE, text=True, start_new_session=True) as stranger:
         child = int(first_line(stranger))
         opened.owner.end({**card, "fence": fence, "pid": stranger.pid, "standing": "running"})
-        alive = (host.process_is(stranger.pid, host.process_started(stranger.pid)), host.process_alive(child))
+        alive = (
+            host_identity.process_is(stranger.pid, host_identity.process_started(stranger.pid)),
+            host_identity.process_alive(child),
+        )
         os.killpg(stranger.pid, signal.SIGKILL)
     assert alive == (True, True)

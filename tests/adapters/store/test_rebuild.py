@@ -14,11 +14,11 @@ from unittest.mock import ANY
 import pytest
 
 from idumb.domain.errors import StoreError
-from idumb.domain.event import NewEvent
+from idumb.domain.runs.event import NewEvent
 from idumb.store import anchored_copy, rebuild
 from idumb.store.anchored_copy import AnchoredCopy
+from idumb.store.log_identity import nothing_kept
 from idumb.store.run_index import SqliteRunIndex
-from idumb.store.standing import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 
 

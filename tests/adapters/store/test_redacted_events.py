@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.event import NewEvent
+from idumb.domain.runs.event import NewEvent
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from idumb.system.redaction import Redactor

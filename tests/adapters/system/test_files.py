@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import atomic, folders, state_dir
-from idumb.system.reports import FileReports, LinkInTheWay
+from idumb.system.files import atomic_write, private_folders, state_dir
+from idumb.system.files.report_files import FileReports, LinkInTheWay
 from tests.meta import source
 
 
@@ -24,8 +24,8 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_file_is_made_and_replaced_and_nothing_else_stays(tmp_path: Path, *, durable: bool) -> None:
     place = tmp_path / "a"
-    atomic.write(str(place), b"one", durable=durable)
-    atomic.write(str(place), b"two" * 100_000, durable=durable)
+    atomic_write.write(str(place), b"one", durable=durable)
+    atomic_write.write(str(place), b"two" * 100_000, durable=durable)
     assert place.read_bytes() == b"two" * 100_000
     assert names(tmp_path) == ["a"]
 
@@ -34,11 +34,11 @@ def test_a_replaced_file_keeps_its_mode_and_a_new_one_follows_the_umask(tmp_path
     place = tmp_path / "a"
     place.touch()
     place.chmod(0o750)
-    atomic.write(str(place), b"x")
+    atomic_write.write(str(place), b"x")
     assert stat.S_IMODE(place.stat().st_mode) == 0o750
     before = os.umask(0o027)
     try:
-        atomic.write(str(tmp_path / "b"), b"x")
+        atomic_write.write(str(tmp_path / "b"), b"x")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o640
@@ -48,7 +48,7 @@ def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("mine")
     (tmp_path / "link").symlink_to(target)
-    atomic.write(str(tmp_path / "link"), b"new")
+    atomic_write.write(str(tmp_path / "link"), b"new")
     assert target.read_text() == "mine"
     assert not (tmp_path / "link").is_symlink()
 
@@ -57,17 +57,17 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "inside").touch()
     with pytest.raises(OSError, match="directory"):
-        atomic.write(str(tmp_path / "folder"), b"x")
+        atomic_write.write(str(tmp_path / "folder"), b"x")
     assert names(tmp_path) == ["folder"]
 
 
 WRITE_FOR_EVER = """
 import sys
-from idumb.system import atomic
+from idumb.system.files import atomic_write
 print("started", flush=True)
 while True:
     for letter in (b"a", b"b"):
-        atomic.write(sys.argv[1], letter * 300_000, durable=False)
+        atomic_write.write(sys.argv[1], letter * 300_000, durable=False)
 """
 
 
@@ -93,11 +93,11 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
 
 
 def test_create_never_takes_a_name_that_is_taken(tmp_path: Path) -> None:
-    atomic.create(str(tmp_path / "a"), b"one")
+    atomic_write.create(str(tmp_path / "a"), b"one")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for name in ("a", "link"):
         with pytest.raises(FileExistsError):
-            atomic.create(str(tmp_path / name), b"two")
+            atomic_write.create(str(tmp_path / name), b"two")
     assert (tmp_path / "a").read_bytes() == b"one"
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
     assert not (tmp_path / "elsewhere").exists()
@@ -105,8 +105,8 @@ def test_create_never_takes_a_name_that_is_taken(tmp_path: Path) -> None:
 
 def test_private_folders_are_private_at_every_new_level(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir(mode=0o755)
-    folders.make_private(str(tmp_path / "old/new/newer"))
-    folders.make_private(str(tmp_path / "old/new/newer"))
+    private_folders.make_private(str(tmp_path / "old/new/newer"))
+    private_folders.make_private(str(tmp_path / "old/new/newer"))
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("old", "old/new", "old/new/newer")]
     assert modes == [0o755, 0o700, 0o700]
 

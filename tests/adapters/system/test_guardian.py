@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import process_tree, processes
+from idumb.system.processes import child_process, process_tree
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -20,15 +20,15 @@ LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, wh
 # Runs a script under guard and is killed while that works; the door tells the ids of what the script started.
 EXECUTOR = """
 import sys
-from idumb.system import processes
-processes.run(["/bin/sh", "-c", sys.argv[1]], cwd=sys.argv[2], environment={"PATH": sys.argv[3]}, guarded=True)
+from idumb.system.processes import child_process
+child_process.run(["/bin/sh", "-c", sys.argv[1]], cwd=sys.argv[2], environment={"PATH": sys.argv[3]}, guarded=True)
 """
 DAEMON = "env -i setsid sh -c 'trap \"\" TERM HUP INT; (echo $$; echo $PPID) > door; while :; do sleep 1000; done'"
 
 
-def run(script: str, cwd: Path, *, guarded: bool = True) -> processes.Finished:
+def run(script: str, cwd: Path, *, guarded: bool = True) -> child_process.Finished:
     argv = ["/bin/sh", "-c", script]
-    return processes.run(argv, cwd=str(cwd), environment=ENVIRONMENT, guarded=guarded, grace=0.2)
+    return child_process.run(argv, cwd=str(cwd), environment=ENVIRONMENT, guarded=guarded, grace=0.2)
 
 
 @pytest.mark.parametrize("script", ["exit 0", "exit 3", "exit 255", "kill -9 $$", "kill -15 $$", "kill -HUP $$"])
@@ -56,9 +56,9 @@ def test_no_process_for_the_guard_is_told_as_what_the_system_refused(
 
 def test_a_program_that_cannot_be_executed_is_an_error_all_the_same(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        processes.run(["/nowhere/program"], cwd=str(tmp_path), environment={}, guarded=True)
+        child_process.run(["/nowhere/program"], cwd=str(tmp_path), environment={}, guarded=True)
     with pytest.raises(FileNotFoundError):
-        processes.run(["/bin/true"], cwd=str(tmp_path / "gone"), environment={}, guarded=True)
+        child_process.run(["/bin/true"], cwd=str(tmp_path / "gone"), environment={}, guarded=True)
 
 
 def test_a_guarded_process_has_no_file_of_ours(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import named_files
-from idumb.system.named_files import NamedFiles
+from idumb.system.files import named_files
+from idumb.system.files.named_files import NamedFiles
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import plain_files
+from idumb.system.files import plain_files
 
 
 def test_no_more_is_read_than_was_asked_for(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from idumb.system import process_tree, processes
+from idumb.system.processes import child_process, process_tree
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
@@ -38,8 +38,8 @@ def run(
     timeout: float | None = None,
     separate_errors: bool = False,
     grace: float = 0.2,
-) -> processes.Finished:
-    return processes.run(
+) -> child_process.Finished:
+    return child_process.run(
         ["/bin/sh", "-c", script],
         cwd=str(cwd),
         environment=ENVIRONMENT,
@@ -77,18 +77,18 @@ def test_a_process_that_a_signal_ended_has_no_exit_code(tmp_path: Path) -> None:
 
 def test_a_program_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        processes.run(["/nowhere/program"], cwd=str(tmp_path), environment={})
+        child_process.run(["/nowhere/program"], cwd=str(tmp_path), environment={})
 
 
 def test_the_process_gets_the_given_environment_a_cookie_and_nothing_else(tmp_path: Path) -> None:
     program = "import os, json; print(json.dumps(dict(os.environ)))"
-    finished = processes.run(
+    finished = child_process.run(
         [sys.executable, "-I", "-c", program], cwd=str(tmp_path), environment={"A": "1", "LC_ALL": "C.UTF-8"}
     )
     import json
 
     seen = json.loads(finished.output.text())
-    assert len(seen.pop(processes.PROCESS_COOKIE)) == 24
+    assert len(seen.pop(child_process.PROCESS_COOKIE)) == 24
     assert seen == {"A": "1", "LC_ALL": "C.UTF-8"}
 
 
@@ -96,7 +96,7 @@ def test_relative_folders_of_path_do_not_reach_a_process(monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", ".:/usr/bin::tools:/bin")
     monkeypatch.setenv("SECRET", "x")
     monkeypatch.delenv("LANG", raising=False)
-    assert processes.environment(["PATH", "LANG"], {"MORE": "y"}) == {"PATH": "/usr/bin:/bin", "MORE": "y"}
+    assert child_process.environment(["PATH", "LANG"], {"MORE": "y"}) == {"PATH": "/usr/bin:/bin", "MORE": "y"}
 
 
 def test_a_process_without_input_reads_an_empty_one(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_an_interrupt_at_the_very_start_leaves_nothing_running(tmp_path: Path, m
 
 INTERRUPTED_FORK = """
 import os, signal, sys
-from idumb.system import processes
-from idumb.system.signals import SignalInterrupts
+from idumb.system.processes import child_process
+from idumb.system.processes.signals import SignalInterrupts
 
 class Interrupted(Exception):
     def __init__(self, number): super().__init__(number)
@@ -201,7 +201,7 @@ interrupts.install()
 try:
     with interrupts.armed():
         argv, environment = ["sh", "-c", "echo $$ > pid; exec sleep 1000"], {"PATH": sys.argv[2]}
-        processes.run(argv, cwd=sys.argv[1], environment=environment, timeout=30, guarded=True)
+        child_process.run(argv, cwd=sys.argv[1], environment=environment, timeout=30, guarded=True)
 except Interrupted as interrupted:
     print("interrupted", interrupted)
 """
@@ -226,9 +226,9 @@ def test_a_signal_that_comes_while_a_process_is_forked_is_not_lost(tmp_path: Pat
 def test_large_output_costs_little_memory(tmp_path: Path) -> None:
     """F60: 300 MB go through; what is kept is bounded, and the digest is of the whole."""
     program = (
-        "import sys; from idumb.system import processes\n"
+        "import sys; from idumb.system.processes import child_process\n"
         "argv = ['/bin/sh', '-c', 'head -c 300000000 /dev/zero']\n"
-        "f = processes.run(argv, cwd='/', environment={'PATH': sys.argv[1]})\n"
+        "f = child_process.run(argv, cwd='/', environment={'PATH': sys.argv[1]})\n"
         "o = f.output; kept = len(o.head) + len(o.tail)\n"
         # Not `ru_maxrss`: a process that was just started inherits that of its parent.
         "peak = [l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')][0]\n"
@@ -244,7 +244,7 @@ def test_large_output_costs_little_memory(tmp_path: Path) -> None:
         check=True,
     )
     size, kept, truncated, peak, sha256 = done.stdout.split()
-    assert (size, kept, truncated) == ("300000000", str(processes.HEAD + processes.TAIL), "True")
+    assert (size, kept, truncated) == ("300000000", str(child_process.HEAD + child_process.TAIL), "True")
     assert int(peak) < 60_000  # KiB
     whole = hashlib.sha256()
     for _ in range(300):
@@ -269,30 +269,32 @@ def test_nul_and_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> 
     assert finished.output.head == b"a\0b\xffc\xc3\xa4"
 
 
-@pytest.mark.parametrize("size", [0, processes.HEAD + processes.TAIL, processes.HEAD + processes.TAIL + 1, 3_000_000])
+@pytest.mark.parametrize(
+    "size", [0, child_process.HEAD + child_process.TAIL, child_process.HEAD + child_process.TAIL + 1, 3_000_000]
+)
 def test_output_that_is_not_kept_whole_is_passed_on_whole(tmp_path: Path, size: int) -> None:
     pieces: list[bytes] = []
     (tmp_path / "data").write_bytes(os.urandom(size))
-    finished = processes.run(["cat", "data"], cwd=str(tmp_path), environment=ENVIRONMENT, sink=pieces.append)
-    assert bool(pieces) is finished.output.truncated is (size > processes.HEAD + processes.TAIL)
+    finished = child_process.run(["cat", "data"], cwd=str(tmp_path), environment=ENVIRONMENT, sink=pieces.append)
+    assert bool(pieces) is finished.output.truncated is (size > child_process.HEAD + child_process.TAIL)
     assert b"".join(pieces) == ((tmp_path / "data").read_bytes() if pieces else b"")
 
 
 def test_our_own_children_are_no_leftovers(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as own:
         run("true", tmp_path)
-        assert own.pid not in processes._strays("", frozenset())
-        assert processes.end_strays() in {(), None}
+        assert own.pid not in child_process._strays("", frozenset())
+        assert child_process.end_strays() in {(), None}
         assert own.poll() is None
         own.kill()
 
 
-def in_thread(work: Callable[[], processes.Finished]) -> Callable[[], processes.Finished]:
-    done: list[processes.Finished] = []
+def in_thread(work: Callable[[], child_process.Finished]) -> Callable[[], child_process.Finished]:
+    done: list[child_process.Finished] = []
     thread = threading.Thread(target=lambda: done.append(work()))
     thread.start()
 
-    def result() -> processes.Finished:
+    def result() -> child_process.Finished:
         thread.join()
         return done[0]
 
@@ -321,14 +323,14 @@ def wait_for_environment(*pids: int) -> None:
 @LINUX_ONLY
 def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
     name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
-    marked = {**ENVIRONMENT, processes.RUN_COOKIE: name}
-    other = {**ENVIRONMENT, processes.RUN_COOKIE: f"{name}0"}
+    marked = {**ENVIRONMENT, child_process.RUN_COOKIE: name}
+    other = {**ENVIRONMENT, child_process.RUN_COOKIE: f"{name}0"}
     with (
         subprocess.Popen(["sleep", "1000"], env=marked, start_new_session=True) as left,
         subprocess.Popen(["sleep", "1000"], env=other, start_new_session=True) as spared,
     ):
         wait_for_environment(left.pid, spared.pid)
-        assert processes.end_all(processes.RUN_COOKIE, name) == (left.pid,)
+        assert child_process.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
         assert left.wait() == -signal.SIGTERM
         assert spared.poll() is None
         spared.kill()
@@ -342,7 +344,7 @@ def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
         "import ctypes, threading; threading.Thread(target=threading.Event().wait).start();"
         " print(flush=True); ctypes.CDLL(None).pthread_exit(None)"
     )
-    environment = {**ENVIRONMENT, processes.RUN_COOKIE: name}
+    environment = {**ENVIRONMENT, child_process.RUN_COOKIE: name}
     argv = [sys.executable, "-I", "-c", program]
     with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, start_new_session=True) as left:
         assert left.stdout is not None
@@ -350,7 +352,7 @@ def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
         while (process_tree.status(left.pid) or [b""])[0] != b"Z":
             pass
         assert process_tree.is_alive(left.pid)
-        assert processes.end_all(processes.RUN_COOKIE, name) == (left.pid,)
+        assert child_process.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
         left.wait()
         assert not process_tree.is_alive(left.pid)
 
@@ -358,9 +360,9 @@ def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
 @LINUX_ONLY
 def test_ending_the_processes_of_a_run_spares_who_asks_and_its_parents() -> None:
     name = f"run-{os.urandom(8).hex()}"
-    program = f"from idumb.system import processes; print(processes.end_all('IDUMB_RUN', '{name}'))"
+    program = f"from idumb.system.processes import child_process; print(child_process.end_all('IDUMB_RUN', '{name}'))"
     root = str(Path(__file__).parents[3])
-    environment = {**ENVIRONMENT, "PYTHONPATH": root, processes.RUN_COOKIE: name, "PROGRAM": program}
+    environment = {**ENVIRONMENT, "PYTHONPATH": root, child_process.RUN_COOKIE: name, "PROGRAM": program}
     done = subprocess.run(
         ["/bin/sh", "-c", f'{sys.executable} -c "$PROGRAM"; echo parent lives'],
         env=environment,

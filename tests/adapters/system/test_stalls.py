@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import observing, process_tree, processes, stalls
-from idumb.system.patience import Patience
-from idumb.system.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Observation
+from idumb.system.processes import child_process, process_stats, process_tree, stalls
+from idumb.system.processes.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Observation
+from idumb.system.processes.timeouts import Patience
 
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -83,8 +83,8 @@ def run(
     idle: float | None = None,
     agent: bool = False,
     limits: dict[str, int] | None = None,
-) -> processes.Finished:
-    return processes.run(
+) -> child_process.Finished:
+    return child_process.run(
         ["/bin/sh", "-c", script],
         cwd=str(folder),
         environment=ENVIRONMENT,
@@ -124,7 +124,7 @@ link.recv(1)
 def test_who_waits_on_a_connection_is_told_apart_by_who_it_is(tmp_path: Path, *, agent: bool, cause: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-        finished = processes.run(
+        finished = child_process.run(
             [sys.executable, "-I", "-c", CONNECTED, port],
             cwd=str(tmp_path),
             environment=ENVIRONMENT,
@@ -143,7 +143,7 @@ def test_a_connection_inside_of_the_work_is_none_with_somebody_else() -> None:
         here = socket.create_connection(server.getsockname())
         there, _ = server.accept()
         with here, there:
-            mine = {row[2] for row in observing.connections([os.getpid()])}
+            mine = {row[2] for row in process_stats.connections([os.getpid()])}
             assert str(os.fstat(here.fileno()).st_ino) not in mine
             assert str(os.fstat(there.fileno()).st_ino) not in mine
 
@@ -209,8 +209,8 @@ def test_a_kill_from_outside_is_told_of(tmp_path: Path) -> None:
 
 @LINUX_ONLY
 def test_processes_are_seen_as_the_system_sees_them() -> None:
-    seen = observing.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
+    seen = process_stats.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
     assert seen.states == "R"
-    assert observing.sample([os.getpid()]).cpu > 0
-    assert observing.look([2**22 + 1], None, limit=WALL, agent=False, silence=None).states == ""
+    assert process_stats.sample([os.getpid()]).cpu > 0
+    assert process_stats.look([2**22 + 1], None, limit=WALL, agent=False, silence=None).states == ""
     assert process_tree.status(2**22 + 1) is None

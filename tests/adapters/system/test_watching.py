@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import processes, signals
-from idumb.system.signals import SignalInterrupts
-from idumb.system.stalls import EXTERNAL, IDLE, WALL
-from idumb.system.watching import WatchedFile
+from idumb.system.processes import child_process, signals
+from idumb.system.processes.file_watch import WatchedFile
+from idumb.system.processes.signals import SignalInterrupts
+from idumb.system.processes.stalls import EXTERNAL, IDLE, WALL
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 MOST = 100
@@ -108,7 +108,7 @@ def test_what_is_no_file_of_a_size_has_nothing_in_it_and_is_not_waited_for(place
 
 OPENED = """
 import os, sys
-from idumb.system.watching import WatchedFile
+from idumb.system.processes.file_watch import WatchedFile
 place, opened = sys.argv[1], []
 sys.addaudithook(lambda event, given: opened.append(1) if event == "open" and given[0] == place else None)
 file = WatchedFile(place, 100)
@@ -148,8 +148,8 @@ class Says:
 
 def run(
     script: str, folder: Path, watch: Says, *, timeout: float | None = None, idle: float | None = None
-) -> processes.Finished:
-    return processes.run(
+) -> child_process.Finished:
+    return child_process.run(
         ["/bin/sh", "-c", script],
         cwd=str(folder),
         environment=ENVIRONMENT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.app import archive
+from idumb.app.upkeep import archive
 
 STARTS = [
     ("r1", "1", "main", 1),

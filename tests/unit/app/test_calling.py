@@ -9,13 +9,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from idumb.app import calling, ports, session
+from idumb.app.attempt import agent_client
+from idumb.app.ports.agents import Hear
+from idumb.app.session import operation
 from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
-from idumb.domain import agent, outcome, plan
+from idumb.domain import agent, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Claim, StepRecord
 from idumb.domain.errors import StoreError
-from idumb.domain.run import RunState
+from idumb.domain.plans import plan
+from idumb.domain.runs.run import RunState
 from idumb.views.ask import Nobody
 from tests.support.gitrepo import GitSandbox
 
@@ -45,28 +48,28 @@ def test_small_fields_hold_no_secret_and_have_a_longest_size(sandbox: GitSandbox
     sandbox.commit("start")
     services = Wired(str(sandbox.root), Nobody, Silent)
     request = AgentRequest(agent.BUILDER, None, "", str(sandbox.root), ())
-    with session.owned(services, "test") as owned:
-        made = calling.Call(Careless(adapter), "b", request)
-        result = calling.call(services, owned.journal(RunState()), made)
+    with operation.owned(services, "test") as owned:
+        made = agent_client.Call(Careless(adapter), "b", request)
+        result = agent_client.call(services, owned.journal(RunState()), made)
     assert TOKEN not in repr(result)
     assert result.message.startswith("[redacted:")
     assert result.claimed_files[0].endswith(".txt")
     names = (result.session, result.model, result.steps[0].tool)
-    assert [len(name or "") for name in names] == [calling.LONGEST_NAME] * 3
-    assert len(result.steps[0].intent) == calling.LONGEST_INTENT
+    assert [len(name or "") for name in names] == [agent_client.LONGEST_NAME] * 3
+    assert len(result.steps[0].intent) == agent_client.LONGEST_INTENT
 
 
 @dataclass
 class Talkative:
     """An adapter that passes on whatever its agent says, as often as it does."""
 
-    said: Callable[[ports.Hear], object]
+    said: Callable[[Hear], object]
     name: str = "talkative"
     version: str = "1"
     continues: bool = True
     tells: bool = True
 
-    def run(self, request: AgentRequest, hear: ports.Hear | None = None) -> AgentResult:
+    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         assert hear is not None
         self.said(hear)
         return AgentResult(outcome.COMPLETED, request.role)
@@ -82,16 +85,16 @@ STARTED = {
 }  # fmt: skip
 
 
-def heard(sandbox: GitSandbox, said: Callable[[ports.Hear], object]) -> tuple[AgentResult, list[dict[str, object]]]:
+def heard(sandbox: GitSandbox, said: Callable[[Hear], object]) -> tuple[AgentResult, list[dict[str, object]]]:
     """What a talkative builder answers, and what is written down of what it says."""
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
     services = Wired(str(sandbox.root), Nobody, Silent)
     request = AgentRequest(agent.BUILDER, TASK, "", str(sandbox.root), (), attempt=1)
-    with session.owned(services, "test") as owned:
+    with operation.owned(services, "test") as owned:
         journal = owned.journal(RunState(id="run-1"))
         journal.write(journal.event("run.started", **STARTED))
-        result = calling.call(services, journal, calling.Call(Talkative(said), "b", request))
+        result = agent_client.call(services, journal, agent_client.Call(Talkative(said), "b", request))
         told = [dict(event.payload) for event in services.log.events(kind="attempt.told")]
     return result, told
 
@@ -103,26 +106,26 @@ def test_what_is_said_during_the_work_is_short_and_holds_no_secret(sandbox: GitS
     assert told == [{"role": "builder", "state": "working", "number": 1}]
     assert message.startswith("[redacted:")
     assert "\n" not in message
-    assert len(message) == calling.LONGEST_MESSAGE
+    assert len(message) == agent_client.LONGEST_MESSAGE
 
 
 def test_the_log_is_not_flooded_by_what_is_said(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: whatever adapter passes it on."""
 
-    def says(hear: ports.Hear) -> None:
+    def says(hear: Hear) -> None:
         hear(Claim("never heard of"))
-        for number in range(calling.MOST_TOLD + 10):
+        for number in range(agent_client.MOST_TOLD + 10):
             hear(Claim("working", str(number)))
 
     _, told = heard(sandbox, says)
-    assert [t["number"] for t in told] == list(range(1, calling.MOST_TOLD + 1))
+    assert [t["number"] for t in told] == list(range(1, agent_client.MOST_TOLD + 1))
 
 
 def test_a_log_that_takes_nothing_more_does_not_cut_the_work_short(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: who comes next meets what is wrong, and says it."""
     went_on = []
 
-    def says(hear: ports.Hear) -> None:
+    def says(hear: Hear) -> None:
         with contextlib.closing(sqlite3.connect(sandbox.root / ".git/idumb/store.db")) as db, db:
             db.execute("UPDATE owners SET fence = fence + 1")
         hear(Claim("working"))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from idumb.app import conversing
+from idumb.app.attempt import conversing
 from idumb.domain import conversation
 from idumb.domain.conversation import Conversation
-from idumb.domain.plan import Plan, Task
-from idumb.domain.run import RunState, TaskState
+from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.domain.settings import Settings
 
 ENVELOPE = {"adapter": "claude", "adapter_version": "1", "program": "p", "binding": "coder", "model": "m"}

@@ -6,14 +6,15 @@ import dataclasses
 
 import pytest
 
-from idumb.app import proofs
-from idumb.domain import agent, evidence, outcome
+from idumb.app.attempt import proofs
+from idumb.domain import agent, outcome
 from idumb.domain.decision import Answer
-from idumb.domain.evidence import Evidence
-from idumb.domain.judgement import Citation
-from idumb.domain.ledger import Ledger, Line
-from idumb.domain.plan import Criterion, Option, Task
-from idumb.domain.validation import Shown
+from idumb.domain.plans.plan import Criterion, Option, Task
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.judgement import Citation
+from idumb.domain.proof.ledger import Ledger, Line
+from idumb.domain.proof.validation import Shown
 
 HOLDS = Ledger((Line("a", "declared", "created", "create"),))
 

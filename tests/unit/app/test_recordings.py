@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from idumb.app import recordings, session
-from idumb.domain import evidence, ledger, outcome
+from idumb.app.core import run_lookup
+from idumb.app.history import recordings
+from idumb.domain import outcome
 from idumb.domain.agent import AgentResult
-from idumb.domain.recorded import Recorded
+from idumb.domain.proof import evidence, ledger
+from idumb.domain.runs.recorded_attempt import Recorded
 
 
 def event(kind: str, attempt: int, **payload: Any) -> SimpleNamespace:
@@ -28,7 +30,7 @@ def attempt(number: int, tree: str, **said: Any) -> list[SimpleNamespace]:
 def found(monkeypatch: pytest.MonkeyPatch, events: list[SimpleNamespace], number: int) -> Any:
     known = SimpleNamespace(digest="d", carried_from=None)
     state = SimpleNamespace(id="r", tasks={"T1-01": known}, attempted={"T1-01": 1})
-    monkeypatch.setattr(session, "run_of", lambda *_: state)
+    monkeypatch.setattr(run_lookup, "run_of", lambda *_: state)
     log = SimpleNamespace(events=lambda **_: iter(events))
     return recordings.Recordings(SimpleNamespace(log=log), None).find("r", "T1-01", number)  # type: ignore[arg-type]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app import approve, roles
+from idumb.app.review import approve
+from idumb.app.roles import role_calls
 from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
 from idumb.domain import roles as filling
@@ -30,7 +31,7 @@ CONFIGURATION = """\
 bindings: {thinker: {adapter: command, argv: [%s, %s]}}
 roles: {planner: {binding: thinker, model: big, prompt: mine}}
 """
-ASKED = roles.Ask("planner", "phase-2", {"goal": "win"})
+ASKED = role_calls.Ask("planner", "phase-2", {"goal": "win"})
 
 
 def configured(sandbox: GitSandbox) -> str:
@@ -51,9 +52,9 @@ def services(sandbox: GitSandbox) -> Wired:
 
 def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Wired, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
-    result = roles.ask(services, ASKED)
+    digest = role_calls.consent_hash(services, ["planner"])
+    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    result = role_calls.ask(services, ASKED)
     assert result.reply == "planner phase-2 kept Goal: win\n"
     assert result.outcome == "completed"
     assert not (sandbox.root / "made.txt").exists()
@@ -80,10 +81,10 @@ def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Wired
         file.write("breaker: {failures: 3}\n")
     clock = FixedClock()
     services.__dict__["clock"] = clock
-    digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_calls.consent_hash(services, ["planner"])
+    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     before = clock.seconds
-    result = roles.ask(services, ASKED)
+    result = role_calls.ask(services, ASKED)
     assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
     assert clock.seconds - before >= 5 + 15
     retried = list(services.log.events(kind="call.retried"))
@@ -100,32 +101,32 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Wired, sandbox: GitSan
     path = sandbox.root / ".idumb/config.yaml"
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
     path.write_text(text, encoding="utf-8")
-    digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
-    assert roles.ask(services, ASKED).outcome == "completed"
+    digest = role_calls.consent_hash(services, ["planner"])
+    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    assert role_calls.ask(services, ASKED).outcome == "completed"
     with pytest.raises(Refusal) as caught:
-        roles.ask(services, ASKED)
+        role_calls.ask(services, ASKED)
     assert caught.value.code == "role.ceiling"
     assert "$0.50 of $0.50 are used" in caught.value.message
 
 
 def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = roles.consent_hash(services, ["planner"])
+    digest = role_calls.consent_hash(services, ["planner"])
     for attempt in (
-        lambda: roles.ask(services, ASKED),
-        lambda: roles.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2"),
+        lambda: role_calls.ask(services, ASKED),
+        lambda: role_calls.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2"),
     ):
         with pytest.raises(Refusal) as caught:
             attempt()
         assert caught.value.code == "consent.missing"
         assert f"--approve {digest}" in (caught.value.hint or "")
     with pytest.raises(Refusal, match="changed"):
-        roles.ensure_consent(services, ["planner"], approve=["0" * 64], command="idumb plan-phase 2")
-    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+        role_calls.ensure_consent(services, ["planner"], approve=["0" * 64], command="idumb plan-phase 2")
+    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     with pytest.raises(Refusal, match="Nobody consented"):
-        roles.ask(Wired(str(sandbox.root), Nobody, Silent), ASKED)
+        role_calls.ask(Wired(str(sandbox.root), Nobody, Silent), ASKED)
 
 
 @pytest.mark.parametrize("name", ["agent.py", "my agent.py"])
@@ -141,13 +142,13 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
     )
     sandbox.commit("start")
     services = Wired(str(sandbox.root), Nobody, Silent)
-    digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_calls.consent_hash(services, ["planner"])
+    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     log.write_text("it was asked", encoding="utf-8")
-    assert roles.ask(services, ASKED).reply == "one\n"
+    assert role_calls.ask(services, ASKED).reply == "one\n"
     script.write_text("print('two')", encoding="utf-8")
     with pytest.raises(Refusal) as caught:
-        roles.ask(services, ASKED)
+        role_calls.ask(services, ASKED)
     assert caught.value.code == "consent.missing"
     assert f"uses tools/{name}, sha256 " in caught.value.details["evidence"][0]
 
@@ -170,13 +171,13 @@ def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSand
             return Answer(decision.id, "run", "me")
 
     services = Wired(str(sandbox.root), Slow, Silent)
-    roles.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2")
+    role_calls.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2")
     with pytest.raises(Refusal) as caught:
-        roles.ask(services, ASKED)
+        role_calls.ask(services, ASKED)
     assert caught.value.code == "consent.missing"
     assert caught.value.details["evidence"][0].endswith("; changed since you agreed: agent.py")
     script.write_text("print('one')", encoding="utf-8")
-    assert roles.ask(services, ASKED).reply == "one\n"
+    assert role_calls.ask(services, ASKED).reply == "one\n"
 
 
 def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_started(
@@ -186,20 +187,20 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
     both_bound = configured(sandbox).replace("roles: {", "roles: {researcher: {binding: thinker}, ")
     (sandbox.root / ".idumb/config.yaml").write_text(both_bound, encoding="utf-8")
     services = Wired(str(sandbox.root), Nobody, Silent)
-    digest = roles.consent_hash(services, ["planner"])
+    digest = role_calls.consent_hash(services, ["planner"])
 
     def refused(services: Wired, asked: list[str], approve: str) -> Refusal:
         with pytest.raises(Refusal) as caught:
-            roles.ensure_consent(services, asked, approve=[approve], command="idumb plan-phase 2")
+            role_calls.ensure_consent(services, asked, approve=[approve], command="idumb plan-phase 2")
         assert caught.value.code == "consent.other-agents"
         assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == asked
-        assert caught.value.hint == f"idumb plan-phase 2 --approve {roles.consent_hash(services, asked)}"
+        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_calls.consent_hash(services, asked)}"
         return caught.value
 
     both = ["researcher", "planner"]
     words = refused(services, both, digest).message
     assert words == "--approve names the planner, as configured now, but the researcher would be asked now as well."
-    words = refused(services, ["planner"], roles.consent_hash(services, both)).message
+    words = refused(services, ["planner"], role_calls.consent_hash(services, both)).message
     assert words.endswith("but the researcher would not be asked now.")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     later = Wired(str(sandbox.root), Nobody, Silent)
@@ -223,14 +224,16 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
         return Wired(str(sandbox.root), Nobody, Silent), str(program)
 
     services, one = at("one")
-    digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_calls.consent_hash(services, ["planner"])
+    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
     words = f"its program, {one} then and {two} now, model"
     for named, told in ((digest, f"this changed: planner: {words}."), (None, "Nobody consented")):
         with pytest.raises(Refusal) as caught:
-            roles.ensure_consent(services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2")
+            role_calls.ensure_consent(
+                services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2"
+            )
         assert told in caught.value.message
         (line,) = caught.value.details["evidence"]
         assert line.endswith(f"; changed since you agreed: {words}")
@@ -238,20 +241,20 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
 
 def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -> None:
     """R-ADAPT-1."""
-    digest = roles.consent_hash(services, ["planner"])
-    roles.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
-    taken = approve.revoke(services, roles.PLACE, "me")
+    digest = role_calls.consent_hash(services, ["planner"])
+    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    taken = approve.revoke(services, role_calls.PLACE, "me")
     assert taken.data["withdrawn"] == 1
     with pytest.raises(Refusal, match="Nobody consented"):
-        roles.ask(services, ASKED)
+        role_calls.ask(services, ASKED)
 
 
 def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Wired) -> None:
     """R-ADAPT-1."""
-    assert roles.bound(services, "planner") == "thinker"
-    assert roles.bound(services, "skeptic") is None
+    assert role_calls.bound(services, "planner") == "thinker"
+    assert role_calls.bound(services, "skeptic") is None
     with pytest.raises(Refusal) as caught:
-        roles.ask(services, roles.Ask("skeptic", "phase-2", {}))
+        role_calls.ask(services, role_calls.Ask("skeptic", "phase-2", {}))
     assert caught.value.code == "role.unbound"
     assert "roles: {skeptic: {binding: NAME}}" in (caught.value.hint or "")
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.app.schedule import Schedule, blockers, statuses, tries_again
-from idumb.domain import graph, outcome
+from idumb.app.core.schedule import Schedule, blockers, statuses, tries_again
+from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.plan import GUIDED, Step, Task
-from idumb.domain.run import RunState, TaskState
+from idumb.domain.plans import graph
+from idumb.domain.plans.plan import GUIDED, Step, Task
+from idumb.domain.runs.run import RunState, TaskState
 
 
 def contract(dependencies: dict[str, tuple[str, ...]]) -> Contract:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from idumb.app import session
+from idumb.app.session import operation
 from idumb.domain.errors import StoreError
 from tests.adapters.store.opened import OpenedLog
 from tests.support.fixed_clock import FixedClock
 
 if TYPE_CHECKING:
-    from idumb.app.services import Services
+    from idumb.app.core.services import Services
 
 
 class _Unreadable:
@@ -25,6 +25,6 @@ class _Unreadable:
 def test_a_log_that_fails_right_after_the_lock_was_taken_gives_the_lock_back(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     services = SimpleNamespace(owner=opened.owner, log=_Unreadable(), worktree="main", clock=FixedClock())
-    with pytest.raises(StoreError), session.owned(cast("Services", services), "test"):
+    with pytest.raises(StoreError), operation.owned(cast("Services", services), "test"):
         pass
     assert OpenedLog(tmp_path).owner.acquire("next") == 2

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from idumb.app import step_results
-from idumb.domain import evidence
+from idumb.app.attempt import step_results
 from idumb.domain.agent import StepRecord
-from idumb.domain.plan import STEPS, Criterion, Step, Task
+from idumb.domain.plans.plan import STEPS, Criterion, Step, Task
+from idumb.domain.proof import evidence
 
 WRITE = Step(0, "write_file", "make it", {"path": "a.txt", "content": "x\n", "mode": "755"})
 DELETE = Step(0, "delete_file", "drop it", {"path": "a.txt"})

@@ -10,9 +10,9 @@ import pytest
 from idumb.domain import amendment, outcome, plan_diff
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
-from idumb.domain.event import Event
-from idumb.domain.plan import FileClaim
-from idumb.domain.run import COMPLETED, HALTED, RunState, TaskState, chained
+from idumb.domain.plans.plan import FileClaim
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import COMPLETED, HALTED, RunState, TaskState, chained
 from tests.unit.domain.test_plan_diff import contract, task
 
 

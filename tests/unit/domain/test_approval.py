@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import approval, canonical
-from idumb.domain.approval import Approval, Kept, Part
+from idumb.domain import canonical_json
+from idumb.domain.consent import approval
+from idumb.domain.consent.approval import Approval, Kept, Part
 from idumb.domain.contract import Contract
-from idumb.domain.plan import Limits, Plan, Scope
+from idumb.domain.plans.plan import Limits, Plan, Scope
 from idumb.domain.settings import Binding, RunSettings, Settings
 
 NOW = "2026-01-02T03:04:05.000000Z"
@@ -135,7 +136,7 @@ def test_parts_of_an_approval_that_ended_are_not_looked_at() -> None:
 def test_an_approval_reads_back_as_it_was_written() -> None:
     """R-LOCK-3: status, plan hash, when, by which validator, for which scope, by whom."""
     made = _approval(accepted=("T1-01",), expires=LATER, base_commit="d" * 40)
-    written = json.loads(canonical.encode(made.as_dict()))
+    written = json.loads(canonical_json.encode(made.as_dict()))
     assert {"status", "plan_hash", "validated_at", "validator", "scope", "by"} <= set(written)
     found = approval.from_dict(written)
     assert found is not None
@@ -144,7 +145,7 @@ def test_an_approval_reads_back_as_it_was_written() -> None:
 
 
 def _whole(**change: Any) -> dict[str, Any]:
-    return {**json.loads(canonical.encode(_approval().as_dict())), **change}
+    return {**json.loads(canonical_json.encode(_approval().as_dict())), **change}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def _whole(**change: Any) -> dict[str, Any]:
         _whole(bound={"plans": []}),
         _whole(bound={"plans": {"digest": "x"}}),
         _whole(bound={"plans": {"digest": "0" * 64, "value": {}}}),
-        _whole(bound={"files": {"digest": canonical.digest(1.5), "value": 1.5}}),
+        _whole(bound={"files": {"digest": canonical_json.digest(1.5), "value": 1.5}}),
         _whole(accepted="T1-01"),
         _whole(accepted=[1]),
     ],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.domain import agent, breaker
-from idumb.domain.breaker import CLOSED, HALF_OPEN, OPEN, Breaker, Rule
+from idumb.domain import agent
+from idumb.domain.runs import breaker
+from idumb.domain.runs.breaker import CLOSED, HALF_OPEN, OPEN, Breaker, Rule
 
 RULE = Rule(failures=2, seconds=60)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.domain import commits, ledger
-from idumb.domain.commits import Commit
-from idumb.domain.ledger import Change, Entry
-from idumb.domain.plan import FileClaim
+from idumb.domain.plans.plan import FileClaim
+from idumb.domain.proof import builder_commits, ledger
+from idumb.domain.proof.builder_commits import Commit
+from idumb.domain.proof.ledger import Change, Entry
 
 BASE = "b" * 40
 TREE = "e" * 40
@@ -28,48 +28,50 @@ def chain(length: int, *, base: str | None = BASE) -> list[Commit]:
     found: list[Commit] = []
     before = base
     for number in range(1, length + 1):
-        found.append(commits.parse(name(number), raw(parents=() if before is None else (before,))))
+        found.append(builder_commits.parse(name(number), raw(parents=() if before is None else (before,))))
         before = name(number)
     return found
 
 
 def touching(path: str, mode: int = 0o100644) -> Commit:
     change = Change(path, ledger.CREATED, None, Entry(mode, "1" * 40))
-    return commits.parse(name(1), raw()).with_changes((change,))
+    return builder_commits.parse(name(1), raw()).with_changes((change,))
 
 
 def test_a_commit_is_read_from_its_bytes() -> None:
     signed = "\ngpgsig -----BEGIN SSH SIGNATURE-----\n abc\n -----END SSH SIGNATURE-----"
-    found = commits.parse(name(1), raw(message="Add a\u00a0file \U0001f469\u200d\U0001f4bb\n\nWhy.\n", more=signed))
+    found = builder_commits.parse(
+        name(1), raw(message="Add a\u00a0file \U0001f469\u200d\U0001f4bb\n\nWhy.\n", more=signed)
+    )
     assert (found.wrong, found.parents, found.tree) == ("", (BASE,), TREE)
     assert (found.author, found.committer) == ("Ann Agent <ann@example.invalid>",) * 2
     assert found.subject.startswith("Add a")
 
 
-@pytest.mark.parametrize("length", [1, 2, commits.MOST])
+@pytest.mark.parametrize("length", [1, 2, builder_commits.MOST])
 @pytest.mark.parametrize("base", [BASE, None])
 def test_a_plain_line_of_commits_on_the_base_is_taken(length: int, base: str | None) -> None:
-    assert commits.problem(chain(length, base=base), base) == ""
+    assert builder_commits.problem(chain(length, base=base), base) == ""
 
 
 def test_no_commit_is_no_problem() -> None:
-    assert commits.problem((), BASE) == ""
+    assert builder_commits.problem((), BASE) == ""
 
 
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (chain(commits.MOST + 1), "more than 100 commits"),
+        (chain(builder_commits.MOST + 1), "more than 100 commits"),
         (chain(3)[1:], "history was rewritten"),
         (chain(2, base="c" * 40), "history was rewritten"),
         (chain(1, base=None), "history was rewritten"),
-        ([commits.parse(name(1), raw(parents=(BASE, "c" * 40)))], "merges 2 commits"),
+        ([builder_commits.parse(name(1), raw(parents=(BASE, "c" * 40)))], "merges 2 commits"),
         ([touching("lib", 0o160000)], "submodule"),
         ([touching("a", 0o100666)], "mode 100666"),
     ],
 )
 def test_any_other_history_is_refused(found: list[Commit], words: str) -> None:
-    assert words in commits.problem(found, BASE)
+    assert words in builder_commits.problem(found, BASE)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_any_other_history_is_refused(found: list[Commit], words: str) -> None:
         (raw(message="a\0b"), "NUL"),
         (raw(message="a\udcff"), "not UTF-8"),
         (raw(message=" \n"), "no message"),
-        (raw(message="x" * commits.MOST_BYTES), "bytes of message"),
+        (raw(message="x" * builder_commits.MOST_BYTES), "bytes of message"),
         (raw(message="a\x1b[31m"), "control characters"),
         (raw(message="a\x9b31m"), "control characters"),
         (raw(message="a\n\nidumb-run: 1\n"), "Idumb-"),
@@ -96,7 +98,7 @@ def test_any_other_history_is_refused(found: list[Commit], words: str) -> None:
     ],
 )
 def test_bytes_that_are_not_fit_to_be_kept_or_shown_are_named(data: bytes, words: str) -> None:
-    found = commits.parse(name(1), data)
+    found = builder_commits.parse(name(1), data)
     assert words in found.wrong
     assert found.subject.isprintable() or not found.subject
     assert found.author.isprintable() or not found.author
@@ -105,13 +107,13 @@ def test_bytes_that_are_not_fit_to_be_kept_or_shown_are_named(data: bytes, words
 def test_a_file_that_one_commit_adds_and_the_next_removes_is_seen() -> None:
     declared = (FileClaim("create", "a.txt"),)
     gone = Change("secret.env", ledger.DELETED, FILE, None)
-    line = [touching("a.txt"), touching("secret.env"), commits.parse(name(3), raw()).with_changes((gone,))]
-    assert commits.undeclared(line[:1], declared, (), ()) == ""
-    assert "secret.env" in commits.undeclared(line, declared, (), ())
-    assert commits.undeclared(line, declared, (), ("secret.env",)) == ""
+    line = [touching("a.txt"), touching("secret.env"), builder_commits.parse(name(3), raw()).with_changes((gone,))]
+    assert builder_commits.undeclared(line[:1], declared, (), ()) == ""
+    assert "secret.env" in builder_commits.undeclared(line, declared, (), ())
+    assert builder_commits.undeclared(line, declared, (), ("secret.env",)) == ""
 
 
 def test_a_protected_file_is_seen_in_every_commit_whatever_is_declared() -> None:
     declared = (FileClaim("change", "**"),)
-    assert "vault/key" in commits.undeclared([touching("vault/key")], declared, ("vault/**",), ())
-    assert ".idumb/config.yaml" in commits.undeclared([touching(".idumb/config.yaml")], declared, (), ())
+    assert "vault/key" in builder_commits.undeclared([touching("vault/key")], declared, ("vault/**",), ())
+    assert ".idumb/config.yaml" in builder_commits.undeclared([touching(".idumb/config.yaml")], declared, (), ())

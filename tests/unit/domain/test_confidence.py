@@ -7,7 +7,7 @@ from typing import Any
 from idumb.domain import confidence, contract
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.plan import Criterion, FileClaim, Plan, RollbackClass, Task, TestIntent
+from idumb.domain.plans.plan import Criterion, FileClaim, Plan, RollbackClass, Task, TestIntent
 from idumb.domain.settings import Settings
 
 FILES = (FileClaim("create", "a"),)

@@ -9,7 +9,7 @@ import pytest
 from idumb.domain import contract
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.intake import registry
-from idumb.domain.plan import Criterion, FileClaim, Plan, Scope, Span, Step, Task
+from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.domain.settings import Binding, GitSettings, Settings
 
 AGENT = Settings(builder="agent", bindings={"agent": Binding("agent", "command", ("true",))})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.domain import agent, dead_letter, outcome
+from idumb.domain import agent, outcome
+from idumb.domain.runs import dead_letter
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import envelope
-from idumb.domain.envelope import NOTHING, Change, Envelope
-from idumb.domain.plan import Condition, Task
+from idumb.domain.consent import envelope
+from idumb.domain.consent.envelope import NOTHING, Change, Envelope
+from idumb.domain.plans.plan import Condition, Task
 
 
 def made(**parts: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from idumb.domain import contract
-from idumb.domain.plan import Plan, Task
+from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.settings import (
     Binding,
     Ceiling,

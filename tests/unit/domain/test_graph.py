@@ -7,7 +7,7 @@ import graphlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.domain import graph
+from idumb.domain.plans import graph
 
 
 @st.composite

@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
-from idumb.domain import handoff
-from idumb.domain.handoff import Document
+from idumb.domain.runs import handoff
+from idumb.domain.runs.handoff import Document
 
 AGENTS = frozenset({"claude", "human"})
 SOUND = Document(

@@ -11,7 +11,7 @@ from idumb.domain import contract
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.intake import registry, scope, self_check
 from idumb.domain.intake.rule import SILENT
-from idumb.domain.plan import (
+from idumb.domain.plans.plan import (
     STRICT,
     Criterion,
     FileClaim,
@@ -28,7 +28,7 @@ from idumb.domain.plan import (
     Task,
     TestIntent,
 )
-from idumb.domain.policy import Policy
+from idumb.domain.plans.policy import Policy
 from idumb.domain.settings import Binding, Settings
 
 AGENTS = {name: Binding(name, "command", ("true",)) for name in ("agent", "critic")}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import judgement
-from idumb.domain.gap import Gap, of_record, reachable
-from idumb.domain.judgement import Citation, Judgement
-from idumb.domain.plan import FileClaim
+from idumb.domain.plans.plan import FileClaim
+from idumb.domain.proof import judgement
+from idumb.domain.proof.judgement import Citation, Judgement
+from idumb.domain.runs.gap import Gap, of_record, reachable
 
 NO = {"criterion": "SC-1", "holds": False, "why": "no", "citations": [{"file": "a.txt", "line": 1}]}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.domain import ledger
-from idumb.domain.ledger import Change, Entry
-from idumb.domain.plan import FileClaim
+from idumb.domain.plans.plan import FileClaim
+from idumb.domain.proof import ledger
+from idumb.domain.proof.ledger import Change, Entry
 
 FILE = Entry(0o100644, "1" * 40)
 OTHER = Entry(0o100644, "2" * 40)

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from idumb.domain import agent, levels
+from idumb.domain import agent
+from idumb.domain.proof import levels
 from idumb.domain.settings import GateSettings, RunSettings, Settings
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.event import GENESIS, Event
-from idumb.domain.run import RunState, replay
+from idumb.domain.runs.event import GENESIS, Event
+from idumb.domain.runs.run import RunState, replay
 
 STARTED = {
     "phase": "1",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from idumb.domain import contract as contracts
 from idumb.domain import plan_diff
 from idumb.domain.contract import Contract
-from idumb.domain.plan import Criterion, FileClaim, Plan, Span, Task
+from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Span, Task
 from idumb.domain.settings import Settings
 
 DONE = (Criterion("AC-1", "it holds", "check", "true"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from idumb.domain import agent, outcome
-from idumb.domain.remedy import Failure, remedies
+from idumb.domain.runs.remedy import Failure, remedies
 
 
 def commands(found: Failure) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from idumb.domain import outcome, run
-from idumb.domain.event import Event
+from idumb.domain import outcome
+from idumb.domain.runs import run
+from idumb.domain.runs.event import Event
 
 BASE = "b" * 40
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import spending
 from idumb.domain.agent import FAILURES, Usage
 from idumb.domain.failures import KINDS, told
+from idumb.domain.runs import spending
+from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import Ceiling
-from idumb.domain.spending import Spent
 
 
 def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:

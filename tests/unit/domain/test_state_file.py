@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.domain import state_file
-from idumb.domain.state_file import Entry, Imported
+from idumb.domain.runs import state_file
+from idumb.domain.runs.state_file import Entry, Imported
 
 OLD: dict[str, Any] = {
     "version": "0.2.0",

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.domain import step_plan
-from idumb.domain.ledger import CREATED, DECLARED, DELETED, MODIFIED, UNDECLARED, Change, compare
-from idumb.domain.plan import FileClaim, Step
-from idumb.domain.step_proof import Expected, expected
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import FileClaim, Step
+from idumb.domain.proof.ledger import CREATED, DECLARED, DELETED, MODIFIED, UNDECLARED, Change, compare
+from idumb.domain.proof.step_proof import Expected, expected
 
 GIT = """\
 diff --git a/src/x.py b/src/x.py

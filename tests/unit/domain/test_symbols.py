@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.domain import symbols
-from idumb.domain.plan import SymbolClaim
-from idumb.domain.symbols import Found
+from idumb.domain.plans.plan import SymbolClaim
+from idumb.domain.proof import symbols
+from idumb.domain.proof.symbols import Found
 
 
 def _found(path: str, before: str | None, after: str | None) -> Found:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.domain import validation
-from idumb.domain.judgement import Citation
-from idumb.domain.plan import Criterion, Task
-from idumb.domain.validation import Shown
+from idumb.domain.plans.plan import Criterion, Task
+from idumb.domain.proof import validation
+from idumb.domain.proof.judgement import Citation
+from idumb.domain.proof.validation import Shown
 
 TASK = Task(
     "T1-01",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app import schedule
+from idumb.app.core import schedule
 from idumb.domain import contract as contracts
-from idumb.domain import run
 from idumb.domain.contract import Contract
-from idumb.domain.event import GENESIS, Event
-from idumb.domain.plan import Criterion, FileClaim, Invariant, Option, Plan, Task, TestIntent
+from idumb.domain.plans.plan import Criterion, FileClaim, Invariant, Option, Plan, Task, TestIntent
+from idumb.domain.runs import run
+from idumb.domain.runs.event import GENESIS, Event
 from idumb.domain.settings import Settings
 
 RUN = "0123456789abcdef"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.views import answer_debug
+from idumb.views.answers import debug
 
 RAN = "  attempts 1 and 2 ran under another adapter"
 OPEN = "  whether attempts 1 and 2 ran under the same model is not known"
@@ -41,4 +41,4 @@ def test_a_part_that_is_not_known_is_not_said_to_differ(parts: list[str], unknow
         "amendment": None,
         "next": [],
     }
-    assert [line for line in answer_debug.debug(data).split("\n") if " attempts 1 and 2 " in line] == lines
+    assert [line for line in debug.debug(data).split("\n") if " attempts 1 and 2 " in line] == lines

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from idumb.views import answer, answer_run, answer_status
+from idumb.views import answer
+from idumb.views.answers import run as answer_run
+from idumb.views.answers import status as answer_status
 
 FINDING = {
     "code": "task.duplicate-id", "severity": "error", "path": ".planning/phases/1/01-PLAN.md", "line": 12, "column": 1,
@@ -171,7 +173,7 @@ def test_status_before_init_and_without_phases_says_what_to_do() -> None:
 
 
 def test_words_of_the_status_commands_load_nothing_heavy() -> None:
-    program = "import sys; import idumb.views.answer_status; print(*sorted(sys.modules))"
+    program = "import sys; import idumb.views.answers.status; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"dataclasses", "json", "re", "typing", "rich", "click"} & set(loaded)
 

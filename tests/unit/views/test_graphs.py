@@ -9,9 +9,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from idumb.domain import graph
 from idumb.domain.contract import Contract
-from idumb.views import graph_layout, graph_mermaid, graph_svg, graph_text
+from idumb.domain.plans import graph
+from idumb.views.graph import layout as graph_layout
+from idumb.views.graph import mermaid, svg
+from idumb.views.graph import text as graph_text
 from tests.unit.views import examples
 
 
@@ -41,7 +43,7 @@ def test_text_without_a_run_has_no_status_column() -> None:
 def test_mermaid_names_every_task_and_edge_and_says_the_status_in_words() -> None:
     """R-PLAN-6: meaning is never by colour alone."""
     log = examples.partial_run()
-    drawn = graph_mermaid.render(log.contract, log.statuses)
+    drawn = mermaid.render(log.contract, log.statuses)
     assert drawn.startswith("flowchart TD\n")
     assert '    n1["T1-02: Unique slugs<br/>failed"]:::failed\n' in drawn
     assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1", "n1 --> n2", "n3 --> n4"]
@@ -50,19 +52,19 @@ def test_mermaid_names_every_task_and_edge_and_says_the_status_in_words() -> Non
 
 
 def test_mermaid_labels_cannot_leave_their_quotes_or_the_fence() -> None:
-    drawn = graph_mermaid.render(examples.slugs(title=examples.NASTY + '"] %%{init: {}}%% ```'))
+    drawn = mermaid.render(examples.slugs(title=examples.NASTY + '"] %%{init: {}}%% ```'))
     line = next(line for line in drawn.splitlines() if "T1-02" in line)
     assert re.fullmatch(r'    n1\["T1-02: [^"<>`%{}]*"\]', line), line
 
 
 def test_mermaid_can_leave_tasks_out() -> None:
-    drawn = graph_mermaid.render(examples.slugs(), only={"T1-02", "T1-03"})
+    drawn = mermaid.render(examples.slugs(), only={"T1-02", "T1-03"})
     assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1"]
     assert "T1-01" not in drawn
 
 
 def _svg(contract: Contract, statuses: Mapping[str, str] | None = None) -> ET.Element:
-    return ET.fromstring(graph_svg.render(contract, statuses))
+    return ET.fromstring(svg.render(contract, statuses))
 
 
 def _texts(root: ET.Element) -> list[str]:
@@ -78,12 +80,12 @@ def test_svg_shows_every_task_wave_and_status_in_words() -> None:
     assert "2 completed, 1 failed, 1 blocked, 1 waiting" in texts
     lines = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("class") == "line"]
     assert len(lines) == 3
-    assert "prefers-color-scheme: dark" in graph_svg.render(log.contract)
+    assert "prefers-color-scheme: dark" in svg.render(log.contract)
 
 
 def test_svg_escapes_foreign_text() -> None:
     contract = examples.slugs(title=examples.NASTY)
-    assert "<script" not in graph_svg.render(contract)
+    assert "<script" not in svg.render(contract)
     assert any("<script>" in text for text in _texts(_svg(contract)))
 
 
@@ -121,6 +123,6 @@ def test_a_thousand_tasks_are_drawn_with_each_edge_once(needs: str) -> None:
         return [f"T1-{n - 1:04d}"] if needs == "chain" else [f"T1-{m:04d}" for m in range(n) if n // 25 == m // 25 + 1]
 
     contract = examples.phase(*(examples.task(f"T1-{n:04d}", *needed(n)) for n in range(1000)))
-    drawn = graph_svg.render(contract)
+    drawn = svg.render(contract)
     assert drawn.count('class="box"') == 1000
     assert drawn.count('class="line"') == sum(map(len, contract.dependencies.values()))

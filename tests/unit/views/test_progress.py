@@ -6,7 +6,7 @@ import io
 import itertools
 from typing import TYPE_CHECKING
 
-from idumb.domain.event import GENESIS, Event
+from idumb.domain.runs.event import GENESIS, Event
 from idumb.views import event_line, foreground, progress_plain
 from idumb.views.progress_live import Board, LiveProgress
 from tests.unit.views import examples

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from idumb.app import ports
+from idumb.app.ports.reports import Documents
 from idumb.views import checkpoint, documents, progress, summary, verification
 from tests.unit.views import examples
 
@@ -347,7 +347,7 @@ def test_verification_lists_every_gap() -> None:
 
 def test_the_documents_port_renders_each_document() -> None:
     log = examples.partial_run()
-    port: ports.Documents = documents.MarkdownDocuments(lambda request: request.role)
+    port: Documents = documents.MarkdownDocuments(lambda request: request.role)
     evidence = log.evidence_by_task
     text = port.summary(
         log.contract, log.state, log.statuses, evidence=evidence, line_counts=COUNTS, now=NOW, links=LINKS

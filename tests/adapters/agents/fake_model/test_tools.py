@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import desk
-from idumb.agents.fake_model import tools
-from idumb.agents.fake_model.conversation import FREEFORM, Conversation, Tool
+from idumb.agents.models import model_tools
 from idumb.domain.agent import BUILDER
 from idumb.domain.model_script import Call
+from idumb.fake_model import tools
+from idumb.fake_model.conversation import FREEFORM, Conversation, Tool
 
 WRITE = Call("write", {"path": "src/a.txt", "content": "it's\n"})
 EDIT = Call("edit", {"path": "a.txt", "old": "one", "new": "two"})
@@ -41,7 +41,7 @@ def test_each_client_is_called_by_its_own_names(offered: Tool, given: dict[str, 
 
 def test_idumb_s_own_tools_are_called_as_they_want_it() -> None:
     """R-ADAPT-2."""
-    offered = [Tool(name, desk.schema(name)) for name in desk.offered(BUILDER)]
+    offered = [Tool(name, model_tools.schema(name)) for name in model_tools.offered(BUILDER)]
     [(name, given)] = tools.calls([EDIT], asked(*offered))
     intent = {"intent": "as the script says"}
     assert (name, given) == ("edit_file", {"path": "a.txt", "find": "one", "replace": "two", **intent})

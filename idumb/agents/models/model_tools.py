@@ -1,0 +1,319 @@
+"""The tools that a model without hands of its own is given: reading, and edits made by the code that makes steps.
+
+Edits are held to the task's declared files and to what is protected as they are asked for; bytes are judged anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from idumb.agents.models.hidden_files import Hidden, is_secret
+from idumb.agents.process_environment import Reply
+from idumb.agents.steps import ApplyPatch, Redact, ToolCalls, content, record, touched_by
+from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
+from idumb.domain import outcome, paths
+from idumb.domain.agent import BUILDER, AgentRequest, StepRecord
+from idumb.domain.plans.plan import Step
+from idumb.system.redaction import MARK
+
+MOST_READ = 200_000  # bytes of one file
+MOST_LISTED = 2000  # names of files
+MOST_TOLD = 8 * 1024 * 1024  # characters that all calls of one request are answered with
+MOST_EDITS = 2000
+MOST_CALLS = 100  # in one turn of a model's
+_MARGIN = 32 * 1024  # read besides, so that a secret at the end of what is shown is known as one
+_TEXT = {"type": "string"}
+_INTENT = {"intent": {**_TEXT, "description": "why, in one short sentence"}}
+
+# name: (what it does, its arguments, whether it writes)
+_TOOLS: Mapping[str, tuple[str, Mapping[str, Any], bool]] = {
+    "list_files": ("Names of the files of the project.", {"glob": {**_TEXT, "description": "such as src/**"}}, False),
+    "read_file": ("The text of one file.", {"path": _TEXT}, False),
+    "write_file": ("Make or replace one file.", {"path": _TEXT, "content": _TEXT, **_INTENT}, True),
+    "edit_file": (
+        "Replace a text that stands exactly once in a file.",
+        {"path": _TEXT, "find": _TEXT, "replace": _TEXT, **_INTENT},
+        True,
+    ),
+    "delete_file": ("Remove one file.", {"path": _TEXT, **_INTENT}, True),
+    "move_file": ("Give one file another name.", {"from": _TEXT, "to": _TEXT, **_INTENT}, True),
+}
+_PATCH = "apply_patch"
+_MARKED = (
+    "stands for a secret that is not shown, and must not be written; where a file holds secrets, use edit_file for what"
+    " stands beside them"
+)
+_LOST = (
+    "so the rest would be lost. Use edit_file for the part that changes; where nothing of it is to stay, use"
+    " delete_file first"
+)
+EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
+
+
+def offered(role: str) -> tuple[str, ...]:
+    """The names of the tools of a role: builders edit, everyone reads."""
+    return tuple(name for name, (_, _, writes) in _TOOLS.items() if role == BUILDER or not writes)
+
+
+def description(name: str) -> str:
+    return _TOOLS[name][0]
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments."""
+    properties = dict(_TOOLS[name][1])
+    needed = [key for key in properties if key != "glob"]
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+
+class Desk:
+    """The tools for one request. `guard` raises where this process may write no more; `close` when it is done.
+
+    With `apply_patch` a builder may give a git patch too. After `until`, on the monotonic clock, no call is made.
+    """
+
+    def __init__(
+        self,
+        request: AgentRequest,
+        redact: Redact,
+        guard: Callable[[], None] = lambda: None,
+        apply_patch: ApplyPatch | None = None,
+        *,
+        until: float | None = None,
+    ) -> None:
+        self._request = request
+        self._until = until
+        self._told = 0
+        self._redact = redact
+        self._guard = guard
+        self._files = WorkspaceFiles(request.workspace)
+        self._hidden = Hidden(request, self.is_late)
+        self._edits = ToolCalls(self._files, request, apply_patch or _no_patch, {}, None, redact)
+        patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
+        self._offered = frozenset((*offered(request.role), *patches))
+        self._in_part: set[str] = set()
+        self._own: set[str] = set()
+        self.records: list[StepRecord] = []
+        self.touched: dict[str, None] = {}
+
+    def close(self) -> None:
+        self._files.close()
+
+    def is_late(self) -> bool:
+        return self._until is not None and time.monotonic() >= self._until
+
+    def declared_files(self) -> str:
+        """As the function of that name; what is not shown as a whole cannot be written as a whole afterwards."""
+        text, in_part = _declared(self._files, self._request, self._redact, self._hidden)
+        self._in_part.update(in_part)
+        return text
+
+    def call(self, name: str, arguments: object) -> tuple[bool, str]:
+        """Make one call; whether it did what it says, and what the model is told."""
+        if name not in self._offered:
+            return False, f"there is no tool {name}; known are {', '.join(sorted(self._offered))}"
+        if not isinstance(arguments, Mapping):
+            return False, "the arguments must be one JSON object"
+        edits = name in {*EDITS, _PATCH}
+        why = self._over(edits=edits)
+        if why is not None:
+            return False, why
+        self._guard()
+        reply = self._edit(name, arguments) if edits else self._look(name, arguments)
+        words = reply.output or reply.text
+        if name != "read_file" or reply.outcome != outcome.COMPLETED:
+            words = self._redact(words)
+        self._told += len(words)
+        return reply.outcome == outcome.COMPLETED, words
+
+    def _over(self, *, edits: bool) -> str | None:
+        """Why no more is done, or None."""
+        if self.is_late():
+            return "the time for this task is over"
+        if edits and len(self.records) >= MOST_EDITS:
+            return f"{MOST_EDITS} edits were asked for already, and no more are made"
+        if not edits and self._told > MOST_TOLD:
+            return f"{MOST_TOLD} characters were shown already, and no more are shown"
+        return None
+
+    def _edit(self, name: str, arguments: Mapping[str, Any]) -> Reply:
+        given = {key: value for key, value in arguments.items() if key != "intent"}
+        intent = str(arguments.get("intent") or "")
+        step = Step(len(self.records), name, intent, given, scope=self._request.allowed_paths)
+        began = time.monotonic()
+        outside = [p for p in touched_by(step) if not paths.matches_any(p, self._request.allowed_paths)]
+        if outside or not self._request.allowed_paths:
+            allowed = ", ".join(self._request.allowed_paths) or "none"
+            reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is no file of this task; its files are: {allowed}")
+        elif (mark := self._mark_of(step)) is not None:
+            reply = Reply(outcome.FAILED, f"{mark} {_MARKED}")
+        elif (why := self._would_lose(step) or self._would_show(step)) is not None:
+            reply = Reply(outcome.FAILED, why)
+        else:
+            reply = self._edits.make(step)
+        self.records.append(record(step, reply, time.monotonic() - began, self._redact))
+        if reply.outcome == outcome.COMPLETED:
+            self.touched.update(dict.fromkeys(touched_by(step)))
+            self._own.update(touched_by(step) if name == "write_file" else ())
+        return reply
+
+    def _would_lose(self, step: Step) -> str | None:
+        """Why a file may not be replaced as a whole: a model that cannot be shown all of it would write back less."""
+        path = step.arguments.get("path")
+        if step.tool != "write_file" or not isinstance(path, str) or path in self._own:
+            return None
+        try:
+            data, size = self._files.head(path, MOST_READ + 1)
+        except FileProblem:
+            return None  # there is no such file, or the edit itself says what is wrong
+        why = _unshowable(data, size) or ("it was shown in part" if path in self._in_part else None)
+        return None if why is None else f"{path} is not replaced as a whole: {why}, {_LOST}"
+
+    def _mark_of(self, step: Step) -> str | None:
+        """A mark of a secret that an edit would put where the file has none.
+
+        Models see marks in place of secrets. To write one back would destroy the secret that the file holds.
+        """
+        try:
+            new = _written(step)
+            if not MARK.search(new):
+                return None
+            more = Counter(MARK.findall(new)) - Counter(MARK.findall(self._replaced(step)))
+        except FileProblem:
+            return None  # the edit itself says what is wrong
+        return next(iter(more), None)
+
+    def _replaced(self, step: Step) -> str:
+        """The text that an edit takes away."""
+        if step.tool != "write_file":
+            return _removed(step)
+        try:
+            return self._files.read(str(step.arguments.get("path"))).decode("latin-1")
+        except FileProblem:
+            return ""
+
+    def _why_hidden(self, path: str) -> str | None:
+        return self._hidden.why(path, self.touched)
+
+    def _would_show(self, step: Step) -> str | None:
+        """Why a file may not be given another name: under that one it would be shown."""
+        source, target = (str(step.arguments.get(name)) for name in ("from", "to"))
+        why = self._why_hidden(source) if step.tool == "move_file" else None
+        return None if why is None or is_secret(target) else f"{source} {why}, so it is not moved to {target}"
+
+    def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
+        if name == "list_files":
+            wanted = arguments.get("glob")
+            glob = wanted if isinstance(wanted, str) and wanted else "**"
+            found = list(_listed(self._request.workspace, glob, self.is_late, self._why_hidden))
+            more = [f"[more than {MOST_LISTED}]"] if len(found) > MOST_LISTED else []
+            return Reply(outcome.COMPLETED, "\n".join([*found[:MOST_LISTED], *more]) or "no file")
+        path = arguments.get("path")
+        why = "`path` must be text" if not isinstance(path, str) else paths.problem(path)
+        if why is not None or not isinstance(path, str):
+            return Reply(outcome.FAILED, f"{path!r} {why}")
+        why = self._why_hidden(path)
+        if why is not None:
+            return Reply(outcome.FAILED, f"{path} {why}")
+        try:
+            return Reply(outcome.COMPLETED, _shown(self._files, path, self._redact))
+        except FileProblem as problem:
+            return Reply(outcome.FAILED, str(problem))
+
+
+def _shown(files: WorkspaceFiles, path: str, redact: Redact) -> str:
+    """What a model sees of a file: its beginning, without secrets."""
+    data, size = files.head(path, MOST_READ + _MARGIN)
+    text = redact(data.decode("utf-8", "replace"))
+    if size <= MOST_READ:
+        return text
+    # A secret that the end of what was read cuts in two is not found, so that end is never shown.
+    beginning = text[:-_MARGIN] if size > len(data) else text
+    return f"{beginning[:MOST_READ]}\n[only the beginning of {size} bytes is shown]"
+
+
+def _unshowable(data: bytes, size: int) -> str | None:
+    """Why nobody who is shown a file as text knows all of its bytes; None where they do."""
+    if size > MOST_READ:
+        return f"only the beginning of its {size} bytes can be shown"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "not all of it is UTF-8 text that can be shown"
+    return None
+
+
+def _written(step: Step) -> str:
+    """The text that an edit brings."""
+    given = step.arguments
+    if step.tool == "write_file":
+        return content(given).decode("latin-1")
+    if step.tool == _PATCH:
+        return "\n".join(line for line in str(given.get("patch")).split("\n") if line.startswith("+"))
+    return str(given.get("replace", ""))
+
+
+def _removed(step: Step) -> str:
+    """The text that a replacement or a patch takes away; neither is made where the file does not hold it."""
+    if step.tool == _PATCH:
+        return "\n".join(line for line in str(step.arguments.get("patch")).split("\n") if line.startswith("-"))
+    return str(step.arguments.get("find", ""))
+
+
+def declared_files(request: AgentRequest, redact: Redact) -> str:
+    """The present texts of the files that a task names, without secrets, for models without tools; bounded."""
+    files = WorkspaceFiles(request.workspace)
+    try:
+        return _declared(files, request, redact, Hidden(request))[0]
+    finally:
+        files.close()
+
+
+def _declared(
+    files: WorkspaceFiles, request: AgentRequest, redact: Redact, hidden: Hidden
+) -> tuple[str, tuple[str, ...]]:
+    """(the texts; the paths of those that are cut because all together are too long)."""
+    named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
+    parts: list[str] = []
+    cut: list[str] = []
+    left = MOST_READ
+    for path in dict.fromkeys(named):
+        if paths.has_wildcard(path) or paths.problem(path) or hidden.why(path):
+            continue
+        try:
+            text = _shown(files, path, redact)
+        except FileProblem:
+            continue
+        if len(text) > left:
+            cut.append(path)
+            text = f"{text[:left]}\n[only a part of this file is shown]"
+        left = max(0, left - len(text))
+        parts.append(f"### {path}\n\n````\n{text}\n````")
+    return "\n\n".join(parts), tuple(cut)
+
+
+def _listed(
+    root: str, glob: str, is_late: Callable[[], bool], why_hidden: Callable[[str], str | None]
+) -> Iterator[str]:
+    """Names below a folder that fit, one more than are shown, as far as the time goes; links are not followed."""
+    fits = paths.cover([glob])
+    count = 0
+    for folder, below, names in os.walk(root):
+        if is_late():
+            return
+        below[:] = sorted(name for name in below if name not in {".git", "node_modules", "__pycache__"})
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if fits(path) and why_hidden(path) is None:
+                yield path
+                count += 1
+                if count > MOST_LISTED:
+                    return
+
+
+def _no_patch(_: str, __: Callable[[str], str | None]) -> tuple[bool, str]:
+    return False, "patches are no tool of a model"

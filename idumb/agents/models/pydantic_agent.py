@@ -1,0 +1,314 @@
+"""Models of many providers through pydantic-ai (the extra `models`), with answers of a checked form.
+
+The library is loaded when a model is asked, and not before. As builder the model works through the same tools as that
+of `http`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.agents import figures, verdict_parsing
+from idumb.agents.model_server import Answer, Endpoint
+from idumb.agents.models import model_tools, result_values
+from idumb.agents.models.http_failures import Ended, refused
+from idumb.agents.models.http_options import key_of, of_type, require_known, wrong
+from idumb.domain import agent, outcome
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+from idumb.system import proxies
+
+_FORMAT = "1"
+_KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "model", "fallback", "output")
+_OUTPUTS = ("tool", "native", "prompted")
+_OPENAI = frozenset({"openai", "openai-chat", "openai-responses"})
+_RESPONSES = frozenset({"openai", "openai-responses"})
+_OF_SERVER = frozenset({agent.MISSING, agent.NETWORK, agent.MALFORMED})
+_ANTHROPIC = "anthropic"
+_OF_ENVIRONMENT = "environment"
+_PACKAGE = "pydantic_ai"
+_HANDS = "You have no hands but the tools you are offered. Only the declared files can be changed."
+_EYES = "You change nothing. Read what you need with the tools you are offered before you answer."
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """`names` are models, each with its provider, such as `anthropic:some-model`; the later stand in for the first.
+
+    `proxies` is whether those of the environment are used.
+    """
+
+    names: tuple[str, ...]
+    base_url: str | None
+    key: str | None
+    turns: int
+    output: str
+    parameters: Mapping[str, Any]
+    proxies: bool
+
+
+def _options(binding: Binding, environment: Mapping[str, str], wanted: str | None) -> _Options:
+    """The options of a binding, checked; raises AdapterError."""
+    given = dict(binding.options)
+    require_known(binding, given, _KNOWN)
+    if importlib.util.find_spec(_PACKAGE) is None:
+        raise AdapterError(
+            "agent.no-package",
+            "The adapter model needs pydantic-ai, which is not installed.",
+            hint="pip install 'idumb[models]'; or use the adapter http, which needs nothing",
+        )
+    first = wanted or binding.model or of_type(binding, given, "model", str, "")
+    names = (first, *map(str, of_type(binding, given, "fallback", list, [])))
+    if not all(name.partition(":")[2] for name in names):
+        raise wrong(binding, "model", "must name provider and model", "Write it as provider:model.")
+    address = of_type(binding, given, "base_url", str, "")
+    if address:
+        Endpoint(address, plain=of_type(binding, given, "plain_http", bool, default=False))
+    output = of_type(binding, given, "output", str, _OUTPUTS[0])
+    if output not in _OUTPUTS:
+        raise wrong(binding, "output", f"must be one of {', '.join(_OUTPUTS)}")
+    return _Options(
+        names,
+        address or None,
+        key_of(binding, given, environment),
+        of_type(binding, given, "turns", int, 50),
+        output,
+        of_type(binding, given, "parameters", dict, {}),
+        _proxies(binding, given, names),
+    )
+
+
+def _proxies(binding: Binding, given: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Whether proxies of the environment are used; AdapterError where the library would use one that nobody allowed."""
+    said = of_type(binding, given, "proxy", str, "")
+    if said not in {"", _OF_ENVIRONMENT}:
+        raise wrong(binding, "proxy", f"must be {_OF_ENVIRONMENT}", "The adapter http takes the address of a proxy.")
+    others = [name for name in names if name.partition(":")[0] not in {*_OPENAI, _ANTHROPIC}]
+    found = proxies.named()
+    if others and found and not said:
+        raise AdapterError(
+            "agent.proxy",
+            f"The environment names a proxy ({', '.join(found)}), and what {others[0]} is asked would go through it.",
+            hint=f"unset {' '.join(found)}; or write `proxy: {_OF_ENVIRONMENT}` under options where that is wanted",
+        )
+    return bool(said)
+
+
+class ModelAgent:
+    """Asks `binding.model`. `environment` holds the binding's own variables, its key among them."""
+
+    name = "model"
+    version = _FORMAT
+    continues = True
+
+    def __init__(
+        self,
+        binding: Binding,
+        environment: Mapping[str, str],
+        redact: Callable[[str], str],
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._binding = binding
+        self._environment = environment
+        self._redact = redact
+        self._guard = guard
+
+    def describe(self) -> Sequence[str]:
+        """Nothing is started; raises AdapterError where the package, an option or the key is missing."""
+        _options(self._binding, self._environment, None)
+        return ()
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        began = time.monotonic()
+        try:
+            options = _options(self._binding, self._environment, request.model)
+        except AdapterError as problem:
+            return agent.unusable(problem)
+        until = None if request.deadline is None else began + request.deadline
+        work = model_tools.Desk(request, self._redact, self._guard, until=until)
+        talk = _Talk(options, request, work)
+        try:
+            ended = talk.held()
+        finally:
+            work.close()
+        seconds = time.monotonic() - began
+        return result_values.of_talk(ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds)
+
+
+class _Talk:
+    """One request, and as many turns of the model's as its tools need."""
+
+    def __init__(self, options: _Options, request: AgentRequest, work: model_tools.Desk) -> None:
+        self._options = options
+        self._request = request
+        self._work = work
+        self._counted: Any = None
+        self._clients: list[Any] = []
+        self._calls = (0, 0)  # the turn, and the calls in it
+        self.model: str | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """Nothing is known where nobody counted."""
+        found = self._counted
+        if found is None or not (found.input_tokens or found.output_tokens):
+            return Usage()
+        return Usage(figures.count(found.input_tokens), figures.count(found.output_tokens))
+
+    def held(self) -> Ended:
+        try:
+            said = asyncio.run(asyncio.wait_for(self._closing(), self._request.deadline))
+        except TimeoutError:
+            return Ended(outcome.TIMED_OUT, "the model did not answer in time", failure=agent.STALL)
+        except AdapterError as problem:
+            return Ended(outcome.ERRORED, problem.message, failure=agent.MISSING)
+        except Ended as early:
+            return self._with_interface(early)
+        if not isinstance(said, str):
+            said = json.dumps(said, ensure_ascii=False)
+        if self._request.role == VALIDATOR:
+            ended, message, failure = verdict_parsing.judged(said)
+            return Ended(ended, message, reply=said, failure=failure)
+        if not said.strip():
+            return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
+        return Ended(outcome.COMPLETED, reply=said)
+
+    def _with_interface(self, ended: Ended) -> Ended:
+        """`openai:` speaks the Responses interface, of which many servers of that kind know nothing."""
+        name = self._options.names[0]
+        provider, _, model = name.partition(":")
+        if self._options.base_url is None or provider not in _RESPONSES or ended.failure not in _OF_SERVER:
+            return ended
+        words = f"{name} is asked by the Responses interface; for a server that has only Chat Completions write"
+        return Ended(ended.outcome, f"{ended.message}; {words} openai-chat:{model}", failure=ended.failure)
+
+    async def _closing(self) -> Any:
+        """The answer; connections are closed, for a run asks many times."""
+        try:
+            return await self._asked()
+        finally:
+            for client in self._clients:
+                await client.close()
+
+    async def _asked(self) -> Any:
+        from pydantic_ai import Agent, exceptions
+        from pydantic_ai.usage import RunUsage, UsageLimits
+
+        role = self._request.role
+        who = Agent(
+            self._model(),
+            output_type=self._output(),
+            instructions=_HANDS if role == BUILDER else _EYES,
+            tools=[self._tool(name) for name in model_tools.offered(role)],
+            model_settings={"temperature": 0, **self._options.parameters},
+            retries=2,
+        )
+        self._counted = RunUsage()
+        limits = UsageLimits(request_limit=self._options.turns, total_tokens_limit=self._request.budget.tokens)
+        try:
+            result = await who.run(self._request.prompt, usage=self._counted, usage_limits=limits)
+        except exceptions.FallbackExceptionGroup as group:
+            raise _failed(group.exceptions[-1]) from None
+        except (exceptions.AgentRunError, exceptions.UserError) as problem:
+            raise _failed(problem) from None
+        except (AttributeError, TypeError, ValueError, LookupError) as problem:
+            # The library reads what a server answers as if it were sound.
+            words = f"the server's answer cannot be read ({type(problem).__name__})"
+            raise Ended(outcome.FAILED, words, failure=agent.MALFORMED) from None
+        self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
+        # Of a text the library takes the first object that is fenced, and that may be a quotation.
+        return result.output if self._options.output == _OUTPUTS[0] else result.response.text or result.output
+
+    def _output(self) -> Any:
+        from pydantic_ai import NativeOutput, PromptedOutput, StructuredDict, ToolOutput
+
+        schema = self._request.schema
+        if schema is None and self._request.role == VALIDATOR:
+            schema = verdict_parsing.VERDICT
+        if schema is None:
+            return str
+        form = StructuredDict(dict(schema), name="reply")
+        return {"tool": ToolOutput, "native": NativeOutput, "prompted": PromptedOutput}[self._options.output](form)
+
+    def _tool(self, name: str) -> Any:
+        from pydantic_ai import Tool
+
+        async def call(**arguments: Any) -> str:
+            return self._called(name, arguments)
+
+        return Tool.from_schema(call, name, model_tools.description(name), model_tools.schema(name), sequential=True)
+
+    def _called(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """What a call is answered with; raises Ended where the time is over or one turn makes too many."""
+        # The clock of the loop does not run while one call follows the other.
+        if self._work.is_late():
+            raise Ended(outcome.TIMED_OUT, "the time was over before its calls of tools were made", failure=agent.STALL)
+        turn = self._counted.requests
+        self._calls = (turn, self._calls[1] + 1 if self._calls[0] == turn else 1)
+        if self._calls[1] > model_tools.MOST_CALLS:
+            words = f"it made more than {model_tools.MOST_CALLS} calls of tools in one turn"
+            raise Ended(outcome.FAILED, words)
+        made, words = self._work.call(name, arguments)
+        return words if made else f"error: {words}"
+
+    def _model(self) -> Any:
+        from pydantic_ai.models import infer_model
+        from pydantic_ai.models.fallback import FallbackModel
+
+        try:
+            made = [infer_model(name, self._provider) for name in self._options.names]
+        except (ImportError, ValueError, RuntimeError) as problem:
+            raise AdapterError("agent.bad-model", f"{', '.join(self._options.names)}: {problem}") from None
+        return made[0] if len(made) == 1 else FallbackModel(*made)
+
+    def _provider(self, name: str) -> Any:
+        """A provider with the binding's key and address.
+
+        It tries nothing again by itself, and follows no redirect, and no proxy of the environment unless it is told to.
+        """
+        from pydantic_ai.providers import infer_provider_class
+
+        key, address = self._options.key or "none", self._options.base_url
+        if name in _OPENAI:
+            import openai
+
+            http = openai.DefaultAsyncHttpxClient(trust_env=self._options.proxies, follow_redirects=False)
+            made = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
+            self._clients.append(made)
+            return infer_provider_class(name)(openai_client=made)
+        if name == _ANTHROPIC:
+            import anthropic
+
+            own = anthropic.DefaultAsyncHttpxClient(trust_env=self._options.proxies, follow_redirects=False)
+            client = anthropic.AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=own)
+            self._clients.append(client)
+            return infer_provider_class(name)(anthropic_client=client)
+        more = {"base_url": address} if address else {}
+        return infer_provider_class(name)(api_key=key, **more)
+
+
+def _failed(problem: BaseException) -> Ended:
+    """What an error of the library means."""
+    from pydantic_ai import exceptions
+
+    words = " ".join(str(problem).split())[:400]
+    if isinstance(problem, exceptions.ModelHTTPError):
+        body = problem.body if isinstance(problem.body, str) else json.dumps(problem.body, default=str)
+        return refused(Answer(problem.status_code, {}, body.encode("utf-8", "replace")))
+    if isinstance(problem, exceptions.UsageLimitExceeded):
+        # To have called tools without an end is a failure of the work; a ceiling that is reached is a person's matter.
+        return Ended(outcome.FAILED, words, failure=None if "request_limit" in words else agent.OVER_BUDGET)
+    if isinstance(problem, exceptions.ContentFilterError):
+        return Ended(outcome.FAILED, words, failure=agent.DECLINED)
+    if isinstance(problem, exceptions.UnexpectedModelBehavior):
+        return Ended(outcome.FAILED, words, failure=agent.MALFORMED)
+    if isinstance(problem, exceptions.ModelAPIError):
+        return Ended(outcome.ERRORED, words, failure=agent.NETWORK)
+    return Ended(outcome.ERRORED, words, failure=agent.MISSING)

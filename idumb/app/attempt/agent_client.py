@@ -1,0 +1,234 @@
+"""A call of an agent: not while its circuit breaker is open, and again where something was only in the way of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeGuard
+
+from idumb.app.core.journal import Journal
+from idumb.app.core.services import Services
+from idumb.app.ports.agents import Agent, AgentElsewhere, TellingAgent
+from idumb.domain import outcome
+from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim
+from idumb.domain.errors import IdumbError
+from idumb.domain.plans.plan import STRICT
+from idumb.domain.runs import breaker, spending
+from idumb.domain.runs.breaker import Breaker, Rule
+from idumb.domain.settings import Settings
+
+SILENT = frozenset({"steps", "human", "editor"})
+"""Adapters behind which there is no model that could be out of reach."""
+
+CALLS = 3
+PAUSE = 5
+GROWS = 3
+_KEPT = 200
+LONGEST_NAME = 200
+"""Characters of a model, a session or a tool, as an agent names it."""
+LONGEST_INTENT = 2000
+LONGEST_MESSAGE = 200
+"""Characters of what an agent says while it works."""
+MOST_TOLD = 50
+"""Claims of one attempt that are written down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who is asked what. `not_again` says why no second call may follow one that met what passes, "" where one may.
+
+    It is asked when that call has ended, so that it can look at what the call left. `anew`: where the same was asked
+    before, an answer to that is none to this.
+    """
+
+    who: Agent
+    binding: str
+    request: AgentRequest
+    not_again: Callable[[], str] = str
+    anew: bool = False
+
+    @property
+    def key(self) -> str:
+        """What has one breaker: the adapter as this binding has it, and the model."""
+        return f"{self.who.name} {self.binding} {self.request.model or ''}".rstrip()
+
+
+def call(services: Services, journal: Journal, made: Call) -> AgentResult:
+    """Ask the agent, by several calls where the first ones met something that passes; all of them are written down.
+
+    A strict run asks once: it never retries.
+    """
+    if made.who.name in SILENT:
+        with services.interrupts.armed():
+            return _recordable(services, made.who.run(made.request))
+    if _is_elsewhere(made.who):
+        made = dataclasses.replace(made, request=_ticketed(services, journal, made, made.who))
+    started = services.clock.monotonic()
+    calls, pause = (1, 0) if journal.state.mode == STRICT else _retries(services.settings)
+    usage = None
+    for number in range(1, calls + 1):
+        result = _once(services, journal, made, started)
+        usage = result.usage if usage is None else spending.added(usage, result.usage)
+        result = dataclasses.replace(result, usage=usage)
+        left = _left(services, made, started)
+        last = number == calls or (left is not None and left <= pause)
+        if result.failure not in TRANSIENT or last:
+            return result
+        if why := made.not_again():
+            return dataclasses.replace(result, message="; ".join(filter(None, (result.message, why))))
+        journal.write(
+            journal.event(
+                "call.retried",
+                made.request.task.id if made.request.task is not None else None,
+                made.request.attempt,
+                role=made.request.role,
+                binding=made.binding,
+                model=made.request.model,
+                failure=result.failure,
+                message=result.message,
+                call=number,
+                pause=pause,
+            )
+        )
+        with services.interrupts.armed():
+            services.clock.pause(pause)
+        pause *= GROWS
+    raise AssertionError  # there is one call at least
+
+
+def _once(services: Services, journal: Journal, made: Call, started: float) -> AgentResult:
+    """One call under the breaker."""
+    at = rule(services.settings)
+    known = breaker_of(services, made.key)
+    current, wait = breaker.asked(known, services.clock.now(), at)
+    if wait:
+        return _not_asked(services, known, wait)
+    _keep(journal, made, known, current)
+    request = dataclasses.replace(made.request, deadline=_left(services, made, started))
+    result = _recordable(services, _answer(services, journal, dataclasses.replace(made, request=request)))
+    _keep(journal, made, current, breaker.ended(current, result.failure, services.clock.now(), at))
+    return result
+
+
+def _answer(services: Services, journal: Journal, made: Call) -> AgentResult:
+    """What the agent answers; where it works on a task, what it says meanwhile is written down."""
+    with services.interrupts.armed():
+        if not _tells(made.who) or made.request.task is None or not journal.state.id:
+            return made.who.run(made.request)
+        return made.who.run(made.request, functools.partial(_hear, services, journal, made.request))
+
+
+def _is_elsewhere(who: Agent) -> TypeGuard[AgentElsewhere]:
+    return hasattr(who, "ticket")
+
+
+def _ticketed(services: Services, journal: Journal, made: Call, who: AgentElsewhere) -> AgentRequest:
+    """The request with the ticket of its question, which is written down before anybody elsewhere can read it."""
+    request, question = made.request, who.question(made.request)
+    if not made.anew:
+        for event in services.log.events(kind="handoff.asked", newest_first=True):
+            if event.payload["question"] == question:
+                return dataclasses.replace(request, ticket=event.payload["ticket"])
+    ticket = who.ticket()
+    task = request.task.id if request.task is not None else None
+    said = {"role": request.role, "binding": made.binding, "question": question, "ticket": ticket}
+    journal.write(journal.event("handoff.asked", task, request.attempt, **said))
+    return dataclasses.replace(request, ticket=ticket)
+
+
+def _tells(who: Agent) -> TypeGuard[TellingAgent]:
+    return getattr(who, "tells", False) is True
+
+
+def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Claim) -> None:
+    """Write down what an agent says of itself. Nothing follows from it, least of all that anything is done."""
+    subject = request.subject
+    before = journal.state.tasks[subject].told
+    number = 1 if before is None else before.number + 1
+    if claim.state not in STATES or number > MOST_TOLD:
+        return
+    message = services.surroundings.shown(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
+    told = journal.event(
+        "attempt.told", subject, request.attempt, role=request.role, state=claim.state, message=message, number=number
+    )
+    try:
+        journal.write(told)
+    except IdumbError:
+        return  # work is not cut short for it; what is wrong with the log or its owner, the next stage meets and says
+
+
+def _recordable(services: Services, result: AgentResult) -> AgentResult:
+    """The answer without known secrets in the small fields that go to the log and the screen, cut to a size.
+
+    Adapters see to the long ones: `output` and `reply`, which they redact before they shorten them.
+    """
+    shown = services.surroundings.shown
+
+    def short(text: str | None) -> str | None:
+        return None if text is None else shown(text)[:LONGEST_NAME]
+
+    steps = (
+        dataclasses.replace(step, tool=shown(step.tool)[:LONGEST_NAME], intent=shown(step.intent)[:LONGEST_INTENT])
+        for step in result.steps
+    )
+    return dataclasses.replace(
+        result,
+        message=shown(result.message),
+        claimed_files=tuple(map(shown, result.claimed_files)),
+        usage=spending.known(result.usage),
+        session=short(result.session),
+        model=short(result.model),
+        steps=tuple(steps),
+    )
+
+
+def breaker_of(services: Services, key: str) -> Breaker:
+    """The breaker as the log has it, whichever process wrote it there."""
+    for event in services.log.events(kind="breaker.changed", newest_first=True, limit=_KEPT):
+        if event.payload["key"] == key:
+            return breaker.of_event(event.payload)
+    return Breaker()
+
+
+def breakers(services: Services) -> dict[str, Breaker]:
+    """Every breaker that the log tells of, by its key (adapter, binding, model), as it is now."""
+    return {e.payload["key"]: breaker.of_event(e.payload) for e in services.log.events(kind="breaker.changed")}
+
+
+def _keep(journal: Journal, made: Call, known: Breaker, now: Breaker) -> None:
+    if now != known:
+        journal.write(
+            journal.event(
+                "breaker.changed",
+                key=made.key,
+                state=now.state,
+                failures=now.failures,
+                since=now.since,
+                failure=now.failure,
+            )
+        )
+
+
+def _not_asked(services: Services, known: Breaker, wait: float) -> AgentResult:
+    until = datetime.fromisoformat(services.clock.now()) + timedelta(seconds=wait)
+    words = f"not asked before {until:%H:%M:%S} UTC, because {known.failures} calls failed, the last by {known.failure}"
+    return AgentResult(outcome.ERRORED, words, failure=known.failure)
+
+
+def _left(services: Services, made: Call, started: float) -> float | None:
+    """Seconds that remain for the whole of it; None is no limit."""
+    if made.request.deadline is None:
+        return None
+    return max(0.001, made.request.deadline - (services.clock.monotonic() - started))
+
+
+def rule(settings: Settings) -> Rule:
+    """When a breaker opens, and for what time."""
+    return Rule(settings.breaker.get("failures", breaker.FAILURES), settings.breaker.get("time", breaker.SECONDS))
+
+
+def _retries(settings: Settings) -> tuple[int, int]:
+    return settings.retry.get("calls", CALLS), settings.retry.get("pause", PAUSE)

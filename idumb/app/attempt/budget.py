@@ -1,0 +1,156 @@
+"""Ceilings over what agents use up: looked at before each attempt, and put to a person where one is reached."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from idumb.app.core.run_context import Bench
+from idumb.domain import agent
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.plans.plan import Task
+from idumb.domain.runs import spending
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.spending import Reached, Spent
+from idumb.domain.settings import Ceiling, Settings
+
+MARK = ".ceiling."
+RAISE = "raise"
+STOP = "stop"
+TASK = "task"
+RUN = "run"
+
+
+def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str, Ceiling, Spent]]:
+    """(of what, the ceiling with what a person added to it, what is used), for each ceiling that is configured."""
+    known = state.tasks[task].spent
+    spans = [
+        (TASK, settings.ceilings.get(TASK), known),
+        (RUN, settings.ceilings.get(RUN), spending.total(state.spent.values())),
+    ]
+    for role in (agent.BUILDER, agent.VALIDATOR):
+        own = settings.roles.get(role)
+        spans.append((role, own.ceiling if own else None, state.spent.get(role, Spent())))
+    for of, ceiling, spent in spans:
+        if ceiling is not None and ceiling != Ceiling():
+            yield of, spending.raised(ceiling, _raises(state, task, of)), spent
+
+
+def _raises(state: RunState, task: str, of: str) -> int:
+    """How often a person raised a ceiling; that of a task counts for it alone."""
+    start = f"{task}{MARK}{of}." if of == TASK else ""
+    return sum(
+        1
+        for asked, answer in state.answers.items()
+        if f"{MARK}{of}." in asked and asked.startswith(start) and answer["choice"] == RAISE
+    )
+
+
+def left(settings: Settings, state: RunState, task: str) -> Ceiling:
+    """What the next attempt at a task may use at most."""
+    return spending.smallest(spending.left(ceiling, spent) for _, ceiling, spent in _spans(settings, state, task))
+
+
+def left_for_role(settings: Settings, state: RunState) -> Ceiling:
+    """What a role that is asked for a run may use of what the run may; it is no attempt, so those do not hold it."""
+    found = _of_run(settings, state)
+    return Ceiling() if found is None else dataclasses.replace(spending.left(*found), attempts=None)
+
+
+def reached_for_role(settings: Settings, state: RunState) -> Reached | None:
+    """The run's ceiling that asking a role would pass; None where there is room."""
+    found = _of_run(settings, state)
+    if found is None:
+        return None
+    ceiling, spent = found
+    return spending.reached(RUN, dataclasses.replace(ceiling, attempts=None), spent)
+
+
+def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None:
+    """(the run's ceiling with what a person added to it, what the run used); None where none is configured."""
+    ceiling = settings.ceilings.get(RUN)
+    if ceiling is None:
+        return None
+    return spending.raised(ceiling, _raises(state, "", RUN)), spending.total(state.spent.values())
+
+
+def told(settings: Settings, state: RunState, task: str) -> dict[str, Any]:
+    """What `attempt.started` says of ceilings, before anything is used; empty where there are none."""
+    rows = {
+        of: {"ceiling": _plain(ceiling), "used": dataclasses.asdict(spent)}
+        for of, ceiling, spent in _spans(settings, state, task)
+    }
+    return {"ceilings": rows} if rows else {}
+
+
+def _plain(ceiling: Ceiling) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(ceiling).items() if value is not None}
+
+
+def reached(settings: Settings, state: RunState, task: str) -> Reached | None:
+    """The ceiling that another attempt would pass; None where there is room."""
+    found = (spending.reached(of, ceiling, spent) for of, ceiling, spent in _spans(settings, state, task))
+    return next((one for one in found if one is not None), None)
+
+
+def asked(bench: Bench, task: Task) -> tuple[str, str] | None:
+    """None where the task may go on; else what the run does (`stop` or `wait`) and why.
+
+    What a person said to this very ceiling counts: raised, it is asked about again when it is reached again.
+    """
+    state, settings = bench.journal.state, bench.services.settings
+    found = reached(settings, state, task.id)
+    if found is None:
+        _tell_blind(bench, task)
+        return None
+    question = _question(task, found, _raises(state, task.id, found.of) + 1)
+    words = f"the ceiling of the {found.of} is reached: {found.words}"
+    if _stopped(state.answers, question.id, found.of):
+        return STOP, words
+    event = bench.journal.event
+    events = [event("decision.asked", task.id, None, **dataclasses.asdict(question))]
+    answer = bench.services.asker.ask(question)
+    if answer is None:
+        events.append(event("task.waiting", task.id, None, decisions=[question.id], reason=words))
+    else:
+        events.append(event("decision.answered", task.id, None, **dataclasses.asdict(answer)))
+    bench.journal.write(*events)
+    if answer is None:
+        return "wait", words
+    return asked(bench, task) if answer.choice == RAISE else (STOP, words)
+
+
+def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -> bool:
+    """Whether somebody said to stop: at this question, or of a ceiling of all tasks at the same height."""
+    height = question.partition(MARK)[2]
+    same = (a for i, a in answers.items() if i == question or (of != TASK and i.partition(MARK)[2] == height))
+    return any(answer["choice"] == STOP for answer in same)
+
+
+def _tell_blind(bench: Bench, task: Task) -> None:
+    """A ceiling over what nobody reports cannot hold; that is said once in a run of a command."""
+    told = bench.watched.setdefault("blind", set())
+    for of, ceiling, spent in _spans(bench.services.settings, bench.journal.state, task.id):
+        if spending.blind(ceiling, spent) and of not in told:
+            told.add(of)
+            bench.services.reporter.note(
+                f"The ceiling of the {of} covers tokens or money, and its agents did not report all they used;"
+                " it may be passed unseen"
+            )
+
+
+def _question(task: Task, found: Reached, number: int) -> Decision:
+    lasting = "Or change `ceilings` in .idumb/config.yaml, and start a run of that"
+    return Decision(
+        id=f"{task.id}{MARK}{found.of}.{number}",
+        kind="ceiling",
+        task=task.id,
+        what=f"{task.id} {task.title} would pass the ceiling of the {found.of}",
+        why=f"{found.words[:1].upper()}{found.words[1:]}; the configuration says that this is the most.",
+        evidence=(found.words, lasting),
+        choices=(
+            Choice(RAISE, "raise it", "the same amount may be used once more"),
+            Choice(STOP, "stop here", "no agent is asked; the task has failed"),
+        ),
+    )

@@ -1,0 +1,123 @@
+"""The same envelope on the same base with the same request must leave the same files; what does not is flagged."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.ports.repository import Trees
+from idumb.domain import agent, listing, outcome, paths
+from idumb.domain.errors import Refusal
+from idumb.domain.runs.event import Event
+
+_NOT_HELD = frozenset({"human", agent.EDITOR})
+_LOOKED_AT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A finished attempt that ran under the same conditions: its tree, and the paths that it changed."""
+
+    run: str
+    attempt: int
+    tree: str
+    touched: tuple[str, ...]
+
+
+def compare(bench: Bench, attempt: Attempt) -> Attempt:
+    """Hold what the builder left against the newest attempt like this one. Deterministic mode refuses a difference."""
+    result, candidate = attempt.result, attempt.candidate
+    if result is None or result.outcome != outcome.COMPLETED or candidate is None or _is_first(bench, attempt):
+        return attempt
+    earlier = _earlier(bench, attempt)
+    if earlier is None:
+        return attempt
+    differing = _differing(bench.work, earlier, candidate, attempt.ledger.changed)
+    if not differing:
+        return attempt
+    named = f"run {earlier.run}, attempt {earlier.attempt}"
+    shown = listing.listed(differing)
+    bench.journal.write(
+        bench.journal.event(
+            "nondeterminism.found",
+            attempt.task.id,
+            attempt.number,
+            earlier={"run": earlier.run, "attempt": earlier.attempt, "tree": earlier.tree},
+            tree=candidate,
+            paths=list(differing),
+            envelope=attempt.told["envelope"]["digest"],
+            refused=bench.deterministic,
+        )
+    )
+    bench.services.reporter.note(
+        f"{attempt.task.id} left other bytes in {shown} than {named}, under the same envelope, base and request"
+    )
+    if not bench.deterministic or attempt.outcome is not None:
+        return attempt
+    words = f"not deterministic: {shown} differ from {named}, under the same envelope, base and request"
+    return dataclasses.replace(attempt, unlike=True).ended(outcome.FAILED, words)
+
+
+def _is_first(bench: Bench, attempt: Attempt) -> bool:
+    """Nothing can have been tried before, so the log need not be asked. Who works by hand is not held to sameness."""
+    first = bench.journal.state.number == 1 and attempt.number == 1
+    return first or attempt.told["envelope"]["adapter"] in _NOT_HELD
+
+
+def _earlier(bench: Bench, attempt: Attempt) -> Earlier | None:
+    log, told = bench.services.log, attempt.told
+    begun = log.events(task=attempt.task.id, kind="attempt.started", newest_first=True, limit=_LOOKED_AT)
+    for event in begun:
+        if (event.run, event.attempt) == (bench.run, attempt.number):
+            continue
+        known = event.payload
+        same = known.get("request") == told["request"] and known["envelope"]["digest"] == told["envelope"]["digest"]
+        if same and _same_start(bench.work, attempt, known["base"], known["present"]):
+            found = _finished(log.events(run=event.run, task=attempt.task.id, after=event.seq), event)
+            if found is not None:
+                return found
+    return None
+
+
+def _same_start(work: Trees, attempt: Attempt, base: str, present: str) -> bool:
+    pairs = {(base, attempt.base), (present, str(attempt.told["present"]))}
+    try:
+        return not any(_foreign(work, one, other) for one, other in pairs if one != other)
+    except Refusal:  # its objects are gone, so nobody can tell
+        return False
+
+
+def _foreign(work: Trees, one: str, other: str) -> bool:
+    """Whether trees differ in more than idumb's own files, which every run writes anew."""
+    return any(not paths.matches_any(change.path, paths.OWN_FILES) for change in work.changes(one, other))
+
+
+def _finished(events: Iterable[Event], begun: Event) -> Earlier | None:
+    """What became of an attempt whose builder said that it was done."""
+    tree, touched = None, None
+    for event in events:
+        if event.attempt != begun.attempt:
+            continue
+        if event.kind == "attempt.started":
+            break
+        if event.kind == "attempt.finished":
+            ended = (event.payload.get("builder") or {}).get("outcome")
+            tree, touched = (
+                (event.payload["left"], event.payload["touched"]) if ended == outcome.COMPLETED else (None, None)
+            )
+        elif event.kind == "checkpoint.recorded" and tree is not None:
+            tree, touched = event.payload["tree"], event.payload["files"]
+    if tree is None or touched is None:
+        return None
+    return Earlier(begun.run or "", begun.attempt or 1, tree, tuple(touched))
+
+
+def _differing(work: Trees, earlier: Earlier, candidate: str, touched: Iterable[str]) -> tuple[str, ...]:
+    asked = dict.fromkeys((*earlier.touched, *touched))
+    wanted = [path for path in asked if not paths.matches_any(path, paths.OWN_FILES)]
+    try:
+        return tuple(p for p in wanted if work.entry(earlier.tree, p) != work.entry(candidate, p))
+    except Refusal:
+        return ()

@@ -1,0 +1,134 @@
+"""Passes work on: a task that is done makes a handoff for each receiver that it names. Nothing here stops a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError
+from idumb.domain.plans import plan
+from idumb.domain.plans.plan import Task
+from idumb.domain.runs import handoff
+from idumb.domain.runs.event import Event, NewEvent
+from idumb.domain.runs.handoff import Document
+from idumb.domain.runs.run import RunState
+
+FOLDER = ".idumb/brain/handoffs"
+CREATED = "handoff.created"
+UPDATED = "handoff.updated"
+COMPLETED = "handoff.completed"
+_SUMMARY = 4000
+
+
+def of_attempt(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+    """The events that a completed attempt adds to those of its completion."""
+    if not attempt.task.handoff_to:
+        return []
+    lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
+    said = attempt.result.reply or attempt.result.message if attempt.result else ""
+    return of_task(bench.services, bench.journal, bench.contract, attempt.task, said, lines)
+
+
+def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
+    """The same for a task that a person took as it is."""
+    said = f"accepted by a person: {why}"
+    return of_task(services, journal, contract, contract.tasks[task], said, journal.state.tasks[task].touched)
+
+
+def of_task(
+    services: Services, journal: Journal, contract: Contract, task: Task, said: str, deliverables: Sequence[str]
+) -> list[NewEvent]:
+    """An event for each receiver of a task that is done: the handoff, or why there is none."""
+    events = []
+    for number, wanted in enumerate(task.handoff_to, 1):
+        if handoff.type_of(wanted.type) == handoff.NEVER:
+            continue
+        document = _document(services, journal, contract, task, wanted, number)
+        document = dataclasses.replace(document, summary=said[:_SUMMARY], deliverables=tuple(deliverables))
+        events.append(_event(services, journal, document))
+    return events
+
+
+def _event(services: Services, journal: Journal, document: Document) -> NewEvent:
+    wrong = handoff.problems(document, handoff.agents(services.settings))
+    if not wrong:
+        return journal.event(CREATED, document.task, document.attempt, **document.as_dict())
+    services.reporter.note(f"{document.task} is not handed on to {document.to_agent}: {'; '.join(wrong)}")
+    return journal.event(
+        "handoff.failed", document.task, document.attempt, to_agent=document.to_agent, reason="; ".join(wrong)
+    )
+
+
+def _document(
+    services: Services, journal: Journal, contract: Contract, task: Task, wanted: plan.Handoff, number: int
+) -> Document:
+    attempt = journal.state.tasks[task.id].attempt or 1
+    return Document(
+        handoff.new_id(journal.state.id, task.id, attempt, number),
+        contracts.builder_of(contract.plan_of(task.id), task, services.settings) or "human",
+        wanted.agent,
+        journal.operation,
+        services.clock.now(),
+        handoff.type_of(wanted.type),
+        priority=task.priority,
+        title=task.title,
+        acceptance_criteria=tuple(f"{c.id}: {c.text}" for c in task.acceptance),
+        next_steps=task.notes or task.description,
+        workflow=contract.phase,
+        run=journal.state.id,
+        task=task.id,
+        attempt=attempt,
+    )
+
+
+def path(document: Document) -> str:
+    """Where the handoff is kept for its receiver to read. Only words that idumb made are in it."""
+    return f"{FOLDER}/{document.handoff_id}.md"
+
+
+def after(bench: Bench, task: Task) -> None:
+    """Write the documents of a task at once where it is done, for somebody may wait for them."""
+    if not task.handoff_to or bench.journal.state.tasks[task.id].status not in outcome.DONE:
+        return
+    for document in known(bench.services, bench.run):
+        if document.task == task.id:
+            save(bench.services, document)
+
+
+def save(services: Services, document: Document) -> None:
+    """Write one; what prevents it is told and stops nothing, because the log has all of it."""
+    try:
+        text = services.surroundings.without_secrets(services.documents.handoff(document))
+        if services.reports.read(path(document)) != text:
+            services.reports.write(path(document), text)
+    except (IdumbError, OSError) as problem:
+        services.reporter.note(f"{path(document)} could not be written: {problem}")
+
+
+def at_end(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+    """Write those of a run that are missing or older than their status; the paths of all of them."""
+    if not any(task.handoff_to for task in contract.tasks.values()):
+        return ()
+    found = known(services, state.id)
+    for document in found:
+        save(services, document)
+    return tuple(path(document) for document in found)
+
+
+def known(services: Services, run: str | None = None) -> tuple[Document, ...]:
+    """Every handoff of a run, or of all runs of the repository, the oldest first, as it stands now."""
+    standing = {e.payload["handoff_id"]: e.payload["status"] for e in said(services)}
+    made = (handoff.from_dict(e.payload) for e in services.log.events(run=run, kind=CREATED))
+    return tuple(dataclasses.replace(d, status=standing.get(d.handoff_id, d.status)) for d in made)
+
+
+def said(services: Services) -> Iterator[Event]:
+    """What was said of handoffs since they were made, in order. Older events of it name neither run nor task."""
+    both = [*services.log.events(kind=UPDATED), *services.log.events(kind=COMPLETED)]
+    yield from sorted(both, key=lambda event: event.seq)

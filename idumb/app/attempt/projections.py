@@ -1,0 +1,311 @@
+"""Writes the projections that people read. Never part of the truth: losing or failing them loses nothing."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from idumb.app.attempt import exhausted_context, handoff_writer
+from idumb.app.attempt.recording import evidence_payload
+from idumb.app.contract import contract_versions
+from idumb.app.core import projection_paths, schedule
+from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import Services
+from idumb.app.worktree import preconditions
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.plans import quick_plan
+from idumb.domain.plans.plan import Task
+from idumb.domain.runs.run import RunState
+from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
+
+SET_ASIDE = "set-aside"
+EVERY_SECONDS = 2.0
+# A run spends at most a fiftieth of its time on projections.
+_PAUSE = 50
+# Every later task looks three times at every file, some six microseconds a file: a twentieth of a task's time.
+_DOCUMENTS = 8000
+
+
+def write(services: Services, path: str, text: str) -> None:
+    """Write one projection; what the system refuses is told and stops nothing, because nothing is lost by it."""
+    try:
+        _set_aside(services, path)
+        services.reports.write(path, text)
+    except OSError as problem:
+        services.reporter.note(f"{path} could not be written: {problem.strerror or problem}")
+
+
+def _set_aside(services: Services, path: str) -> None:
+    """Keep the bytes of a file that idumb did not make and whose place it needs."""
+    name = path.rpartition("/")[2]
+    mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
+    text = services.reports.read(path) if mark and path.startswith(f"{projection_paths.BRAIN}/execution/") else None
+    if text and mark not in text:
+        kept = services.attic.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
+        services.reporter.note(f"{path} was not made by idumb; what was in it is kept in {kept}")
+
+
+_MADE = {"progress.json": '"contract_hash":', "": "\nrun: "}
+"""What is in a file that idumb made: by its name, "" for checkpoints."""
+
+# Lines of a report that say when it was made; the tree has the report itself in it, so it is another each time.
+_MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*)$")
+
+
+def write_report(services: Services, path: str, text: str) -> None:
+    """Write a report that may be committed, unless the one that is there says the same of another moment."""
+    existing, text = _existing(services, path), services.surroundings.without_secrets(text)
+    if existing is None or _MOMENT.sub("", existing) != _MOMENT.sub("", text):
+        write(services, path, text)
+
+
+def remove(services: Services, path: str) -> None:
+    with suppress(OSError):
+        services.reports.remove(path)
+
+
+def _existing(services: Services, path: str) -> str | None:
+    try:
+        return services.reports.read(path)
+    except OSError:
+        return None
+
+
+def checkpoint(bench: Bench, attempt: Attempt) -> None:
+    """The document of a checkpoint waits for the next progress: git is asked about new files in one go."""
+    state = bench.journal.state
+    known = state.tasks[attempt.task.id]
+    if known.checkpoint is not None and known.checkpoint.attempt == attempt.number:
+        text = bench.services.documents.checkpoint(
+            state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
+        )
+        bench.pace.waiting[projection_paths.checkpoint_path(state.phase, known.id)] = text
+    if known.handover:
+        bench.pace.waiting.update([_context(state.phase, attempt.task, known.attempt, known.handover)])
+
+
+def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
+    """Path and text of what an attempt left to a fresh agent."""
+    return exhausted_context.path(
+        projection_paths.execution_folder(phase), task.id, attempt
+    ), exhausted_context.document(task, attempt, handover)
+
+
+def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
+    """The same documents, made from the log."""
+    for path, text in checkpoints(services, state, contract, tasks) if tasks else ():
+        if text is not None:
+            write(services, path, text)
+
+
+def contexts(services: Services, state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
+    """Path and text of what attempts of a run left to fresh agents."""
+    for event in services.log.events(run=state.id, kind="attempt.finished"):
+        task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
+        if task is not None and handover:
+            yield _context(state.phase, task, event.attempt or 1, handover)
+
+
+def checkpoints(
+    services: Services, state: RunState, contract: Contract, tasks: Collection[str]
+) -> Iterator[tuple[str, str | None]]:
+    """Path and text of the documents of checkpoints, from the log alone; None where a rollback removed one.
+
+    Each says what was known when its checkpoint was recorded, whatever came after it. `state` may be ahead of the log.
+    """
+    now, trimmed = RunState(), set[str]()
+    evidence: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    lines: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    texts: dict[int, Callable[[], str]] = {}
+    for event in services.log.events(run=state.id):
+        now.apply(event)
+        of = event.task or "", event.attempt or 1
+        if event.kind == "rollback.completed":
+            trimmed.update(event.payload["tasks"])
+        elif event.kind == "evidence.recorded":
+            evidence.setdefault(of, []).append(event.payload)
+        elif event.kind == "attempt.finished":
+            lines[of] = event.payload["ledger"]
+        elif event.kind == "checkpoint.recorded" and event.task in tasks:
+            moment = RunState(id=state.id, tasks={of[0]: now.tasks[of[0]]})
+            said = tuple(evidence.get(of, ())), lines.get(of, ())
+            texts[event.seq] = functools.partial(services.documents.checkpoint, moment, contract.tasks[of[0]], *said)
+    for name in tasks:
+        kept = state.tasks[name].checkpoint
+        if kept is None and name in trimmed:
+            yield projection_paths.checkpoint_path(state.phase, name), None
+        elif kept is not None and kept.seq in texts:
+            yield projection_paths.checkpoint_path(state.phase, name), texts[kept.seq]()
+
+
+def progress(bench: Bench) -> None:
+    """Checkpoints and progress.json, at most every two seconds while a run goes on, so that long runs stay linear."""
+    pace, moment = bench.pace, bench.services.clock.monotonic()
+    pace.begun = moment if pace.begun is None else pace.begun
+    pace.ended += 1
+    if moment < pace.due:
+        return
+    if len(bench.journal.state.attempted) <= _DOCUMENTS * (moment - pace.begun) / pace.ended or pace.ended == 1:
+        waiting_checkpoints(bench)
+    write_progress(bench.services, bench.contract, bench.journal.state)
+    now = bench.services.clock.monotonic()
+    pace.due = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
+
+
+def waiting_checkpoints(bench: Bench) -> None:
+    """Called at the end of a run too: thousands of tasks of milliseconds leave most of their documents until then."""
+    while bench.pace.waiting:
+        path, text = bench.pace.waiting.popitem()
+        write(bench.services, path, text)
+
+
+def write_progress(services: Services, contract: Contract, state: RunState) -> None:
+    text = services.documents.progress(state, schedule.statuses(contract, state))
+    write(services, projection_paths.progress_path(state.phase), text)
+
+
+def is_behind(services: Services, state: RunState) -> bool:
+    """Whether progress.json tells of another moment than the run's last one."""
+    return f'"updated_at": "{state.moved_at}"' not in (
+        _existing(services, projection_paths.progress_path(state.phase)) or ""
+    )
+
+
+def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+    """Everything that is written at the end of a run; the Markdown files, which may be committed."""
+    _missing_checkpoints(services, contract, state)
+    shown = schedule.statuses(contract, state)
+    write_progress(services, contract, state)
+    summary = projection_paths.report_path(contract.folder, "SUMMARY")
+    links = {
+        t: "/".join([".."] * contract.folder.count("/") + ["..", projection_paths.checkpoint_path(state.phase, t)])
+        for t in state.tasks
+        if state.tasks[t].checkpoint is not None
+    }
+    write_report(
+        services,
+        summary,
+        services.documents.summary(
+            contract,
+            state,
+            shown,
+            evidence=evidence_by_task(services, state),
+            line_counts=_line_counts(services, state),
+            now=services.clock.now(),
+            links=links,
+        ),
+    )
+    checkpoints = (projection_paths.checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt)
+    return (summary, *checkpoints, *handoff_writer.at_end(services, contract, state))
+
+
+def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:
+    """A run that was killed did not write its last ones, or left those of an earlier attempt."""
+    kept = {task: state.tasks[task].checkpoint for task in state.attempted if task in contract.tasks}
+    missing = [
+        task
+        for task, one in kept.items()
+        if one is not None
+        and one.snapshot not in (_existing(services, projection_paths.checkpoint_path(state.phase, task)) or "")
+    ]
+    checkpoints_again(services, state, contract, missing)
+
+
+def result(shown: Mapping[str, str]) -> str:
+    """B's word for a run: pass, partial or fail."""
+    done = sum(1 for s in shown.values() if s in outcome.DONE or s == outcome.SKIPPED)
+    if done == len(shown):
+        return "pass"
+    return "partial" if done else "fail"
+
+
+def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapping[str, Any]]]:
+    """The evidence of each task's last attempt, from the log."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for event in services.log.events(run=state.id, kind="evidence.recorded"):
+        if event.task in state.tasks and event.attempt == state.tasks[event.task].attempt:
+            found.setdefault(event.task, []).append(event.payload)
+    return found
+
+
+def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int | None, int | None]]:
+    """Lines added and removed between the run's base and its end, for the paths that its tasks touched."""
+    if not state.attempted:
+        return {}
+    last = state.tasks[max(state.attempted, key=state.attempted.__getitem__)]
+    touched = {path for task in state.attempted for path in state.tasks[task].touched}
+    counts = services.trees.line_counts(state.base_tree, last.left or state.base_tree)
+    return {path: count for path, count in counts.items() if path in touched}
+
+
+def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+    """The report of `verify-work` after tasks were taken back or brought back: it says what the log says now."""
+    path = projection_paths.report_path(contract.folder, "VERIFICATION")
+    if "VERIFICATION" not in services.plans.recorded(contract.folder):
+        return ()  # there is none, or somebody else wrote it
+    record = state.verification
+    if record is None:
+        write_report(services, path, services.documents.unverified(contract, state, now=services.clock.now()))
+    elif contract.hash == state.contract_hash:
+        judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True)
+        at = next((event.at for event in judged if event.payload == record), services.clock.now())
+        write_report(services, path, services.documents.verification(contract, record, now=at))
+    return (path,)
+
+
+def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
+    """Those of the Markdown reports, amended and quick plans that policy and settings say to commit, and that changed.
+
+    Ignored files stay out of it; a document that is gone is committed as gone.
+    """
+    if not services.settings.git.commit_reports or state.policy not in COMMITTED or _commits_wait(state):
+        return ()
+    plans = (path for path in _own_plans(services, state) if not _tells_a_secret(services, path))
+    return tuple(services.history.uncommitted([*reports, *plans]))
+
+
+def _own_plans(services: Services, state: RunState) -> Sequence[str]:
+    """The plans of a run that idumb wrote: a quick one, and amended ones whose version before is committed."""
+    quick_ones = [path for path, _ in state.plans if path.startswith(f"{quick_plan.FOLDER}/")]
+    return [*quick_ones, *contract_versions.committable(services, state)]
+
+
+def _tells_a_secret(services: Services, path: str) -> bool:
+    """Whether a plan, which stays as it is because its commands run, has a known secret that HEAD's does not have."""
+    without, text = services.surroundings.without_secrets, _existing(services, path)
+    if text is None or without(text) == text:
+        return False
+    head = services.history.head_tree()
+    entry = services.trees.entry(head, path) if head is not None else None
+    before = services.trees.read(entry.oid).decode("utf-8", "replace") if entry is not None else ""
+    return without(before) == before
+
+
+def _commits_wait(state: RunState) -> bool:
+    """Whether a builder's commits wait for a person's answer: nothing may be committed before them, where HEAD is."""
+    if state.policy != COMMIT_BUILDER:
+        return False
+    return any(t.status == outcome.WAITING and t.left != t.base for t in state.tasks.values())
+
+
+def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
+    """Commit what is to be committed of the reports, and record it; warnings."""
+    state = journal.state
+    changed = to_commit(services, state, reports)
+    subject = f"Phase {state.phase}: reports of run {state.number}"
+    made = preconditions.commit(
+        services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n"
+    )
+    if made.commit is not None:
+        journal.write(journal.event("reports.committed", commit=made.commit, paths=list(changed)))
+    refused = made.words if made.commit is None else ""
+    told = [f"git refused the commit of the reports: {refused}"] if refused else []
+    if services.settings.git.commit_reports and state.policy in COMMITTED:
+        held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
+        told += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
+    return tuple(told)

@@ -1,0 +1,391 @@
+"""How an attempt becomes history: intent, objects, hidden ref, branch, then one transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from idumb.app.attempt import builder_commits, exhausted_context, external_effects, handoff_writer, proofs, step_results
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import attempt_ref
+from idumb.app.ports.repository import Conflict, Offered, Snapshot
+from idumb.app.worktree import staged_changes
+from idumb.domain import agent, contract, listing, outcome, settings
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import ledger, levels
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.run import call_id
+
+
+def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
+    """Intent, objects, hidden ref, branch, one transaction; then the attempt is history."""
+    if attempt.candidate is None or attempt.snapshot is None:
+        return attempt
+    if bench.workspace.kind == "here":
+        # Builders force nothing; a power cut after the checkpoint would leave its files empty.
+        bench.services.trees.force(attempt.ledger.changed)
+    if attempt.outcome == outcome.WAITING:
+        _keep_candidate(bench, attempt, attempt.candidate)
+        bench.journal.write(*_finished_events(bench, attempt), *_question_events(bench, attempt))
+        return attempt
+    if attempt.outcome == outcome.COMPLETED and attempt.offered is not None and attempt.offered.made:
+        return _advance_and_record(bench, attempt, attempt.offered)
+    if attempt.outcome == outcome.COMPLETED and _commits(bench, attempt):
+        return commit_and_record(bench, attempt)
+    if attempt.outcome == outcome.COMPLETED and bench.workspace.kind != "here" and attempt.ledger.changed:
+        return _deliver_and_record(bench, attempt)
+    tree = attempt.candidate
+    kept = _keep_candidate(bench, attempt, tree)
+    bench.journal.write(
+        *_finished_events(bench, attempt),
+        *_question_events(bench, attempt),
+        *completion_events(bench, attempt, kept, None),
+    )
+    return attempt
+
+
+def _commits(bench: Bench, attempt: Attempt) -> bool:
+    """Whether idumb commits the work: people commit theirs, and so do builders whose own task that is.
+
+    Where nothing was built there is nothing to commit.
+    """
+    return (
+        bench.policy in settings.COMMITTED
+        and not attempt.task.is_human
+        and attempt.offered is None
+        and not attempt.adopted
+    )
+
+
+def _deliver_and_record(bench: Bench, attempt: Attempt) -> Attempt:
+    """The way of a completed task of a clone that nobody commits: its files are announced before they are written."""
+    _intend(bench, attempt, "", bench.services.history.head().commit)
+    tree, conflicts = _deliver(bench, attempt)
+    if conflicts:
+        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+    bench.journal.write(*completion_events(bench, attempt, _keep_candidate(bench, attempt, tree), None))
+    return attempt
+
+
+def _advance_and_record(bench: Bench, attempt: Attempt, offered: Offered) -> Attempt:
+    """The way of a completed task whose builder committed it: the log names the tip before the branch moves."""
+    _intend(bench, attempt, "", offered.base, tip=offered.tip)
+    head = bench.services.history.head().commit
+    if head != offered.base:
+        return dataclasses.replace(attempt, commit_refused=_moved(attempt, offered, head))
+    tree, conflicts = _deliver(bench, attempt)
+    if conflicts:
+        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+    return finish_commits(bench, attempt, _keep_candidate(bench, attempt, tree), offered)
+
+
+def _moved(attempt: Attempt, offered: Offered, head: str | None) -> str:
+    return (
+        f"the commits of {attempt.task.id} stand on {offered.base or 'the empty history'}, and HEAD is"
+        f" {head or 'without a commit'} by now, so they are made again there"
+    )
+
+
+def finish_commits(bench: Bench, attempt: Attempt, kept: Snapshot, offered: Offered) -> Attempt:
+    """Move the branch to the builder's tip and record the checkpoint; used by recovery too."""
+    services = bench.services
+    if offered.tip is None:
+        raise AssertionError("a builder that committed nothing has no tip")
+    with services.interrupts.armed():  # a hook of the user's may take long
+        made = services.history.advance(
+            offered.tip, f"idumb: {attempt.task.id}", expected_head=offered.base, hooks=services.settings.git.hooks
+        )
+    if made.commit is None:
+        return dataclasses.replace(attempt, commit_refused=made.words)
+    bench.journal.write(*completion_events(bench, attempt, kept, made.commit))
+    return attempt
+
+
+def _intend(bench: Bench, attempt: Attempt, message: str, head: str | None, *, tip: str | None = None) -> None:
+    """Name what is about to be delivered and, where there is a message, committed; `tip` is a builder's commit."""
+    bench.journal.write(
+        *_finished_events(bench, attempt),
+        *_question_events(bench, attempt),
+        bench.journal.event(
+            "checkpoint.intended",
+            attempt.task.id,
+            attempt.number,
+            paths=list(attempt.ledger.changed),
+            message=message,
+            head=head,
+            tree=attempt.candidate,
+            base=attempt.base,
+            **({"tip": tip} if tip is not None else {}),
+        ),
+    )
+
+
+def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
+    """The way of a completed task whose commit goes on the user's branch."""
+    message = commit_message(bench, attempt)
+    head = bench.services.history.head()
+    _intend(bench, attempt, message, head.commit)
+    tree, conflicts = _deliver(bench, attempt)
+    if conflicts:
+        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+    kept = _keep_candidate(bench, attempt, tree)
+    return finish_commit(bench, attempt, kept, head.commit, message)
+
+
+def finish_commit(bench: Bench, attempt: Attempt, kept: Snapshot, head: str | None, message: str) -> Attempt:
+    """Commit the task's own paths and record the checkpoint; used by recovery too."""
+    hooks = bench.services.settings.git.hooks
+    staged = staged_changes.hold_of(bench, attempt)
+    with bench.services.interrupts.armed():  # a hook of the user's may take long
+        made = bench.services.history.commit(
+            attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True
+        )
+    if made.commit is None:
+        return dataclasses.replace(attempt, commit_refused=made.words)
+    staged_changes.tell_replaced_of(bench, attempt, staged)
+    left = _changed_while_committing(bench, attempt)
+    if left is not None:
+        attempt = _prove_again(bench, attempt, left)
+    bench.journal.write(*completion_events(bench, attempt, kept, made.commit, left))
+    return attempt
+
+
+def _changed_while_committing(bench: Bench, attempt: Attempt) -> str | None:
+    """The present tree, where a hook of the user's, or the user, changed the task's paths after they were proven."""
+    trees, candidate, changed = bench.services.trees, attempt.candidate, attempt.ledger.changed
+    head = bench.services.history.head_tree()
+    if candidate is None or head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
+        return None
+    present = trees.scan(changed)  # git's filters store other bytes too, so the files themselves decide
+    return None if trees.overlay(present, candidate, changed) == present else present
+
+
+def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
+    """Bytes that no check has seen are not done: the proofs are made once more, on what was committed."""
+    services = bench.services
+    checked = proofs.after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
+    again = (*checked, *step_results.bytes_again(bench, attempt, tree))
+    bench.checks.end_processes()
+    bench.journal.write(
+        *(
+            bench.journal.event("evidence.recorded", attempt.task.id, attempt.number, **evidence_payload(e))
+            for e in again
+        )
+    )
+    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *again))
+    failed = [e.subject for e in again if e.result in proofs.BROKEN]
+    if not failed:
+        return attempt
+    words = f"its files changed while they were committed (by a hook?), and then {listing.listed(failed)} failed"
+    return dataclasses.replace(attempt, deviation=True, verdict=outcome.FAIL).ended(outcome.FAILED, words)
+
+
+def completion_events(
+    bench: Bench, attempt: Attempt, kept: Snapshot, commit: str | None, left: str | None = None
+) -> tuple[NewEvent, ...]:
+    return (_checkpoint_event(bench, attempt, kept, commit, left), *_completed_event(bench, attempt))
+
+
+def _deliver(bench: Bench, attempt: Attempt) -> tuple[str, tuple[Conflict, ...]]:
+    candidate = attempt.candidate or attempt.base
+    if attempt.outcome != outcome.COMPLETED or bench.workspace.kind == "here":
+        return candidate, ()
+    return bench.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
+
+
+def _conflict_words(conflicts: tuple[Conflict, ...]) -> str:
+    return "; ".join(f"{c.path}: {c.why}" for c in conflicts)
+
+
+def _keep_candidate(bench: Bench, attempt: Attempt, tree: str) -> Snapshot:
+    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
+    parent = attempt.snapshot.commit if attempt.snapshot else None
+    return bench.services.trees.keep(ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", parent)
+
+
+_DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
+
+
+def _left(bench: Bench, attempt: Attempt) -> str | None:
+    """The user's tree as the attempt leaves it: of a clone only what is delivered, now or after an answer."""
+    if bench.workspace.kind == "here" or attempt.snapshot is None or attempt.candidate is None:
+        return attempt.candidate
+    if attempt.outcome not in _DELIVERED:
+        return attempt.snapshot.tree
+    return bench.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
+
+
+def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+    event = bench.journal.event
+    task, number, result = attempt.task.id, attempt.number, attempt.result
+    # What was made in a clone and will not be delivered never reaches the user's tree.
+    here = bench.workspace.kind == "here" or attempt.outcome in _DELIVERED
+    left = _left(bench, attempt)
+    events = [
+        event(
+            "step.finished",
+            task,
+            number,
+            call=call_id(bench.run, task, number, step.index),
+            index=step.index,
+            tool=step.tool,
+            intent=step.intent,
+            arguments=dict(step.arguments),
+            ok=step.ok,
+            response=step.response,
+            words=step.words,
+            plan_hash=attempt.plan.sha256,
+            seconds=round(step.seconds, 6),
+        )
+        for step in (result.steps if result else ())
+    ]
+    events += [event("evidence.recorded", task, number, **evidence_payload(e)) for e in attempt.evidence]
+    events.append(
+        event(
+            "attempt.finished",
+            task,
+            number,
+            outcome=attempt.outcome,
+            verdict=attempt.verdict,
+            reason=attempt.reason,
+            left=left,
+            touched=list(attempt.ledger.changed) if here else [],
+            deviations=list(attempt.ledger.paths(ledger.UNDECLARED, ledger.PROTECTED)) if here else [],
+            accepted_paths=list(attempt.accepted_paths),
+            ledger=attempt.ledger.as_list(),
+            symbols=[f"{s.actual} {s.name} in {s.path}" for s in attempt.ledger.symbols if s.actual],
+            residue=list(attempt.residue),
+            feedback=proofs.feedback(attempt.reason, attempt.ledger, attempt.evidence),
+            seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
+            cause=result.cause if result else None,
+            builder=_result_payload(result),
+            **_told(bench, attempt),
+            **(external_effects.of_attempt(attempt.task) if result is not None else {}),
+        )
+    )
+    return events
+
+
+def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
+    """Fields that are there only where they say something, such as the validator's call."""
+    found: dict[str, Any] = {}
+    if attempt.conversation is not None and attempt.result is not None:
+        found["resumed"] = attempt.result.resumed
+    if attempt.judged is not None:
+        found["validator"] = {**(_result_payload(attempt.judged) or {}), **_validator(bench, attempt)}
+    if attempt.offered is not None:
+        found["committed"] = builder_commits.payload(attempt.offered)
+    if attempt.failure is not None:
+        found |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
+    if attempt.adopted:
+        found["adopted"] = True
+    if attempt.new_caches:
+        found["caches"] = list(attempt.new_caches)
+    if handover := exhausted_context.handover(bench, attempt):
+        found["handover"] = handover
+    return found
+
+
+def _validator(bench: Bench, attempt: Attempt) -> dict[str, Any]:
+    known = bench.services.settings
+    name = contract.validator_of(attempt.plan, attempt.task, known)
+    binding = known.bindings.get(name or "")
+    return {"binding": name, "adapter": name if binding is None else binding.adapter}
+
+
+def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+    event, task, number = bench.journal.event, attempt.task.id, attempt.number
+    known = bench.journal.state
+    events = [
+        event("decision.asked", task, number, **dataclasses.asdict(question))
+        for question in attempt.questions
+        if question.id not in known.decisions
+    ]
+    events += [
+        event("decision.answered", task, number, **dataclasses.asdict(answer))
+        for answer in attempt.answers
+        if answer.decision not in known.answers
+    ]
+    if attempt.outcome == outcome.WAITING:
+        answered = {answer.decision for answer in attempt.answers}
+        waiting = [q.id for q in attempt.questions if q.id not in answered]
+        events.append(event("task.waiting", task, number, decisions=waiting, reason=attempt.reason))
+    return events
+
+
+def _checkpoint_event(bench: Bench, attempt: Attempt, kept: Snapshot, commit: str | None, left: str | None) -> NewEvent:
+    head = commit if commit is not None else bench.services.history.head().commit
+    return bench.journal.event(
+        "checkpoint.recorded",
+        attempt.task.id,
+        attempt.number,
+        status="completed" if attempt.outcome == outcome.COMPLETED else "failed",
+        git_hash=head,
+        commit=commit,
+        snapshot=kept.commit,
+        ref=kept.ref,
+        tree=kept.tree,
+        files=list(attempt.ledger.changed),
+        seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
+        error=None if attempt.outcome == outcome.COMPLETED else attempt.reason,
+        verdict=attempt.verdict,
+        left=left,
+    )
+
+
+def _completed_event(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+    if attempt.outcome != outcome.COMPLETED:
+        return []
+    completed = bench.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)
+    return [completed, *handoff_writer.of_attempt(bench, attempt)]
+
+
+def evidence_payload(found: Evidence) -> dict[str, Any]:
+    payload = dataclasses.asdict(found)
+    payload["argv"] = list(found.argv)
+    payload["seconds"] = round(found.seconds, 3)
+    del payload["shown"]
+    if found.shown:
+        payload["shown"] = [one.as_dict() for one in found.shown]
+    if found.level == levels.ADVISORY:
+        del payload["level"]
+    return payload
+
+
+def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {
+        "outcome": result.outcome,
+        "message": result.message,
+        "exit_code": result.exit_code,
+        "claimed_files": list(result.claimed_files),
+        "session": result.session,
+        "usage": dataclasses.asdict(result.usage),
+        "transcript": result.transcript,
+        "output": result.output,
+        "output_sha256": result.output_sha256,
+        "truncated": result.truncated,
+        "seconds": round(result.seconds, 3),
+        "cause": result.cause,
+        "failure": result.failure,
+        "model": result.model,
+        **({"crashed": True} if result.crashed else {}),
+    }
+
+
+def commit_message(bench: Bench, attempt: Attempt) -> str:
+    """Subject from the title; trailers tie the commit to run, task, attempt and the plan's bytes."""
+    return (
+        f"{subject(attempt.task)}\n\n"
+        f"Idumb-Run: {bench.run}\n"
+        f"Idumb-Task: {attempt.task.id}\n"
+        f"Idumb-Attempt: {attempt.number}\n"
+        f"Idumb-Plan: {attempt.plan.sha256}\n"
+    )
+
+
+def subject(task: Task) -> str:
+    """The first line of a task's commit. A title may hold characters that steer a terminal; logs are read in one."""
+    return "".join(c if c.isprintable() else " " for c in task.title)

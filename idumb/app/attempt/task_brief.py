@@ -1,0 +1,113 @@
+"""Everything that a builder is owed before it begins: the task in data, the prompt, and what was wrong before."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from idumb.app.core.services import Services
+from idumb.app.ports.agents import PromptRequest
+from idumb.domain import agent, roles
+from idumb.domain import contract as contracts
+from idumb.domain.contract import Contract
+from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.proof import ledger
+from idumb.domain.runs.run import RunState
+
+
+def of(
+    services: Services,
+    contract: Contract,
+    task: Task,
+    *,
+    attempt: int,
+    feedback: str,
+    handover: str = "",
+    decided: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """JSON-serialisable. `attempt` is the number of the attempt that is open or comes next; times are seconds."""
+    plan = contract.plan_of(task.id)
+    settings, limits = services.settings, task.limits or plan.limits
+    protected = (*plan.scope.protected, *settings.protected)
+    filled = roles.filling(settings, agent.BUILDER, contracts.builder_of(plan, task, settings))
+    asked = PromptRequest(
+        agent.BUILDER,
+        task,
+        plan,
+        protected,
+        feedback,
+        attempt,
+        template=filled.template,
+        name=filled.prompt,
+        handover=handover,
+        decided=decided,
+    )
+    return {
+        "id": task.id,
+        "title": task.title,
+        "description": task.description,
+        "kind": task.kind,
+        "plan": plan.path,
+        "goal": plan.goal,
+        "assumptions": list(plan.assumptions),
+        "decided": list(decided),
+        "depends_on": list(contract.dependencies[task.id]),
+        **_proofs(task, plan),
+        "files": [{"verb": c.verb, "path": c.path, "target": c.target} for c in task.files or ()],
+        "allowed": list(ledger.written_paths(task.files)),
+        "protected": list(dict.fromkeys((".git/**", ".idumb/**", ".planning/**", *protected))),
+        "non_goals": [{"id": g.id, "text": g.text, "paths": list(g.paths)} for g in plan.non_goals],
+        "limits": None if limits is None else dataclasses.asdict(limits),
+        "estimate": task.estimate_seconds,
+        "timeout": task.timeout,
+        "references": task.references,
+        "notes": task.notes,
+        "builder": contracts.builder_of(plan, task, settings),
+        "validator": contracts.validator_of(plan, task, settings),
+        "attempt": attempt,
+        "max_attempts": settings.run.max_attempts,
+        "feedback": feedback,
+        "prompt": services.documents.prompt(asked),
+    }
+
+
+_PEOPLE = ("decision", "human-action", "human-verify")
+
+
+def decisions_made(state: RunState | None) -> tuple[str, ...]:
+    """What people answered to the tasks of a run that only they can do, in words for every builder after them."""
+    found = []
+    for id, answer in state.answers.items() if state is not None else ():
+        question = state.decisions.get(id, {}) if state is not None else {}
+        guidance = str(answer.get("guidance") or "")
+        if question.get("kind") == _PEOPLE[0] or (guidance and question.get("kind") in _PEOPLE):
+            chosen = next((str(c["text"]) for c in question.get("choices", ()) if c["id"] == answer["choice"]), "")
+            words = f"{question.get('what', id)}: {answer['choice']}"
+            words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""
+            found.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
+    return tuple(found)
+
+
+def _proofs(task: Task, plan: Plan) -> dict[str, Any]:
+    """What will be run and asked when the work is submitted."""
+    proof = contracts.proofs(task)
+    held = None if task.invariants is None else set(task.invariants)
+    return {
+        "acceptance": [
+            {
+                "id": c.id,
+                "text": c.text,
+                "proof": proof[c.id],
+                "command": c.command,
+                "instructions": list(c.instructions),
+            }
+            for c in task.acceptance
+        ],
+        "verify": list(task.verify),
+        "tests": [dataclasses.asdict(test) for test in task.tests],
+        "preconditions": [dataclasses.asdict(c) for c in task.preconditions],
+        "postconditions": [dataclasses.asdict(c) for c in task.postconditions],
+        "invariants": [
+            {"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants if held is None or i.id in held
+        ],
+    }

@@ -1,0 +1,199 @@
+"""Asks the validator of a task. Its no is a no; its yes is a proof only where it shows what it rests on.
+
+A PASS without evidence is neutral: the task's other proofs decide. An answer that cannot be used is asked for once
+more, but not in strict mode. What then still hangs on the validator alone is asked of a person, and no attempt of the
+builder is used up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from idumb.app.attempt import agent_client, agent_request, citations, proofs
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import attempt_ref
+from idumb.app.ports.repository import Snapshot
+from idumb.app.worktree import tree_guard
+from idumb.domain import agent, contract, listing, outcome, reply
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.decision import Decision
+from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
+from idumb.domain.proof import evidence, levels, validation
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.judgement import Citation
+from idumb.domain.proof.validation import Shown
+from idumb.domain.runs import spending
+
+HUMAN = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a validator answered and what it shows; `malformed` says why that cannot be used, "" where it can."""
+
+    result: AgentResult
+    shown: tuple[Shown, ...] = ()
+    malformed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows from the validator's answer; empty where the task has no validator to ask.
+
+    `judged_from` is the snapshot of the user's tree from before it was asked.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+    said: AgentResult | None = None
+    judged_from: Snapshot | None = None
+
+
+def judge(bench: Bench, attempt: Attempt, found: Sequence[Evidence]) -> Verdict:
+    """Ask the validator, where the task has one."""
+    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    if name is None or name == HUMAN:
+        return Verdict()
+    saved = _saved(bench, attempt, name, attempt.snapshot, "first")
+    request = agent_request.request(bench, attempt, agent.VALIDATOR, bench.agents.get(name), tuple(found))
+    judged = _asked(bench, attempt, name, request, saved)
+    if judged.malformed and STRICT not in (attempt.plan.mode, bench.journal.state.mode):
+        judged = _asked_again(bench, attempt, name, request, judged, saved)
+    level = levels.rule(bench.services.settings, agent.VALIDATOR).level
+    made = proofs.of_validator(
+        name,
+        judged.result,
+        attempt.candidate,
+        waits=bench.workspace.kind == "here",  # a clone is gone when the command ends
+        shown=_proving(attempt, judged.shown),
+        malformed=judged.malformed,
+    )
+    return Verdict((dataclasses.replace(made, level=level),), judged.result, saved)
+
+
+def _saved(bench: Bench, attempt: Attempt, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
+    """A snapshot of the user's tree before a call of the validator; the last one where nothing changed since.
+
+    None where the validator starts no program.
+    """
+    services, task, number = bench.services, attempt.task.id, attempt.number
+    if last is None or not tree_guard.starts_a_program(bench.agents.get(name)):
+        return None
+    if services.trees.scan(attempt.literal_paths) == last.tree:
+        return last
+    ref = attempt_ref(services, bench.run, task, number, f"validator/{bench.journal.operation}-{call}")
+    taken = services.trees.snapshot(ref, f"before the validator of {task}, attempt {number}", attempt.literal_paths)
+    about = {"role": agent.VALIDATOR, "binding": name, "ref": taken.ref, "snapshot": taken.commit}
+    bench.journal.write(bench.journal.event("snapshot.taken", task, number, **about))
+    return taken
+
+
+def changed_meanwhile(bench: Bench, attempt: Attempt, present: str) -> frozenset[str]:
+    """Paths of the user's tree that changed while the validator judged. They are told, with the way back.
+
+    `present` is the work's tree now. Empty where that is a clone: the user's tree is no part of the task there.
+    """
+    if attempt.judged_from is None:
+        return frozenset()
+    here = bench.workspace.kind == "here"
+    own = present if here else bench.services.trees.scan(attempt.literal_paths)
+    found = tree_guard.files(bench.services, attempt.judged_from, own)
+    if not found.words:
+        return frozenset()
+    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    back = f" As it was before: {listing.listed(found.back, between='; ')}." if found.back else ""
+    bench.services.reporter.note(
+        f"While the validator {name} judged {attempt.task.id}, {'; '.join(found.words)}. It may have been you.{back}"
+    )
+    return frozenset(str(row["path"]) for row in found.rows) if here else frozenset()
+
+
+def _asked(bench: Bench, attempt: Attempt, name: str, request: AgentRequest, saved: Snapshot | None) -> Judged:
+    # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
+    anew = not attempt.built and bench.journal.state.tasks[attempt.task.id].adapter not in agent_client.SILENT
+    here = bench.workspace.kind == "here"
+    before = saved.tree if saved is not None and here else bench.work.scan(attempt.literal_paths)
+    again = functools.partial(agent_request.changed_since, bench, attempt, before)
+    made = agent_client.Call(bench.agents.get(name), name, request, again, anew=anew)
+    result = agent_client.call(bench.services, bench.journal, made)
+    bench.checks.end_processes()
+    return _read(bench, attempt, result)
+
+
+def _asked_again(
+    bench: Bench, attempt: Attempt, name: str, request: AgentRequest, first: Judged, saved: Snapshot | None
+) -> Judged:
+    """The same once more, with what was wrong with the answer; both calls are paid for."""
+    journal, why = bench.journal, first.malformed
+    said = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
+    journal.write(journal.event("call.retried", attempt.task.id, attempt.number, **said, message=why, call=1, pause=0))
+    told = f"## Your last answer\n\nIt cannot be used: {why}. Answer once more, in the form that is asked for above."
+    request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{told}\n", feedback=why)
+    second = _asked(bench, attempt, name, request, _saved(bench, attempt, name, saved, "second"))
+    result = dataclasses.replace(
+        second.result,
+        usage=spending.added(first.result.usage, second.result.usage),
+        seconds=first.result.seconds + second.result.seconds,
+    )
+    return dataclasses.replace(second, result=result)
+
+
+def _read(bench: Bench, attempt: Attempt, result: AgentResult) -> Judged:
+    if result.failure == agent.MALFORMED:
+        return Judged(result, malformed=result.message or "no verdict can be read in it")
+    said = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
+    if isinstance(said, str) or said["verdict"] != outcome.PASS:
+        return Judged(result)
+    shown = validation.read(said)
+    if isinstance(shown, str):
+        return Judged(result, malformed=shown)
+    shown = tuple(_within(bench, one) for one in shown)
+    places = (one.place for one in shown if one.place is not None)
+    gone = [p for p in places if not citations.resolves(bench.work, p, attempt.candidate or attempt.base)]
+    named = listing.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in gone))
+    return (
+        Judged(result, malformed=f"it cites {named}, which the judged files do not have")
+        if gone
+        else Judged(result, shown)
+    )
+
+
+def _within(bench: Bench, shown: Shown) -> Shown:
+    """Some agents cite absolute paths."""
+    if shown.place is None:
+        return shown
+    file = shown.place.file.removeprefix(f"{bench.work.root.rstrip('/')}/")
+    return dataclasses.replace(shown, place=Citation(file, shown.place.line))
+
+
+def _proving(attempt: Attempt, shown: tuple[Shown, ...]) -> tuple[Shown, ...]:
+    """What is shown for criteria of the task; all of it where the task has none."""
+    task = attempt.task
+    return tuple(one for one in shown if not task.acceptance or validation.shown_for(task, (one,)))
+
+
+def question(bench: Bench, attempt: Attempt) -> Decision | None:
+    """What a person is asked where the validator alone is to prove the task, and does not; None elsewhere."""
+    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    subject = proofs.validator_subject(name or "")
+    said = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
+    if said is None:
+        return None
+    why = _why_unproven(attempt, said, name or "")
+    return proofs.validator_question(attempt.task, attempt.number, attempt.changes, why, said.text) if why else None
+
+
+def _why_unproven(attempt: Attempt, said: Evidence, name: str) -> str:
+    if said.result == evidence.UNPROVEN:
+        return f"The validator {name} gave an answer that cannot be used."
+    others = [e for e in attempt.evidence if e is not said]
+    if proofs.proves(others) or proofs.questions(attempt.task, attempt.number, ()):
+        return ""
+    if said.result == evidence.OPINION:
+        return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."
+    shown = validation.shown_for(attempt.task, said.shown)
+    alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
+    left = [c for c in alone if c not in shown]
+    return f"The validator {name} shows nothing for {listing.listed(left)}, and nothing else proves it." if left else ""

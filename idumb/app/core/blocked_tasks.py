@@ -1,0 +1,94 @@
+"""Tasks that wait for one that failed or was left out: why, and the commands that let them run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.core import schedule
+from idumb.domain import listing, outcome
+from idumb.domain.contract import Contract
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import STRICT
+from idumb.domain.runs.run import RunState
+
+REASON = "REASON"
+_DONE_TO = {outcome.FAILED: "failed", outcome.SKIPPED: "was skipped"}
+
+
+def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+    """`waits for T1-01 (skipped: no time)`; the tasks between them are named too."""
+    words = []
+    for needed in schedule.blockers(contract, shown, task):
+        found = state.tasks.get(needed) if state is not None else None
+        reason = found.reason if found is not None and shown[needed] in _DONE_TO else ""
+        words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
+    return f"waits for {listing.listed(words)}"
+
+
+def actions(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
+    """Commands that let a blocked task run, each of which can succeed as things stand; [] for any other task."""
+    if shown[task] != outcome.BLOCKED:
+        return []
+    causes = schedule.roots(contract, shown, task)
+    retry = [f"idumb resume {contract.phase} --retry-failed"] if _any_failed(shown, causes) else []
+    accept = [f"idumb accept {cause} --why {REASON}" for cause in causes]
+    return [*retry, *accept, *_without(contract, state, shown, task)]
+
+
+def _any_failed(shown: Mapping[str, str], tasks: tuple[str, ...]) -> bool:
+    return any(shown[task] == outcome.FAILED for task in tasks)
+
+
+def _without(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
+    """The amendment that takes the dependency away; a strict plan is approved as a whole, and changed by its author."""
+    plan = contract.plan_of(task)
+    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT:
+        return []
+    named = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
+    if not named:
+        return []
+    return [" ".join([f"idumb amend {contract.phase}", *(f"--drop-dependency {task} {d}" for d in named)])]
+
+
+def groups(contract: Contract, state: RunState | None, shown: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each failed or skipped task that keeps others from running: `by`, `status`, `reason`, `tasks`, `actions`."""
+    held: dict[str, list[str]] = {}
+    for task in contract.order:
+        if shown[task] == outcome.BLOCKED:
+            for cause in schedule.roots(contract, shown, task):
+                held.setdefault(cause, []).append(task)
+    return [_group(contract, state, shown, cause, tasks) for cause, tasks in held.items()]
+
+
+def _group(
+    contract: Contract, state: RunState | None, shown: Mapping[str, str], cause: str, tasks: list[str]
+) -> dict[str, Any]:
+    known = state.tasks.get(cause) if state is not None else None
+    ways = [way for task in tasks for way in actions(contract, state, shown, task) if _is_about(way, cause)]
+    return {
+        "by": cause,
+        "status": shown[cause],
+        "reason": known.reason if known is not None else "",
+        "tasks": tasks,
+        "actions": list(dict.fromkeys(ways)),
+    }
+
+
+def _is_about(action: str, cause: str) -> bool:
+    return cause in action.split() or action.endswith("--retry-failed")
+
+
+def words(groups: list[dict[str, Any]]) -> str:
+    """Why nothing more can run, in one line."""
+    return "; ".join(
+        f"{listing.listed(one['tasks'])} {'stays' if len(one['tasks']) == 1 else 'stay'} blocked, because {one['by']}"
+        f" {_DONE_TO[one['status']]}{f': {reason}' if (reason := one['reason']) else ''}"
+        for one in groups
+    )
+
+
+def is_stuck(shown: Mapping[str, str]) -> bool:
+    """Whether tasks are blocked and nothing can run before a person decides about what was left out."""
+    held = {outcome.BLOCKED, outcome.SKIPPED, *outcome.DONE}
+    return outcome.BLOCKED in shown.values() and set(shown.values()) <= held

@@ -1,0 +1,56 @@
+"""Finds runs: the newest run of a phase, a run by its id, the phase of a task id."""
+
+from __future__ import annotations
+
+import re
+
+from idumb.app.core.services import Services
+from idumb.domain.errors import InputError, Interrupted, Refusal
+from idumb.domain.plans import step_plan
+from idumb.domain.runs.run import RunState, replay
+
+
+def why_stopped(services: Services, interrupted: Interrupted) -> str:
+    """`idumb cancel` leaves its name, then sends the same signal as anybody else."""
+    by = services.owner.asked()
+    return f"cancelled by {by}" if by else f"stopped by {interrupted.signal_name}"
+
+
+def latest_run(services: Services, phase: str) -> RunState | None:
+    run = services.runs.latest(phase)
+    return None if run is None else replay(services.log.events(run=run))
+
+
+def run_of(services: Services, run: str) -> RunState:
+    return replay(services.log.events(run=run))
+
+
+def end_processes(services: Services, state: RunState) -> None:
+    """What builders and checks of a run left in the user's work tree, found again by the run's mark."""
+    place = services.open_workspace("here", state.id)
+    services.open_checks(place, state.id).end_processes()
+
+
+def require_run(services: Services, phase: str) -> RunState:
+    state = latest_run(services, phase)
+    if state is None:
+        services.plans.phase_folder(phase)  # where there is no such phase, that is what is told
+        raise Refusal(
+            "run.none",
+            f"Phase {phase} has not been run in this work tree.",
+            hint=f"idumb execute-phase {phase}",
+            details={"run": step_plan.run_command(phase)},
+        )
+    return state
+
+
+def find_task(task: str) -> tuple[str, str]:
+    """(phase, id) of a task id, whatever its case: the phase is in the id. A step's id is taken as it is spelled."""
+    steps = step_plan.phase_of_task(task)
+    if steps is not None:
+        return steps, task
+    match = re.fullmatch(r"[Tt]([Qq]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
+    if match is None:
+        raise InputError("task.bad-id", f"{task!r} is no task id.", hint="Task ids look like T1-01; see idumb status")
+    phase = match[1].upper() + match[2]
+    return phase, f"T{phase}-{match[3]}"

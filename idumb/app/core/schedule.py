@@ -1,0 +1,132 @@
+"""Which task comes next: the first in execution order whose dependencies are all done."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.runs.run import RunState, TaskState
+
+RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
+
+
+DETERMINED = frozenset({"", "steps", "human", "editor"})
+"""Adapters whose attempts cost nothing, or are a person's own affair."""
+
+MOST_CONTEXTS = 3
+"""How many times a task goes on with a fresh agent where a context was full; after that it has failed."""
+
+_FINAL = frozenset({outcome.REFUSED, outcome.ERRORED})
+
+
+class Schedule:
+    """A heap of positions; each task enters it once, when its last dependency is done."""
+
+    def __init__(self, contract: Contract, state: RunState) -> None:
+        self._order = contract.order
+        self._position = {task: i for i, task in enumerate(contract.order)}
+        self._successors: dict[str, list[str]] = {}
+        self._missing: dict[str, int] = {}
+        self._ready: list[int] = []
+        for task in contract.order:
+            needed = {d for d in contract.dependencies[task] if state.tasks[d].status not in outcome.DONE}
+            self._missing[task] = len(needed)
+            for dependency in needed:
+                self._successors.setdefault(dependency, []).append(task)
+            if not needed and state.tasks[task].status in RUNNABLE:
+                heapq.heappush(self._ready, self._position[task])
+
+    def next(self) -> str | None:
+        return self._order[heapq.heappop(self._ready)] if self._ready else None
+
+    def completed(self, task: str) -> None:
+        for successor in self._successors.pop(task, ()):
+            self._missing[successor] -= 1
+            if not self._missing[successor]:
+                heapq.heappush(self._ready, self._position[successor])
+
+
+def statuses(contract: Contract, state: RunState) -> dict[str, str]:
+    """Every task's status as people see it: pending ones are ready, or blocked by what failed or was skipped."""
+    shown: dict[str, str] = {}
+    for task in contract.order:
+        status = state.tasks[task].status if task in state.tasks else outcome.PENDING
+        if status in (outcome.PENDING, outcome.READY):
+            status = _of_pending([shown[d] for d in contract.dependencies[task]])
+        shown[task] = status
+    return shown
+
+
+def _of_pending(dependencies: list[str]) -> str:
+    if any(s in (outcome.FAILED, outcome.BLOCKED, outcome.SKIPPED) for s in dependencies):
+        return outcome.BLOCKED
+    if all(s in outcome.DONE for s in dependencies):
+        return outcome.READY
+    return outcome.PENDING
+
+
+def settled(shown: Mapping[str, str]) -> bool:
+    """Whether nothing is left to run: every task is completed, accepted or skipped."""
+    return not unfinished(shown)
+
+
+def unfinished(shown: Mapping[str, str]) -> dict[str, str]:
+    """The tasks that keep a run from being settled, each with its status."""
+    return {t: s for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED}
+
+
+def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:
+    """Whether a failed attempt is followed by another. Strict never retries, and what could not start never will.
+
+    Nor is an agent asked again that failed twice in the same words and left the same bytes, nor is a step run again
+    that would fail in the same way.
+    """
+    if mode == STRICT or task.is_human or known.deviations or known.outcome in _FINAL:
+        return False
+    if known.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
+        return False
+    if known.exhausted > MOST_CONTEXTS or (known.once and known.attempts):
+        return False
+    if known.repeated and known.adapter not in DETERMINED:
+        return False
+    if known.adapter == "steps" and _would_fail_again(task, known.failed_step):
+        return False
+    return task.on_failure not in ("block", "ask") and known.attempts < max_attempts
+
+
+def _would_fail_again(task: Task, failed_step: int | None) -> bool:
+    """Whether a step failed that depends on files alone: only `run` can do otherwise on the same tree."""
+    if failed_step is None or failed_step >= len(task.steps) or task.steps[failed_step].continue_on_error:
+        return False
+    return all(step.tool != "run" for step in task.steps[: failed_step + 1])
+
+
+def dependents(contract: Contract, task: str) -> tuple[str, ...]:
+    """Every task that needs this one, directly or through others, in execution order."""
+    needs = {task}
+    for other in contract.order:
+        if needs.intersection(contract.dependencies[other]):
+            needs.add(other)
+    return tuple(t for t in contract.order if t in needs and t != task)
+
+
+def roots(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
+    """The failed and skipped tasks that keep a blocked one from running, directly or through others, nearest first."""
+    found: dict[str, None] = {}
+    seen, waiting = {task}, [task]
+    while waiting:
+        for dependency in contract.dependencies[waiting.pop(0)]:
+            if shown[dependency] in (outcome.FAILED, outcome.SKIPPED):
+                found[dependency] = None
+            elif shown[dependency] == outcome.BLOCKED and dependency not in seen:
+                seen.add(dependency)
+                waiting.append(dependency)
+    return tuple(found)
+
+
+def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
+    """The direct dependencies that keep a task from running."""
+    return tuple(d for d in contract.dependencies[task] if shown[d] not in outcome.DONE)

@@ -1,0 +1,145 @@
+"""The ports a use case works with, as `bootstrap` hands them over. References only; each is made when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from idumb.app.ports.agents import Agents
+from idumb.app.ports.checks import Checks, Gate, Symbols
+from idumb.app.ports.consent import ConsentStore, Memory, Signatures
+from idumb.app.ports.event_log import EventLog, LogFiles, RunIndex
+from idumb.app.ports.host import Attic, Clock, Files, Surroundings
+from idumb.app.ports.ownership import Interrupts, Ownership
+from idumb.app.ports.planning import PlanFiles, Texts
+from idumb.app.ports.reports import Documents, Reports
+from idumb.app.ports.repository import History, Trees
+from idumb.app.ports.ui import Asker, Reporter
+from idumb.app.ports.workspace import Clones, CommittingClone, Workspace
+from idumb.domain.plans.policy import Policy
+from idumb.domain.settings import Settings
+
+
+class Services(Protocol):
+    """The whole outside of a use case.
+
+    `worktree` names the work tree among those of the repository; `version` is idumb's own. `adapters` are
+    for looking at: what they would start, and under which version.
+    """
+
+    @property
+    def root(self) -> str: ...
+    @property
+    def worktree(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def trees(self) -> Trees: ...
+    @property
+    def log(self) -> EventLog: ...
+    @property
+    def log_files(self) -> LogFiles: ...
+    @property
+    def runs(self) -> RunIndex: ...
+    @property
+    def owner(self) -> Ownership: ...
+    @property
+    def consent(self) -> ConsentStore: ...
+    @property
+    def memory(self) -> Memory: ...
+    @property
+    def signatures(self) -> Signatures: ...
+    @property
+    def files(self) -> Files: ...
+    @property
+    def adapters(self) -> Agents: ...
+    @property
+    def surroundings(self) -> Surroundings: ...
+    @property
+    def plans(self) -> PlanFiles: ...
+    @property
+    def texts(self) -> Texts: ...
+    @property
+    def reports(self) -> Reports: ...
+    @property
+    def attic(self) -> Attic: ...
+    @property
+    def documents(self) -> Documents: ...
+    @property
+    def asker(self) -> Asker: ...
+    @property
+    def reporter(self) -> Reporter: ...
+    @property
+    def interrupts(self) -> Interrupts: ...
+    @property
+    def symbols(self) -> Symbols: ...
+    @property
+    def gates(self) -> Sequence[Gate]: ...
+
+    def present_settings(self) -> Settings:
+        """The configuration as its file is now; `settings` are those that the command began with."""
+
+    def setting_place(self, *keys: str) -> tuple[int, int]:
+        """Line and column of a key of the configuration as its file is now, `bindings` and its name for one."""
+
+    def present_policy(self) -> Policy: ...
+
+    def open_workspace(self, kind: str, run: str) -> Workspace: ...
+
+    @property
+    def clones(self) -> Clones: ...
+
+    def open_commits(self, workspace: Workspace) -> CommittingClone:
+        """What builders commit in this workspace, which is a clone."""
+
+    def open_copy(self) -> AbstractContextManager[str]:
+        """A throw-away copy of the work tree with every file that is not ignored: its absolute path."""
+
+    def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
+        """The agents of a run; what those of others kept is removed, unless they are asked `aside` of a run."""
+
+    def open_checks(self, workspace: Workspace, run: str) -> Checks: ...
+
+
+class Rehearsals(Protocol):
+    """Throw-away copies of the work tree, for runs that must change nothing."""
+
+    def open(self, also: Iterable[str]) -> AbstractContextManager[Services]:
+        """The services of a copy with HEAD, branch and every file that is not ignored, removed at the end.
+
+        `also` are ignored files that are wanted too. What is consented to meanwhile is not kept.
+        """
+
+
+def run_ref(services: Services, run: str, what: str) -> str:
+    """The name under which something of a run is kept in the repository."""
+    return f"refs/idumb/worktrees/{services.worktree}/runs/{run}/{what}"
+
+
+def plans_ref(services: Services, run: str, version: int) -> str:
+    """Where the plans' bytes of one version of a run's contract are kept."""
+    return run_ref(services, run, "plans" if version == 1 else f"plans-{version}")
+
+
+def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str = "") -> str:
+    """The name of one thing of an attempt, or of the folder of them all."""
+    return run_ref(services, run, f"{task}/{attempt}/{what}".removesuffix("/"))
+
+
+def kept_at(snapshot: str, path: str) -> str:
+    """What git calls the bytes of a path that a snapshot, a commit or its ref, keeps."""
+    return f"{snapshot}:worktree/{path}"
+
+
+def role_ref(services: Services, operation: str, what: str) -> str:
+    """The name under which something is kept of what a role was asked aside of a run."""
+    return f"refs/idumb/worktrees/{services.worktree}/roles/{operation}/{what}"

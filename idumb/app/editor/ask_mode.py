@@ -1,0 +1,89 @@
+"""Ask mode: what the builders of a phase would be given, their prompts among it; nothing is run or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.attempt import task_brief
+from idumb.app.contract import contract_versions, loading
+from idumb.app.core import run_lookup, schedule
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.engine import runner
+from idumb.app.reading import status
+from idumb.app.worktree import preconditions
+from idumb.domain import contract as contracts
+from idumb.domain import outcome, roles
+from idumb.domain.agent import BUILDER
+from idumb.domain.contract import Contract
+from idumb.domain.errors import AdapterError
+from idumb.domain.runs.run import RunState
+
+PREPARED = "prepared"
+_WITHOUT = frozenset({"steps", "human"})
+"""Builders that read no prompt."""
+
+
+def prepare(services: Services, phase: str, *, everything: bool = False) -> Result:
+    """What the builder of the next task would be given, or with `everything` that of each task that is not done.
+
+    Reads plans, configuration and log. InputError where the plan cannot be run.
+    """
+    preconditions.require_initialised(services)
+    contract = loading.runnable(services, loading.of(services, phase))
+    state = run_lookup.latest_run(services, contract.phase)
+    state = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    current = state if state is not None and state.contract_hash == contract.hash else None
+    shown = schedule.statuses(contract, current or status.blank(contract, state))
+    left = [task for task in contract.order if shown[task] not in (*outcome.DONE, outcome.SKIPPED)]
+    ready = [task for task in left if shown[task] in (outcome.READY, outcome.RUNNING)]
+    chosen = left if everything else ready[:1]
+    return Result(
+        {
+            "run": None,
+            "phase": contract.phase,
+            "outcome": PREPARED,
+            "contract_hash": contract.hash,
+            "total": len(contract.tasks),
+            "prepared": [_prepared(services, contract, current, shown, task) for task in chosen],
+            "next": [f"idumb execute-phase {contract.phase}"] if left else ["idumb next"],
+        }
+    )
+
+
+def _prepared(
+    services: Services, contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str
+) -> dict[str, Any]:
+    known = state.tasks.get(task) if state is not None else None
+    said = runner.feedback(known) if known is not None else ""
+    number = known.attempt + (known.opened is None) if known is not None else 1
+    found = task_brief.of(
+        services,
+        contract,
+        contract.tasks[task],
+        attempt=number,
+        feedback=said,
+        handover=known.handover if known is not None else "",
+        decided=task_brief.decisions_made(state),
+    )
+    builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
+    prompt = "" if builder in _WITHOUT else found["prompt"]
+    return {**found, "prompt": prompt, "status": shown[task], "agent": _agent(services, builder)}
+
+
+def _agent(services: Services, builder: str | None) -> dict[str, Any]:
+    """Who would be started and how; `problem` where that could not be."""
+    filled = roles.filling(services.settings, BUILDER, builder)
+    row: dict[str, Any] = {
+        "binding": builder,
+        "model": filled.model,
+        "timeout": filled.timeout,
+        "argv": [],
+        "problem": None,
+    }
+    try:
+        described = services.adapters.get(builder).describe() if builder is not None else ()
+    except AdapterError as problem:
+        return {**row, "problem": problem.message}
+    return {**row, "argv": list(described)}

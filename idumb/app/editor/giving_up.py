@@ -1,0 +1,52 @@
+"""`give-up`: an open attempt ends without its work, which is kept in a snapshot and taken out of the files."""
+
+from __future__ import annotations
+
+from idumb.app.attempt import interruption, projections
+from idumb.app.contract import loading
+from idumb.app.core import open_attempt, run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services, attempt_ref
+from idumb.app.session import open_run, operation
+from idumb.app.worktree import preconditions, task_base
+from idumb.domain.errors import InputError, Refusal
+
+
+def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[str, ...] = ()) -> Result:
+    """Record that the open attempt is not finished; its work is kept in a snapshot and taken out of the files."""
+    if not why.strip():
+        raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
+    phase, task_id = run_lookup.find_task(task)
+    preconditions.require_initialised(services)
+    state = run_lookup.require_run(services, phase)
+    known = open_attempt.require(state, task_id)
+    if known.opened is None:
+        raise Refusal(
+            "attempt.not-open",
+            f"{task_id} was submitted already.",
+            hint=f"idumb submit {task_id}",
+            details={"task": task_id},
+        )
+    contract = loading.contract_of(services, state)
+    preconditions.require_guarded(services, state, accept_git)
+    preconditions.require_branch(services, state)
+    with operation.owned(services, "give-up") as owned:
+        journal = owned.journal(state)
+        preconditions.accept_guarded(services, journal, accept_git)
+        bench = open_run.bench(services, journal, contract, workspace="here")
+        interruption.record_interruption(bench, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
+        touched = list(state.tasks[task_id].touched)
+        task_base.take_back(bench, contract.tasks[task_id])
+        projections.write_progress(services, contract, state)
+    kept = attempt_ref(services, state.id, task_id, known.attempt, "interrupted")
+    return Result(
+        {
+            "run": state.id,
+            "phase": state.phase,
+            "task": task_id,
+            "attempt": known.attempt,
+            "kept": kept,
+            "put_back": touched,
+            "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],
+        }
+    )

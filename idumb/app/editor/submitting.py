@@ -1,0 +1,209 @@
+"""`submit`: what was done in an editor is judged, from the bytes that are there, by the stages of every attempt."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+from typing import Any
+
+from idumb.app.attempt import pipeline as attempts
+from idumb.app.attempt import projections
+from idumb.app.attempt.recording import evidence_payload
+from idumb.app.contract import changed_contract, environment_lock, loading
+from idumb.app.core import open_attempt, run_lookup, schedule
+from idumb.app.core.journal import Journal
+from idumb.app.core.result import Result
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import Services
+from idumb.app.engine import recovery, runner
+from idumb.app.engine.runner import Ending
+from idumb.app.ports.repository import Head, Snapshot, Standing
+from idumb.app.review import ask_consent
+from idumb.app.running import execute_phase
+from idumb.app.running.execute_phase import Request
+from idumb.app.session import next_steps, operation
+from idumb.app.worktree import preconditions
+from idumb.domain import agent, errors, outcome
+from idumb.domain import contract as contracts
+from idumb.domain.contract import Contract
+from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import HALTED, INTERRUPTED, PAUSED, RunState, TaskState
+
+HERE = "here"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Submit:
+    """`said` is what the builder says of its work: a claim, kept with the record."""
+
+    task: str
+    request: Request
+    said: str = ""
+
+
+def submit(services: Services, asked: Submit) -> Result:
+    """Have the work of the open attempt judged: ledger, gates, checks, verdict; what holds is committed."""
+    phase, task_id = run_lookup.find_task(asked.task)
+    preconditions.require_initialised(services)
+    state = run_lookup.require_run(services, phase)
+    open_attempt.require(state, task_id)
+    contract = loading.runnable(services, loading.of(services, phase))
+    changed_contract.same_contract(services, contract, state)
+    request = dataclasses.replace(asked.request, phase=contract.phase, workspace=HERE, command="submit")
+    preconditions.require_guarded(services, state, request.accept_git)
+    preconditions.require_repository(services)
+    mode = STRICT if state.mode == STRICT else None
+    ask_consent.ensure(
+        services,
+        contract,
+        approve=request.approve,
+        mode=mode,
+        earlier=state.earlier,
+        again=f"idumb submit {task_id}",
+        judged=request.verify,
+    )
+    preconditions.require_branch(services, state)
+    environment_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
+    with operation.owned(services, "submit") as owned:
+        journal = owned.journal(state)
+        preconditions.accept_guarded(services, journal, request.accept_git)
+        if state.state in (HALTED, INTERRUPTED):
+            journal.write(journal.event("run.resumed", reason="submit"))
+        task = contract.tasks[task_id]
+        attempt, ending = execute_phase.at_work(
+            services, journal, contract, request, lambda bench: _judge(bench, task, asked.said)
+        )
+        return _submitted(services, journal, contract, request, task, attempt, ending)
+
+
+def _judge(bench: Bench, task: Task, said: str) -> tuple[Attempt | None, Ending | None]:
+    recovery.recover(bench)
+    environment_lock.lock_in(bench)
+    known = bench.journal.state.tasks[task.id]
+    if known.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
+        return None, None if known.status in outcome.DONE else runner.AGAIN
+    attempt = _rebuilt(bench, task, known, said)
+    attempt = runner.made(bench, attempt, (attempts.check_lock, *attempts.AFTER))
+    ending = runner.settle(bench, attempt)
+    projections.progress(bench)
+    return attempt, ending
+
+
+def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Attempt:
+    """The attempt as it stood when it was opened, from its events."""
+    found = known.opened or {}
+    begun = _begun(bench, known)
+    p = begun.payload
+    seconds = max(0.0, _moment(bench.services.clock.now()) - _moment(begun.at))
+    state = bench.journal.state
+    return Attempt(
+        task,
+        bench.plans[task.id],
+        known.attempt,
+        found["base"],
+        known.feedback,
+        bench.services.clock.monotonic() - seconds,
+        known.accepted_paths,
+        snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),
+        standing=Standing(Head(found["head"], state.branch), dict(state.guarded or {})),
+        told={name: p[name] for name in ("envelope", "request", "context", "present") if name in p},
+        result=agent.AgentResult(outcome.COMPLETED, said, reply=said, seconds=seconds),
+        evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in found["evidence"]),
+        residue=tuple(found["residue"]),
+        caches=tuple(found.get("caches", ())),
+    )
+
+
+def _begun(bench: Bench, known: TaskState) -> Event:
+    events = bench.services.log.events(run=bench.run, task=known.id, kind="attempt.started", newest_first=True, limit=1)
+    return next(iter(events))
+
+
+def _moment(text: str) -> float:
+    """Seconds since the epoch of the log's way to write a time."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _submitted(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    request: Request,
+    task: Task,
+    attempt: Attempt | None,
+    ending: Ending | None,
+) -> Result:
+    state = journal.state
+    known = state.tasks[task.id]
+    following = schedule.Schedule(contract, state).next()
+    ended = None
+    if ending is not runner.AGAIN and (ending is not None or following is None):
+        ended = execute_phase.conclude(services, journal, contract, request, ending or Ending("done"))
+    shown = schedule.statuses(contract, state)
+    accepted = known.status in outcome.DONE
+    data: dict[str, Any] = {
+        "run": state.id,
+        "phase": state.phase,
+        "accepted": accepted,
+        "task": next_steps.task_row(state, contract, task.id, shown),
+        "attempt": known.attempt,
+        **_verdict(attempt),
+        "feedback": "" if accepted else known.feedback,
+        "ended": None if ended is None else dict(ended.data),
+        "next": _after(services, contract, state, task, ending, following, ended),
+    }
+    warnings = () if ended is None else ended.warnings
+    if accepted:
+        if ended is None:
+            return Result(data, warnings=warnings)
+        return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
+    if ended is not None and ended.exit_code == errors.EXIT_WAITING:
+        return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
+    if ended is not None and ended.failure is not None and known.intended is not None:
+        words = f"{task.id} holds, but git refused its commit: {ending.words if ending is not None else ''}"
+        return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
+    words = f"{task.id} is not accepted: {known.reason}"
+    details = {} if ended is None else ended.details
+    return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
+
+
+def _verdict(attempt: Attempt | None) -> dict[str, Any]:
+    """What was judged, and how; all of it empty where an earlier submit had been judged and was only finished."""
+    if attempt is None:
+        return {"outcome": None, "verdict": None, "evidence": [], "ledger": [], "undeclared": [], "residue": []}
+    lines = attempt.ledger
+    return {
+        "outcome": attempt.outcome,
+        "verdict": attempt.verdict,
+        "evidence": [evidence_payload(e) for e in attempt.evidence],
+        "ledger": lines.as_list(),
+        "undeclared": list(lines.paths("undeclared", "protected")),
+        "residue": list(attempt.residue),
+    }
+
+
+def _after(
+    services: Services,
+    contract: Contract,
+    state: RunState,
+    task: Task,
+    ending: Ending | None,
+    following: str | None,
+    ended: Result | None,
+) -> list[str]:
+    """What the builder does now, the likeliest first."""
+    if ended is None and state.state == PAUSED:
+        return [f"idumb resume {state.phase}"]
+    if ending is runner.AGAIN:
+        return [f"idumb start {task.id}", f"idumb show {task.id}", f"idumb skip {task.id} --why REASON"]
+    if ended is not None:
+        known = state.tasks[task.id]
+        again = [f"idumb start {task.id} --retry"] if known.status == outcome.FAILED else []
+        uncommitted = [f"idumb submit {task.id}"] if known.intended is not None else []
+        return [*uncommitted, *again, *ended.data["next"]]
+    if following is None:
+        return [f"idumb resume {state.phase}"]
+    mine = contracts.in_editor(contract.plan_of(following), contract.tasks[following], services.settings)
+    return [f"idumb start {following}"] if mine else [f"idumb resume {state.phase}"]

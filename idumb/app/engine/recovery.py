@@ -1,0 +1,359 @@
+"""What a killed or interrupted run left behind is finished, adopted or taken back. Safe to be killed itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.attempt import (
+    adoption,
+    budget,
+    builder_commits,
+    external_effects,
+    interruption,
+    projections,
+    proofs,
+    recording,
+    undeclared_changes,
+)
+from idumb.app.core import schedule
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import attempt_ref, kept_at, run_ref
+from idumb.app.engine import task_failure
+from idumb.app.ports.repository import Conflict, Offered, Snapshot
+from idumb.app.worktree import exposed_secrets, interrupted_drift, staged_changes, task_base
+from idumb.domain import contract as contracts
+from idumb.domain import listing, outcome
+from idumb.domain.decision import Answer
+from idumb.domain.errors import Refusal, WorkFailed
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import ledger
+from idumb.domain.runs.run import ANSWERED, ELSEWHERE, Checkpoint, TaskState
+
+
+def recover(bench: Bench) -> tuple[str, ...]:
+    """Bring every task that was running to a state from which the run can go on; the ids of those tasks.
+
+    An attempt that is open in an editor is whole: who works on it submits it or gives it up.
+    """
+    tasks = bench.journal.state.tasks
+    found = [task for task, known in tasks.items() if known.status == outcome.RUNNING and known.opened is None]
+    for task_id in found:
+        bench.checks.end_processes()
+        _recover(bench, bench.contract.tasks[task_id], bench.journal.state.tasks[task_id])
+    projections.checkpoints_again(bench.services, bench.journal.state, bench.contract, found)
+    _keep_refs(bench)
+    _refuse_emptied(bench)
+    return tuple(found)
+
+
+def _keep_refs(bench: Bench) -> None:
+    """Make refs of checkpoints again that are gone while their commit is there: a power cut, or a tidy hand."""
+    services, state = bench.services, bench.journal.state
+    done = {task: known.checkpoint for task, known in state.tasks.items() if not known.carried_from}
+    wanted = {
+        attempt_ref(
+            services, bench.run, task, kept.attempt, interruption.REFS.get(kept.status, "checkpoint")
+        ): kept.snapshot
+        for task, kept in done.items()
+        if kept is not None
+    }
+    present = services.history.refs(run_ref(services, bench.run, "")) if wanted else {}
+    for ref, commit in wanted.items():
+        if ref not in present:
+            try:
+                services.history.keep_ref(ref, commit)
+            except Refusal:
+                services.reporter.note(f"{ref} is gone, and so is its commit {commit[:12]}; idumb doctor tells more")
+
+
+def _refuse_emptied(bench: Bench) -> None:
+    """A file without its bytes is damage, and nobody's change, until somebody commits it so."""
+    services = bench.services
+    if bench.workspace.kind != "here":
+        return
+    for path, kept in _last_checkpoints(bench).items():
+        if not services.reports.empty(path) or not _has_bytes(bench, kept.tree, path):
+            continue
+        head = services.history.head_tree()
+        if head is not None and services.trees.entry(head, path) is not None and not _has_bytes(bench, head, path):
+            continue
+        raise Refusal(
+            "task.emptied-path",
+            f"{path} is empty, though its checkpoint has bytes; a power cut or a crash can do that.",
+            hint=f"git show {kept_at(kept.snapshot[:12], path)} shows them: put them back, or commit it as it is;"
+            f" then idumb resume {bench.contract.phase}",
+            details={
+                "phase": bench.contract.phase,
+                "back": f"git show {shlex.quote(kept_at(kept.snapshot, path))} > {shlex.quote(path)}",
+                "path": path,
+                "snapshot": kept.snapshot,
+            },
+        )
+
+
+def _last_checkpoints(bench: Bench) -> dict[str, Checkpoint]:
+    """Path to the newest checkpoint of a task that is done and touched it."""
+    done = [t.checkpoint for t in bench.journal.state.tasks.values() if t.status in outcome.DONE and t.checkpoint]
+    return {path: kept for kept in sorted(done, key=lambda c: c.seq) for path in kept.files}
+
+
+def _has_bytes(bench: Bench, tree: str, path: str) -> bool:
+    found = bench.services.trees.entry(tree, path)
+    return found is not None and bool(bench.services.trees.read(found.oid))
+
+
+def resolve_waiting(bench: Bench) -> None:
+    """Go on with tasks whose questions have all been answered since."""
+    state = bench.journal.state
+    for task_id, known in list(state.tasks.items()):
+        if known.status == outcome.WAITING and all(d in state.answers for d in known.decisions):
+            _resolve(bench, bench.contract.tasks[task_id], exposed_secrets.found_again(bench.services, known))
+
+
+def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
+    state = bench.journal.state
+    if not known.decisions:  # it waits for an answer from elsewhere, and looks for it again
+        bench.journal.write(bench.journal.event("task.reset", task.id, reason=ELSEWHERE))
+        return
+    if adoption.MARK in known.decisions[0]:
+        adoption.resolve(bench, task, known)
+        return
+    if any(
+        mark in known.decisions[0]
+        for mark in (proofs.FAILURE, external_effects.MARK, budget.MARK, undeclared_changes.MARK)
+    ):
+        _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])
+        return
+    if f"{task.id}.work" in known.decisions:
+        bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
+        return
+    asked = (
+        *proofs.questions(task, known.attempt, ()),
+        proofs.validator_question(task, known.attempt, ()),
+    )
+    known_here = {q.id for q in asked}
+    # A question that this version or plan would not put is judged as it was put.
+    asked = (*asked, *exposed_secrets.recorded(state, known, [d for d in known.decisions if d not in known_here]))
+    given = [
+        Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
+        for a in (state.answers[d] for d in known.decisions)
+    ]
+    judged = proofs.of_answers([q for q in asked if q.id in known.decisions], given, known.left)
+    attempt = dataclasses.replace(_rebuilt(bench, task, known), evidence=judged)
+    failed = [e for e in judged if not e.passed]
+    if failed:
+        words = "; ".join(f"{e.text}: {e.output}" for e in failed)
+        attempt = dataclasses.replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, words)
+    elif bench.workspace.kind == "here" and not _is_present(bench, known.left or "", known.touched):
+        raise Refusal(
+            "task.changed-since",
+            f"{task.id} was judged, but its files changed since: {listing.listed(known.touched)}",
+            hint=f"Put them back, or idumb skip {task.id} --why REASON",
+            details={"phase": bench.contract.phase, "task": task.id},
+        )
+    attempt = recording.record_checkpoint(bench, attempt)
+    if attempt.commit_refused is not None:
+        raise _commit_refusal(bench, task, attempt.commit_refused)
+    if failed and not _tries_again(bench, task):
+        _fail(bench, task)
+
+
+def _after_failure(bench: Bench, task: Task, choice: str) -> None:
+    """What a person said to a task that failed and asks: try again, leave out, or leave it failed."""
+    again = dict.fromkeys((proofs.RETRY, external_effects.AGAIN, undeclared_changes.ACCEPT), "task.reset")
+    kinds = {**again, proofs.SKIP: "task.skipped"}
+    kind = "task.reset" if choice == budget.RAISE else kinds.get(choice, "task.failed")
+    reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
+    # More money makes no failed attempt undone.
+    kept = {"attempts": bench.journal.state.tasks[task.id].attempts} if choice == budget.RAISE else {}
+    bench.journal.write(bench.journal.event(kind, task.id, reason=reason, **kept))
+
+
+def _recover(bench: Bench, task: Task, known: TaskState) -> None:
+    if known.intended is not None and known.intended.get("tip") is not None:
+        _recover_commits(bench, task, known, known.intended)
+    elif known.intended is not None:
+        commit = _commit_of(bench, task.id, known)
+        staged_changes.tell_again(bench, task, known.attempt, committed=commit is not None)
+        if commit is not None:
+            bench.services.history.settle(commit, tuple(known.intended["paths"]))
+            _record(bench, task, known, commit)
+        elif _is_delivered(bench, task, known):
+            _commit_again(bench, task, known)
+        else:
+            interruption.record_interruption(
+                bench, task, interruption.KILLED if task_base.made_in(bench, known) == "here" else UNDELIVERED
+            )
+    elif known.running:
+        if task_base.made_in(bench, known) == "here":
+            interrupted_drift.tell(bench, task, known)
+        interruption.record_interruption(bench, task, _why_halted(bench, task) or interruption.KILLED)
+    elif known.adopted:
+        bench.journal.write(*adoption.asked(bench, task))
+    elif not _tries_again(bench, task):
+        _fail(bench, task)
+    # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.
+
+
+def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mapping[str, Any]) -> None:
+    """A builder's own commits: the log names the tip, so neither trailers nor a guess is needed."""
+    history = bench.services.history
+    head, offered = history.head().commit, Offered(intended["head"], intended["tip"])
+    if head != offered.tip and history.descends(intended["tip"]):
+        _record(bench, task, known, intended["tip"])
+    elif head not in (offered.base, offered.tip):
+        _take_delivered_back(bench, intended["tree"], intended["base"], tuple(intended["paths"]))
+        interruption.record_interruption(bench, task, MOVED)
+    elif head == offered.tip or _is_delivered(bench, task, known):
+        attempt = _rebuilt(bench, task, known)
+        ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
+        reason = f"after {task.id}, attempt {known.attempt}"
+        kept = bench.services.trees.keep(ref, intended["tree"], reason, known.snapshot)
+        attempt = recording.finish_commits(bench, attempt, kept, offered)
+        if attempt.commit_refused is not None:
+            raise _commit_refusal(bench, task, attempt.commit_refused)
+    else:
+        interruption.record_interruption(bench, task, UNDELIVERED)
+
+
+def _why_halted(bench: Bench, task: Task) -> str | None:
+    """What was said when the run was stopped in the middle of the attempt, if it was."""
+    log = bench.services.log
+    begun = next(iter(log.events(run=bench.run, task=task.id, kind="attempt.started", newest_first=True, limit=1)))
+    halted = next(iter(log.events(run=bench.run, kind="run.halted", after=begun.seq, limit=1)), None)
+    return None if halted is None else str(halted.payload.get("reason") or "") or None
+
+
+def _tries_again(bench: Bench, task: Task) -> bool:
+    """What the runner would have said of the recorded failure."""
+    return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
+
+
+def _fail(bench: Bench, task: Task) -> None:
+    bench.journal.write(*task_failure.of_recorded(bench, task, bench.journal.state.tasks[task.id]))
+
+
+MOVED = "HEAD moved on before its commits were taken, so it is made again there"
+UNDELIVERED = "what it made in the clone no longer fits the files here, so it is made again"
+
+
+def _is_delivered(bench: Bench, task: Task, known: TaskState) -> bool:
+    """Whether the intended files are all in the user's tree; those that a clone did not deliver are delivered now.
+
+    Uncommitted changes in their way are refused. Once committed they are what a new attempt starts from.
+    """
+    intended, trees = known.intended or {}, bench.services.trees
+    wanted, touched = intended["tree"], tuple(intended["paths"])
+    if _is_present(bench, wanted, touched):
+        return True
+    if task_base.made_in(bench, known) == "here":
+        return False
+    conflicts = trees.restore(wanted, intended["base"], touched)
+    if not conflicts:
+        return True
+    if bench.services.history.uncommitted([c.path for c in conflicts]):
+        raise _undelivered(bench, task, conflicts)
+    _take_delivered_back(bench, wanted, intended["base"], touched)
+    return False
+
+
+def _take_delivered_back(bench: Bench, wanted: str, base: str, touched: tuple[str, ...]) -> None:
+    """Take back what a killed command delivered, half or whole, where nobody committed or changed it since."""
+    trees = bench.services.trees
+    present = trees.scan(touched)
+    ours = [p for p in touched if trees.entry(present, p) == trees.entry(wanted, p)]
+    open_ones = bench.services.history.uncommitted(ours) if ours else ()
+    trees.restore(base, wanted, open_ones)
+
+
+def _undelivered(bench: Bench, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
+    named = listing.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
+    return Refusal(
+        "task.changed-since",
+        f"{task.id} is done in its clone, but cannot be delivered: {named}",
+        hint=f"Move your changes away, or commit them and {task.id} is made again on top;"
+        f" then idumb resume {bench.contract.phase}",
+        details={"phase": bench.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
+    )
+
+
+def _commit_of(bench: Bench, task: str, known: TaskState) -> str | None:
+    """The task's commit on the branch, found by its trailers, if it was made before the crash."""
+    intended = known.intended or {}
+    for commit, trailers in bench.services.history.trailers_since(intended.get("head")):
+        if (trailers.get("Idumb-Run"), trailers.get("Idumb-Task"), trailers.get("Idumb-Attempt")) == (
+            bench.run,
+            task,
+            str(known.attempt),
+        ):
+            return commit
+    return None
+
+
+def _is_present(bench: Bench, tree: str, touched: tuple[str, ...]) -> bool:
+    """Whether each touched path is in the work tree as it is in `tree`."""
+    trees = bench.services.trees
+    present = trees.scan(touched)
+    return trees.overlay(present, tree, touched) == present
+
+
+def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
+    intended = known.intended or {}
+    attempt = _rebuilt(bench, task, known)
+    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
+    kept = bench.services.trees.keep(ref, intended["tree"], f"after {task.id}, attempt {known.attempt}", known.snapshot)
+    if intended["message"]:
+        head = bench.services.history.head()
+        attempt = recording.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+    else:
+        bench.journal.write(*recording.completion_events(bench, attempt, kept, None))
+    if attempt.commit_refused is not None:
+        raise _commit_refusal(bench, task, attempt.commit_refused)
+    _take_into_clone(bench, kept.tree, tuple(intended["paths"]))
+
+
+def _take_into_clone(bench: Bench, tree: str, done: tuple[str, ...]) -> None:
+    """The clone was made before recovery; tasks to come build on what recovery finished."""
+    if bench.workspace.kind != "here":
+        bench.work.restore(tree, tree, done, force=True)
+
+
+def _commit_refusal(bench: Bench, task: Task, words: str) -> WorkFailed:
+    mine = contracts.in_editor(bench.plans[task.id], task, bench.services.settings)
+    again = f"idumb submit {task.id}" if mine else f"idumb resume {bench.contract.phase}"
+    return WorkFailed(
+        "git.commit-refused",
+        f"git refused the commit of {task.id}: {words}",
+        hint=f"Mend what git names, then {again}",
+    )
+
+
+def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> None:
+    """The work was done and proven, only its record is missing: write it."""
+    attempt = _rebuilt(bench, task, known)
+    tree = (known.intended or {}).get("tree") or known.left or ""
+    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
+    kept = bench.services.trees.keep(ref, tree, f"after {task.id}, attempt {known.attempt}", known.snapshot)
+    bench.journal.write(*recording.completion_events(bench, attempt, kept, commit))
+
+
+def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Attempt:
+    """The attempt as its events tell it, far enough to commit and record it."""
+    lines = tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in known.touched)
+    return Attempt(
+        task,
+        bench.plans[task.id],
+        known.attempt,
+        known.base or "",
+        "",
+        bench.services.clock.monotonic(),
+        snapshot=Snapshot(known.snapshot or "", known.base or "", ""),
+        candidate=known.left,
+        ledger=ledger.Ledger(lines),
+        verdict=outcome.PASS,
+        outcome=outcome.COMPLETED,
+        offered=builder_commits.recorded(bench, known),
+    )

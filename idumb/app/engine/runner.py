@@ -1,0 +1,347 @@
+"""Runs the tasks of one run in order until none is left, a person is needed, or the policy says stop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from idumb.app.attempt import (
+    adoption,
+    budget,
+    builder_commits,
+    conversing,
+    external_effects,
+    handoff_writer,
+    interruption,
+    projections,
+    proofs,
+    undeclared_changes,
+)
+from idumb.app.attempt import pipeline as attempts
+from idumb.app.consent import agent_programs, approvals
+from idumb.app.contract import plan_answers
+from idumb.app.core import next_actions, run_lookup, schedule
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.engine import task_failure
+from idumb.app.ports.agents import Agent
+from idumb.app.worktree import interrupted_drift, task_base
+from idumb.domain import agent, failures, outcome
+from idumb.domain import contract as contracts
+from idumb.domain.errors import AdapterError, Interrupted, Refusal
+from idumb.domain.failures import Told
+from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
+from idumb.domain.runs.run import TaskState
+
+GO_ON = "go-on"
+HALT = "halt"
+WAIT = "wait"
+EDITOR = "editor"
+_MAY_HAVE = "{} may have had its effect already, and asks before it is tried again"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
+
+    `editor` means that the task's builder drives idumb itself, and that it is its turn. `said` is what the event
+    tells besides: `by` and `why` of a person who paused it, `task` and `failure` of an agent that could not work.
+    """
+
+    kind: str
+    words: str = ""
+    task: str | None = None
+    said: Mapping[str, str] = field(default_factory=dict)
+
+
+AGAIN = Ending("again")
+
+
+def run_tasks(bench: Bench) -> Ending:
+    """Work through the schedule. What an interruption cuts short is recorded before it is passed on."""
+    tasks = schedule.Schedule(bench.contract, bench.journal.state)
+    waiting: Ending | None = None
+    held: Ending | None = None
+    while (task_id := tasks.next()) is not None:
+        paused = _paused(bench)
+        if paused is not None:
+            return paused
+        try:
+            ending = _run_task(bench, bench.contract.tasks[task_id])
+        except Refusal as refusal:
+            if refusal.code != task_base.UNFINISHED:
+                raise
+            held = held or Ending("halted", f"{refusal.message} {refusal.hint}", task_id)
+            continue  # other tasks need not wait for what a person must decide about this one's files
+        projections.progress(bench)
+        if ending is not None and ending.kind != "waiting":
+            return ending
+        if ending is not None:
+            waiting = ending
+            known = bench.journal.state.tasks[task_id]
+            if not (bench.contract.tasks[task_id].is_human or known.adopted):
+                return ending  # its unfinished work lies in the tree; nothing may build on top of it
+            continue
+        if bench.journal.state.tasks[task_id].status in outcome.DONE:
+            tasks.completed(task_id)
+    if waiting is None and any(t.status == outcome.WAITING for t in bench.journal.state.tasks.values()):
+        return Ending("waiting", "waits for a person")
+    return waiting or held or Ending("done")
+
+
+def _paused(bench: Bench) -> Ending | None:
+    """Between two tasks everything is saved, so a person who asked for a pause is heard there."""
+    asked = bench.services.owner.pause_asked()
+    if asked is None:
+        return None
+    by, why = asked
+    return Ending("paused", next_actions.said_by(by, why), said={"by": by, "why": why})
+
+
+def _run_task(bench: Bench, task: Task) -> Ending | None:
+    """All attempts at one task; None when the run goes on, whatever became of the task."""
+    if adoption.claimed(bench, task):
+        ending = adopt(bench, task)
+        if ending is not AGAIN:
+            return ending
+    if contracts.in_editor(bench.plans[task.id], task, bench.services.settings):
+        return Ending(EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
+    bench = builder_commits.bench_of(bench, task)
+    while True:
+        task_base.refuse_foreign_changes(bench, task)
+        question = None if _waits_for_verdict(bench, task) else external_effects.asked(bench, task)
+        if question is not None:
+            return None if question == external_effects.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
+        ceiling = budget.asked(bench, task)
+        if ceiling is not None:
+            return at_ceiling(bench, task, *ceiling)
+        attempt = made(bench, begin(bench, task))
+        ending = settle(bench, attempt)
+        if ending is not AGAIN:
+            return ending
+
+
+def adopt(bench: Bench, task: Task) -> Ending | None:
+    """Work that an old iDumb calls done is proven as it is, or put to a person; `AGAIN` where it is to be built."""
+    task_base.refuse_foreign_changes(bench, task)
+    attempt = made(bench, adoption.begin(bench, task), attempts.ADOPTING)
+    projections.checkpoint(bench, attempt)
+    handoff_writer.after(bench, task)
+    if attempt.outcome == outcome.COMPLETED:
+        return None
+    bench.journal.write(*adoption.asked(bench, task))
+    status = bench.journal.state.tasks[task.id].status
+    if status == outcome.WAITING:
+        return Ending("waiting", f"{task.id}: {attempt.reason}", task.id)
+    return None if status in outcome.DONE else AGAIN
+
+
+def at_ceiling(bench: Bench, task: Task, what: str, words: str) -> Ending:
+    """Nothing is asked of an agent any more: a person decides, or decided that the run stops here."""
+    if what == budget.STOP:
+        known = bench.journal.state.tasks[task.id]
+        bench.journal.write(task_failure.failed(bench, task, known.attempt, words))
+        return Ending("halted", f"{task.id}: {words}", task.id)
+    return Ending("waiting", f"{task.id}: {words}", task.id)
+
+
+def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None = None) -> Attempt:
+    """The attempt after its stages. What an interruption cuts short is recorded before it is passed on."""
+    task = attempt.task
+    try:
+        return attempts.make(bench, attempt, stages)
+    except Interrupted as interrupted:
+        bench.services.owner.guard()
+        known = bench.journal.state.tasks[task.id]
+        # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it. Work that
+        # was begun in the editor is as it was, and is submitted once more.
+        if known.intended is None and known.opened is None:
+            if known.running and bench.workspace.kind == "here":
+                interrupted_drift.tell(bench, task, known)
+            took = bench.services.clock.monotonic() - attempt.started
+            interruption.record_interruption(bench, task, run_lookup.why_stopped(bench.services, interrupted), took)
+        raise
+
+
+def settle(bench: Bench, attempt: Attempt) -> Ending | None:
+    """What a finished attempt means for its task: `AGAIN` where another one follows, None where the run goes on."""
+    task = attempt.task
+    projections.checkpoint(bench, attempt)
+    handoff_writer.after(bench, task)
+    if attempt.commit_refused is not None:
+        return Ending("commit-refused", attempt.commit_refused, task.id)
+    if attempt.outcome == outcome.WAITING:
+        return Ending("waiting", attempt.reason, task.id)
+    if attempt.outcome == outcome.COMPLETED:
+        return None
+    if attempt.failure is not None and not attempt.deviation:
+        ending = _could_not_work(bench, attempt, attempt.failure)
+        if ending is not None:
+            return ending
+    return AGAIN if not attempt.unlike and _tries_again(bench, task) else _failed(bench, attempt)
+
+
+def _could_not_work(bench: Bench, attempt: Attempt, why: Told) -> Ending | None:
+    """A fresh agent goes on where a context was full; what another attempt would meet again stops the run.
+
+    None where it counts as a failed attempt like any other.
+    """
+    task, state = attempt.task, bench.journal.state
+    if why.kind == agent.CONTEXT_EXHAUSTED:
+        return AGAIN if state.tasks[task.id].exhausted <= schedule.MOST_CONTEXTS else None
+    if why.kind == agent.OVER_BUDGET and budget.reached(bench.services.settings, state, task.id) is not None:
+        return AGAIN  # which asks a person first
+    if why.kind in failures.STOPPING:
+        said = {"task": task.id, "failure": why.kind}
+        return Ending("halted", f"{task.id}: {why.message}. {why.mend}", task.id, said)
+    return None
+
+
+def begin(bench: Bench, task: Task) -> Attempt:
+    """Number, task base and feedback of the next attempt; puts the work tree back where it must start anew."""
+    known = bench.journal.state.tasks[task.id]
+    plan = bench.plans[task.id]
+    started = bench.services.clock.monotonic()
+    # A clone is made anew for each command, so what an earlier one left in its clone is gone.
+    made_in = task_base.made_in(bench, known) if known.attempt else bench.workspace.kind
+    gone = "clone" in (bench.workspace.kind, made_in) and task.id not in bench.begun
+    if made_in == "here" and bench.workspace.kind != "here":
+        task_base.take_back(bench, task)
+    base = "" if gone else known.base or ""
+    bench.begun.add(task.id)
+    fresh = Attempt(task, plan, known.attempt + 1, base, feedback(known), started, known.accepted_paths)
+    if _waits_for_verdict(bench, task):
+        return dataclasses.replace(fresh, built=True)
+    goes_on = bool(base) and known.left is not None and _goes_on(bench, task, known)
+    if bench.commits is not None and not (goes_on and builder_commits.stands(bench)):
+        return builder_commits.begin(bench, fresh)
+    if not base or known.left is None:
+        return fresh
+    conversation = conversing.to_go_on_with(bench, task)
+    if goes_on:
+        return dataclasses.replace(fresh, handover=known.handover, conversation=conversation)
+    task_base.restart(bench, task)
+    if conversation is None:
+        return fresh
+    told = f"{fresh.feedback}\n\n{conversing.PUT_BACK}".lstrip()
+    return dataclasses.replace(fresh, feedback=told, conversation=conversation)
+
+
+def feedback(known: TaskState) -> str:
+    """What was wrong with the attempt before, and what a person said to the next ones."""
+    return f"{known.feedback}\n\n{known.guidance}".strip() if known.guidance else known.feedback
+
+
+def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
+    """A retry after failed validation goes on from its own work, where the builder can; all else starts anew.
+
+    So does a fresh agent where the context of the one before was full. What a crash left is nobody's finished thought.
+    """
+    last = known.outcome
+    who = _builder(bench, task)
+    # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
+    waited = last == outcome.WAITING and who.name != "human"
+    full = known.failure == agent.CONTEXT_EXHAUSTED
+    return (last == outcome.FAILED or waited or full) and not known.crashed and who.continues
+
+
+def _waits_for_verdict(bench: Bench, task: Task) -> bool:
+    """Whether the work is there, in the user's own tree, and is not to be made again; steps are."""
+    known = bench.journal.state.tasks[task.id]
+    here = known.unjudged and bench.workspace.kind == "here" and task_base.made_in(bench, known) == "here"
+    return here and _builder(bench, task).continues
+
+
+def _builder(bench: Bench, task: Task) -> Agent:
+    return bench.agents.get(contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or "")
+
+
+def _tries_again(bench: Bench, task: Task) -> bool:
+    return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
+
+
+def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
+    task = attempt.task
+    if task_failure.is_left_out(task, attempt.outcome):
+        bench.journal.write(task_failure.left_out(bench, task, attempt.number))
+        return None
+    if task_failure.asks(task, deviated=attempt.deviation):
+        ending = _ask_about_failure(bench, attempt)
+        if ending is not None or bench.journal.state.tasks[task.id].status != outcome.RUNNING:
+            return ending
+    if attempt.deviation and attempt.ledger is not None:
+        found = {line.path: line.status for line in attempt.ledger.lines}
+        waits = undeclared_changes.asked(bench, task, attempt.number, attempt.reason, found)
+        if waits:
+            bench.journal.write(*waits)
+            return Ending("waiting", f"{task.id} {attempt.reason}", task.id)
+    bench.journal.write(*task_failure.for_good(bench, task, attempt.number, attempt.reason))
+    if attempt.deviation:
+        return Ending("halted", f"{task.id} {attempt.reason}", task.id)
+    if attempt.plan.mode == STRICT:
+        return Ending("halted", f"{task.id} failed: {attempt.reason}", task.id)
+    if bench.journal.state.failures_in_a_row >= bench.services.settings.run.halt_after:
+        count = bench.journal.state.failures_in_a_row
+        return Ending("halted", f"{count} tasks failed in a row; the last was {task.id}: {attempt.reason}", task.id)
+    return None
+
+
+def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
+    """A person decides at the terminal, or later; None when the run goes on with what was decided."""
+    task, event = attempt.task, bench.journal.event
+    question = proofs.failure_question(task, attempt.number, attempt.reason)
+    asked = task_failure.asked(bench, task, attempt.number, question)
+    again = attempt.number < bench.max_attempts  # a remembered `retry` does not try for ever
+    known = plan_answers.remembered_answer(bench.services, question, task) if again else None
+    answer = known or bench.services.asker.ask(question)
+    if answer is None:
+        bench.journal.write(asked, task_failure.waiting(bench, task, attempt.number, question, attempt.reason))
+        return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
+    answered = event("decision.answered", task.id, attempt.number, **dataclasses.asdict(answer))
+    if answer.choice == proofs.RETRY:
+        bench.journal.write(asked, answered, event("task.reset", task.id, reason="retry"))
+        return _run_task(bench, task)
+    bench.journal.write(asked, answered)
+    if answer.choice == proofs.SKIP:
+        bench.journal.write(event("task.skipped", task.id, attempt.number, reason="a person left it out"))
+    return None
+
+
+def require_agents(bench: Bench) -> None:
+    """Every program that builds or validates can be started, and is one that was agreed to.
+
+    A missing one is told before anything is touched.
+    """
+    for name in approvals.agents(bench.services.settings, bench.contract):
+        try:
+            bench.agents.get(name).describe()
+        except AdapterError as problem:
+            named = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
+            raise Refusal(problem.code, f"{named}{problem.message}", hint=problem.hint) from problem
+    agent_programs.require(bench.services, bench.contract, bench.agents, next_actions.command(bench.journal.state))
+
+
+def require_setup(bench: Bench) -> None:
+    """What a person must provide before the plan can run is there: variables are set, checks pass."""
+    for plan in bench.contract.plans:
+        for needed in plan.setup:
+            missing = _missing(bench, needed)
+            if missing:
+                raise Refusal(
+                    "setup.missing",
+                    f"{needed.service} is not set up ({missing}). It is needed because: {needed.why}",
+                    hint=needed.where or f"Provide it, then idumb execute-phase {bench.contract.phase}",
+                )
+
+
+def _missing(bench: Bench, needed: Setup) -> str:
+    """The first thing that is not there, in words; empty when all is."""
+    limit = float(bench.services.settings.run.check_timeout)
+    for name in needed.env:
+        found = bench.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)
+        if not found.passed:
+            return f"{name} is not set"
+    if needed.check is None:
+        return ""
+    found = bench.checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
+    return "" if found.passed else f"`{needed.check}` {found.result}"

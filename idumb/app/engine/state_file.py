@@ -1,0 +1,155 @@
+"""`state.json` of this work tree, made from the log alone; what an older file holds beyond it is recorded first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from idumb.app.attempt import projections
+from idumb.app.contract import legacy_claims
+from idumb.app.core import projection_paths
+from idumb.app.core.journal import Journal
+from idumb.app.core.services import Services
+from idumb.domain.runs import legacy, state_file
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.legacy import OldFile
+from idumb.domain.runs.run import ACTIVE, RunState, replay
+from idumb.domain.runs.state_file import Entry, Imported
+
+RECORDED = "history.recorded"
+
+
+def text(services: Services) -> str | None:
+    """The whole file; None where the log has nothing to say in it."""
+    told = _told(services)
+    told += _unrecorded(services, told)
+    return services.documents.state([one for _, one in sorted(told, key=_place)]) if told else None
+
+
+def record(services: Services, journal: Journal) -> None:
+    """A line of the history for the run of a command that ends, where the run stands otherwise than the last one says.
+
+    The file is rebuilt with it. What prevents that is told and stops nothing, because the log has all of it.
+    """
+    state = journal.state
+    if not state.id or state.state == ACTIVE:
+        return
+    said = _said(state)
+    last = next(iter(services.log.events(run=state.id, kind=RECORDED, newest_first=True, limit=1)), None)
+    new = last is None or {name: last.payload.get(name) for name in said} != said
+    if not new and services.reports.exists(projection_paths.STATE_FILE):
+        return
+    kept = _is_kept(services, journal)
+    if new:
+        journal.write(journal.event(RECORDED, **said, **_earlier(services, state.id)))
+    if kept:
+        projections.write(services, projection_paths.STATE_FILE, text(services) or "")
+
+
+def _is_kept(services: Services, journal: Journal) -> bool:
+    """False where the present file cannot be read or kept, and so must not be replaced."""
+    try:
+        keep(services, journal)
+    except OSError as problem:
+        services.reporter.note(f"{projection_paths.STATE_FILE} is left as it is: {problem.strerror or problem}")
+        return False
+    return True
+
+
+def keep(services: Services, journal: Journal) -> None:
+    """Record what the present file holds beyond the log, and keep its bytes, before another takes its place."""
+    found = of_path(services, projection_paths.STATE_FILE)
+    if found is not None:
+        write(services, journal, (found,))
+
+
+def beyond(services: Services, present: dict[str, Any]) -> Imported | None:
+    return state_file.beyond(present, [one for _, one in _told(services)])
+
+
+def runs_here(services: Services) -> list[str]:
+    """Every run of this work tree, the oldest first."""
+    return [run for run, _, worktree, _ in services.log_files.starts() if worktree == services.worktree]
+
+
+def _said(state: RunState) -> dict[str, str]:
+    shown = {task: known.status for task, known in state.tasks.items()}
+    return {"action": f"execute-phase:{state.phase}", "result": projections.result(shown), "phase": state.stage}
+
+
+def _place(told: tuple[int, Entry | Imported]) -> int:
+    return told[0]
+
+
+def _told(services: Services) -> list[tuple[int, Entry | Imported]]:
+    """What was recorded for this file, each with its place in the log."""
+    here = frozenset(runs_here(services))
+    recorded = [e for e in services.log.events(kind=RECORDED) if e.run in here]
+    came = [(e.seq, one) for e in services.log.events(kind=legacy_claims.EVENT) for one in _imported(services, e)]
+    return sorted([*came, *(one for event in recorded for one in _entries(event))], key=_place)
+
+
+def _entries(event: Event) -> Iterator[tuple[int, Entry]]:
+    """The line of an event, and those of runs that ended before lines were recorded."""
+    for line in event.payload.get("earlier", ()):
+        yield line["seq"], _entry(line["timestamp"], line["run"], line)
+    yield event.seq, _entry(event.at, event.run or "", event.payload)
+
+
+def _entry(timestamp: str, run: str, said: Mapping[str, Any]) -> Entry:
+    return Entry(timestamp, said["action"], said["result"], run, said["phase"])
+
+
+def _imported(services: Services, event: Event) -> Iterator[Imported]:
+    told = event.payload
+    if told.get("worktree", services.worktree) == services.worktree and (
+        told["state"] or told["anchors"] or told["history"]
+    ):
+        yield Imported(event.at, told["state"], told["anchors"], told["history"])
+
+
+def _earlier(services: Services, run: str) -> dict[str, Any]:
+    """Recorded once, so that no later command has to replay those runs."""
+    lines = [(seq, one) for seq, one in _unrecorded(services, _told(services)) if one.run != run]
+    said = [{"seq": seq, "phase": one.phase, **one.as_dict()} for seq, one in lines]
+    return {"earlier": said} if said else {}
+
+
+def _unrecorded(services: Services, told: Sequence[tuple[int, Entry | Imported]]) -> list[tuple[int, Entry]]:
+    """Lines of runs that ended and have none, each in the place of the run's end."""
+    known = state_file.runs([one for _, one in told])
+    states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in known]
+    return [(s.last_seq, _entry(s.moved_at, s.id, _said(s))) for s in states if s.state != ACTIVE]
+
+
+FOLDER = ".idumb"
+
+
+ATTIC = "legacy"
+
+
+def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
+    """What one file says, with its bytes; of `state.json` what the log does not say. None where that is nothing."""
+    text = services.reports.read(path)
+    data = (text or "").encode("utf-8", "surrogateescape")
+    old = None if text is None else services.plans.old_state(path, data)
+    if old is None or old.what != legacy.STATE:
+        return None if old is None else (old, data)
+    found = beyond(services, dict(old.found))
+    if found is None:
+        return None
+    only = {**found.state, "anchors": list(found.anchors), "history": list(found.history)}
+    return dataclasses.replace(old, found=only), data
+
+
+def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
+    files = [_kept(services, old, data) for old, data in found]
+    report = {**legacy.told(tuple(old for old, _ in found)), "files": files, "worktree": services.worktree}
+    journal.write(dataclasses.replace(journal.event(legacy_claims.EVENT, **report), run=None))
+    return report
+
+
+def _kept(services: Services, old: OldFile, data: bytes) -> dict[str, Any]:
+    kept = services.attic.keep(ATTIC, old.path.removeprefix(f"{FOLDER}/"), data)
+    return {"path": old.path, "what": old.what, "digest": old.digest, "size": len(data), "kept": kept}

@@ -1,0 +1,221 @@
+"""Rollback: put back the paths that tasks changed, never anything else, never over a user's change."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from idumb.app.attempt import interruption
+from idumb.app.contract import loading
+from idumb.app.core import run_lookup
+from idumb.app.core.journal import Journal
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.history import compensation, restoring
+from idumb.app.history.restoring import Intent, Target
+from idumb.app.session import open_run, operation
+from idumb.app.worktree import exposed_secrets, preconditions
+from idumb.domain import paths
+from idumb.domain.contract import Contract
+from idumb.domain.errors import InputError
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import START, RunState, TaskState, replay
+
+
+def rollback(
+    services: Services,
+    phase: str,
+    to: str,
+    *,
+    yes: bool,
+    past: Sequence[str] = (),
+    accept_git: Sequence[str] = (),
+    then: Callable[[Journal], None] = lambda _: None,
+) -> Result:
+    """Back to the checkpoint after task `to`, or to the start of the run; `then` is done in the same operation.
+
+    `past` are irreversible tasks whose effects outside the files a person knows to remain.
+    """
+    preconditions.require_initialised(services)
+    contract = loading.require_contract(services, phase)
+    state = run_lookup.require_run(services, contract.phase)
+    task = checked(state, to)
+    if not attempted_after(services, state, task) and not killed_commands(services, state):
+        return _nothing(state, to)
+    preconditions.require_guarded(services, state, accept_git)
+    preconditions.require_repository(services)
+    preconditions.require_branch(services, state)
+    with operation.owned(services, restoring.ROLLBACK) as owned:
+        journal = owned.journal(state)
+        preconditions.accept_guarded(services, journal, accept_git)
+        finish_killed(services, journal, contract)
+        tag = Intent(
+            restoring.ROLLBACK,
+            f"Roll back phase {state.phase} to {task}",
+            f"Idumb-Rollback: {task}",
+            {"to": task},
+        )
+        words = f"rollback of phase {state.phase} to {task}"
+        command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {one}" for one in past), "--yes"])
+        result = carry_out(services, journal, contract, tag, words, restoring.Word(yes, command), past)
+        then(journal)
+        return result
+
+
+def carry_out(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    intent: Intent,
+    words: str,
+    word: restoring.Word,
+    past: Sequence[str] = (),
+) -> Result:
+    """Take back what was attempted after `intent.said["to"]`."""
+    state, to = journal.state, str(intent.said["to"])
+    undone = [exposed_secrets.found_again(services, known) for known in attempted_after(services, state, to)]
+    if not undone:
+        restoring.publish_all(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt])
+        return _nothing(state, to)
+    effects = compensation.effects(services, state, contract, undone, past)
+    present = services.trees.scan(_all_paths(undone))
+    target = target_of(services, present, undone, words)
+    restoring.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
+    before = restoring.keep_present(services, journal, target)
+    target = compensation.run(services, journal, effects, target, before)
+    done = restoring.put_back(services, journal, contract, target, before, _with_effects(intent, effects))
+    warnings = restoring.publish_all(services, journal, contract, target.tasks)
+    judged = restoring.invariants(services, state, contract)
+    more = {"to": to, "past": list(effects.past), "compensated": list(effects.compensated)}
+    following = {"next": ["idumb undo", f"idumb resume {state.phase}"]}
+    data = restoring.answer(done, target, state, judged, **more, **following)
+    return Result(data, warnings=(*effects.warnings, *restoring.left_alone(done), *warnings, *restoring.broken(judged)))
+
+
+def _with_effects(intent: Intent, effects: compensation.Effects) -> Intent:
+    said = {**intent.said, "past": list(effects.past), "compensated": list(effects.compensated)}
+    return Intent(intent.command, intent.subject, intent.trailer, said)
+
+
+def _nothing(state: RunState, to: str) -> Result:
+    return Result(
+        {
+            "phase": state.phase,
+            "to": to,
+            "paths": [],
+            "tasks": [],
+            "commit": None,
+            "next": [f"idumb resume {state.phase}"],
+        }
+    )
+
+
+def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
+    """The beginnings of the run's newest commands, as far as they were ended before they could say that they end."""
+    newest = services.log.events(run=state.id, kind="operation.finished", newest_first=True, limit=1)
+    ended = max((event.seq for event in newest), default=0)
+    return tuple(services.log.events(run=state.id, kind="operation.started", after=ended))
+
+
+def finish_killed(services: Services, journal: Journal, contract: Contract) -> None:
+    """What a killed attempt left is its own too, so it is recorded before anything is put back; so is a restore."""
+    restoring.settle(services, journal, contract)
+    killed = [t for t, known in journal.state.tasks.items() if known.running and t in contract.tasks]
+    if not killed:
+        return
+    bench = open_run.bench(services, journal, contract)
+    for task in killed:
+        interruption.record_interruption(bench, contract.tasks[task])
+    bench.workspace.close()
+
+
+def checked(state: RunState, to: str) -> str:
+    """The target as the plan spells it; InputError where there is no such checkpoint."""
+    if to == START:
+        return to
+    match = next((t for t in state.tasks if t.casefold() == to.casefold()), None)
+    if match is None or state.tasks[match].checkpoint is None:
+        known = [t for t, k in state.tasks.items() if k.checkpoint is not None]
+        raise InputError(
+            "rollback.no-checkpoint",
+            f"There is no checkpoint of {to} in run {state.number} of phase {state.phase}.",
+            hint=f"--to start, or one of: {', '.join(known) or 'none yet'}",
+            details={"phase": state.phase},
+        )
+    return match
+
+
+def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskState, ...]:
+    """Tasks attempted after the checkpoint, in the order of their first attempt.
+
+    Those carried from earlier runs of the phase are included.
+    """
+    order = attempts(services, state)
+    if to != START:
+        limit = _position(order, to)
+        order = order[limit + 1 :]
+    return tuple(known for _, known in order)
+
+
+def before(services: Services, state: RunState, task: str) -> str:
+    """What to roll back to so that this task is taken back: the last checkpoint before it was begun, or the start."""
+    order = attempts(services, state)
+    begun = next(seq for seq, known in order if known.id == task)
+    kept = [k.id for seq, k in order if seq < begun and k.checkpoint is not None and k.checkpoint.seq < begun]
+    return kept[-1] if kept else START
+
+
+def _position(order: Sequence[tuple[int, TaskState]], task: str) -> int:
+    checkpoint = next(k.checkpoint for _, k in order if k.id == task)
+    last = checkpoint.seq if checkpoint else 0
+    return max((i for i, (seq, _) in enumerate(order) if seq <= last), default=-1)
+
+
+def attempts(services: Services, state: RunState) -> list[tuple[int, TaskState]]:
+    """(sequence number of the first attempt, task), oldest first."""
+    seen: dict[str, RunState] = {}
+    found = [(seq, state.tasks[task]) for task, seq in state.attempted.items()]
+    for task, known in state.tasks.items():
+        if known.carried_from and known.checkpoint is not None and task not in state.attempted:
+            origin = _origin(services, known, seen)
+            if origin is not None:
+                found.append(origin)
+    return sorted(found, key=lambda item: item[0])
+
+
+def _origin(services: Services, known: TaskState, seen: dict[str, RunState]) -> tuple[int, TaskState] | None:
+    """The run that really did a carried task, followed back as far as need be."""
+    while known.carried_from is not None:
+        run = known.carried_from
+        if run not in seen:
+            seen[run] = replay(services.log.events(run=run))
+        earlier = seen[run]
+        if known.id in earlier.attempted:
+            return earlier.attempted[known.id], earlier.tasks[known.id]
+        known = earlier.tasks[known.id]
+    return None
+
+
+def _all_paths(undone: Sequence[TaskState]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path for known in undone for path in _theirs(known)))
+
+
+def _theirs(known: TaskState) -> tuple[str, ...]:
+    """What a task touched, but for idumb's own files, which a builder may have destroyed and no rollback writes."""
+    return tuple(path for path in known.touched if not paths.matches_any(path, paths.OWN_FILES))
+
+
+def target_of(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
+    """Each path as it was before the first task that touched it, and as the last one left it."""
+    target = expected = present
+    placed: set[str] = set()
+    for known in undone:
+        touched = _theirs(known)
+        fresh = [p for p in touched if p not in placed]
+        placed.update(fresh)
+        if fresh and known.base:
+            target = services.trees.overlay(target, known.base, fresh)
+        if touched and known.left:
+            expected = services.trees.overlay(expected, known.left, touched)
+    folders = services.trees.present_folders(dict.fromkeys(folder for known in undone for folder in known.folders))
+    return Target(tuple(sorted(placed)), target, expected, tuple(k.id for k in undone), words, folders)

@@ -1,0 +1,141 @@
+"""What is known of a phase before its plan is written: roadmap, project, requirements, what people said, research."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from idumb.app.contract import plan_checks
+from idumb.app.core.services import Services
+from idumb.domain import canonical_json, listing, quoting
+from idumb.domain.errors import InputError
+from idumb.domain.plans import step_plan
+from idumb.domain.question import Question
+
+PROJECT = ".planning/PROJECT.md"
+ROADMAP = ".planning/ROADMAP.md"
+
+MISSING = "missing"
+STALE = "stale"
+CURRENT = "current"
+OWN = "written by hand"
+"""How research stands: none, made of another bundle, made of this one, or not made by idumb."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A phase as it is spelled where it is known, its folder, whether that is there, and its title in the roadmap."""
+
+    phase: str
+    folder: str
+    there: bool
+    title: str
+
+    def path(self, what: str) -> str:
+        """`.planning/phases/1/1-CONTEXT.md`."""
+        return f"{self.folder}/{self.folder.rsplit('/', 1)[-1]}-{what}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Texts are as they stand in their files, "" where there are none. `context` is without open questions."""
+
+    place: Place
+    roadmap: str
+    project: str
+    requirements: str
+    context: str
+    questions: tuple[Question, ...]
+    research: str
+    standing: str
+
+    @property
+    def digest(self) -> str:
+        """Of all that research answers to; it is stale when this is another."""
+        return _digest(self.roadmap, self.project, self.requirements, self.context)
+
+    def values(self) -> Mapping[str, str]:
+        """For prompts, by name: every text that others wrote stands in a fence."""
+        waiting = "\n".join(f"- {q.id}: {q.text}" for q in self.questions if not q.answer)
+        return {
+            "phase": self.place.phase,
+            "title": quoting.one_line(self.place.title) or f"Phase {self.place.phase}",
+            "roadmap": _quoted(self.roadmap),
+            "project": _quoted(self.project),
+            "requirements": _quoted(self.requirements),
+            "context": _quoted(self.context),
+            "open_questions": quoting.fenced(waiting, "text"),
+            "research": _quoted(self.research),
+        }
+
+
+def _quoted(text: str) -> str:
+    return quoting.fenced(quoting.cut(text), "markdown")
+
+
+def _digest(*texts: str) -> str:
+    return canonical_json.digest([hashlib.sha256(t.encode("utf-8", "surrogateescape")).hexdigest() for t in texts])
+
+
+def place(services: Services, phase: str) -> Place:
+    """A phase that has a folder or stands in the roadmap; InputError `phase.not-found` for any other."""
+    named = {number: title for number, title, _ in services.plans.roadmap()}
+    own = next((number for number in named if services.plans.same_phase(number, phase)), None)
+    try:
+        folder = services.plans.phase_folder(phase)
+    except InputError as problem:
+        if problem.code != "phase.not-found" or own is None:
+            known = dict.fromkeys([*named, *(number for number, _ in services.plans.phases())])
+            raise _unknown(phase, problem, list(known)) from problem
+        return Place(own, f".planning/phases/{own}", there=False, title=named[own])
+    if step_plan.path_in(folder) is not None:
+        raise InputError(
+            "phase.step-plan",
+            f"{phase} is a step plan, which has no phase.",
+            hint="idumb roadmap lists the phases; idumb help step-plans describes step plans",
+        )
+    number = next((n for n, known in services.plans.phases() if known == folder), phase)
+    own = next((n for n in named if services.plans.same_phase(n, number)), None)
+    return Place(number, folder, there=True, title=named[own] if own else "")
+
+
+def _unknown(phase: str, problem: InputError, known: Sequence[str]) -> InputError:
+    if problem.code != "phase.not-found":
+        return problem
+    there = f"there are {listing.listed(known)}" if known else f"neither {ROADMAP} nor .planning/phases names one yet"
+    return InputError(
+        "phase.not-found",
+        f"There is no phase {phase}: neither {ROADMAP} nor a folder of .planning/phases names it."
+        if phase.strip()
+        else f"The name of the phase is empty; {there}.",
+        hint="idumb roadmap lists the phases; idumb roadmap --add TITLE puts one at the end",
+    )
+
+
+def gather(services: Services, where: Place) -> Bundle:
+    """Read everything anew. OSError where a file is reached by a link or cannot be read."""
+    read = services.reports.read
+    roadmap = services.texts.roadmap_section(read(ROADMAP) or "", where.phase)
+    said = read(where.path("CONTEXT")) or ""
+    found = Bundle(
+        place=where,
+        roadmap=roadmap,
+        project=read(PROJECT) or "",
+        requirements=read(plan_checks.REQUIREMENTS) or "",
+        context=services.texts.without_open(said),
+        questions=services.texts.questions(said),
+        research="",
+        standing=MISSING,
+    )
+    return _with_research(services, found)
+
+
+def _with_research(services: Services, found: Bundle) -> Bundle:
+    text = services.reports.read(found.place.path("RESEARCH"))
+    if text is None:
+        return found
+    record, body = services.texts.research(text)
+    if record is None:
+        return replace(found, research=text, standing=OWN)
+    return replace(found, research=body, standing=CURRENT if record == found.digest else STALE)

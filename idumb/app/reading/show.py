@@ -1,0 +1,258 @@
+"""Reading: one task with everything known of it, what it changed, and the events of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from idumb.app.contract import loading
+from idumb.app.core import run_lookup, schedule
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services, kept_at
+from idumb.app.session import failure_report, next_steps
+from idumb.app.worktree import nested_repositories
+from idumb.domain import contract as contracts
+from idumb.domain import paths
+from idumb.domain.contract import Contract
+from idumb.domain.errors import EXIT_FAILED, InputError, Refusal, UsageError
+from idumb.domain.finding import nearest
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import Task
+from idumb.domain.runs.event import ALIASES, KINDS, Event, Selection, selections
+from idumb.domain.runs.run import RunState, TaskState, replay
+
+_SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
+
+
+def show(services: Services, task: str) -> Result:
+    """A task as the plan has it, with its attempts, evidence and checkpoint from the newest run."""
+    contract, state, task_id = _find(services, task)
+    declared = contract.tasks[task_id]
+    data: dict[str, Any] = {
+        "id": task_id,
+        "phase": contract.phase,
+        "plan": contract.plan_of(task_id).path,
+        "line": declared.span.line if declared.span else None,
+        "task": _plain(declared),
+        "proofs": contracts.proofs(declared),
+        "steps": len(declared.steps),
+        "run": None,
+        "status": "pending",
+        "attempts": [],
+        "decisions": [],
+    }
+    if state is not None and task_id in state.tasks:
+        shown = schedule.statuses(contract, state)
+        data |= next_steps.task_row(state, contract, task_id, shown)
+        seen = witness(services, state, task_id)
+        data |= {
+            "run": seen.id,
+            "choices": failure_report.ways(services, contract, state, task_id),
+            "attempts": attempts_of(services, seen, task_id),
+            "decisions": [d for d in seen.decisions.values() if d.get("task") == task_id],
+            "answers": [a for i, a in seen.answers.items() if seen.decisions.get(i, {}).get("task") == task_id],
+        }
+    return Result(data)
+
+
+def witness(services: Services, state: RunState, task: str) -> RunState:
+    """The run that saw the attempts of a task: an earlier one where the task is carried."""
+    known = state.tasks.get(task)
+    while known is not None and known.carried_from is not None and task not in state.attempted:
+        state = replay(services.log.events(run=known.carried_from))
+        known = state.tasks.get(task)
+    return state
+
+
+def _plain(task: Task) -> dict[str, Any]:
+    plain = {f.name: getattr(task, f.name) for f in dataclasses.fields(task) if f.name not in _SKIPPED_FIELDS}
+    return {k: _value(v) for k, v in plain.items()}
+
+
+def _value(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _value(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "span"}
+    if isinstance(value, tuple):
+        return [_value(v) for v in value]
+    return dict(value) if hasattr(value, "items") else value
+
+
+def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str, Any]]:
+    """Attempts in order, each with its evidence and how it ended."""
+    rows: dict[int, dict[str, Any]] = {}
+    for event in services.log.events(run=state.id, task=task):
+        if event.attempt is None:
+            continue
+        row = rows.setdefault(event.attempt, {"attempt": event.attempt, "evidence": [], "outcome": None})
+        if event.kind == "attempt.started":
+            row |= {"started": event.at, "snapshot": event.payload["snapshot"], "builder": event.payload["builder"]}
+            row |= {name: event.payload.get("envelope", {}).get(name) for name in ("adapter", "model")}
+        elif event.kind == "evidence.recorded":
+            row["evidence"].append(dict(event.payload))
+        elif event.kind == "attempt.finished":
+            keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations", "cause")
+            row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
+            row |= {k: event.payload.get(k) for k in ("failure", "mend", "validator", "committed", "caches")}
+        elif event.kind == "attempt.interrupted":
+            row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
+            row |= {"checkpoint": event.payload.get("ref"), "kept": _kept(services, state, event)}
+        elif event.kind == "checkpoint.recorded":
+            row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("ref")}
+    for row in rows.values():
+        row["bring_back"] = _bring_back(row) if state.workspace == "here" else []
+    return [rows[n] for n in sorted(rows)]
+
+
+def _kept(services: Services, state: RunState, event: Event) -> list[str]:
+    """A command for each file that an interrupted attempt left, in the user's tree or in a clone."""
+    ref, left = event.payload.get("ref"), event.payload.get("left")
+    base = state.tasks[event.task or ""].base
+    if ref is None or left is None or base is None:
+        return []
+    touched = event.payload.get("touched", ())
+    if state.workspace != "here":  # nothing of it reached the user's tree
+        made = (change.path for change in services.trees.changes(base, left))
+        touched = [path for path in made if not paths.matches_any(path, paths.OWN_FILES)]
+    there = [path for path in touched if services.trees.entry(left, path) is not None]
+    return [f"git show {shlex.quote(kept_at(ref, path))}" for path in there]
+
+
+def _bring_back(row: dict[str, Any]) -> list[str]:
+    """A command for each undeclared change of a file that was there before: it may be the user's own."""
+    changed = [line for line in row.get("ledger") or () if _was_there(line)]
+    if not row.get("snapshot"):
+        return []
+    kept = row["snapshot"]
+    return [f"git show {shlex.quote(_kept_at(kept, line))} > {shlex.quote(line['path'])}" for line in changed]
+
+
+def _kept_at(snapshot: str, line: Mapping[str, Any]) -> str:
+    path: str = line["path"]
+    return nested_repositories.place(snapshot, path) if line.get("within") else kept_at(snapshot, path)
+
+
+def _was_there(line: dict[str, Any]) -> bool:
+    return line["status"] in {"undeclared", "protected"} and _has_bytes(line)
+
+
+def _has_bytes(line: Mapping[str, Any]) -> bool:
+    return "symbol" not in line and line["actual"] != "created" and line.get("kept", True)
+
+
+def diff(services: Services, task: str) -> Result:
+    """What a task changed, from its task base to its last checkpoint (or what it left)."""
+    _, state, task_id = _find(services, task)
+    known = state.tasks.get(task_id) if state else None
+    known, origin = _origin(services, known, state)
+    if known is None or known.base is None or known.left is None:
+        raise Refusal(
+            "task.no-attempt",
+            f"{task_id} has not been attempted.",
+            hint=f"idumb show {task_id}",
+            details={"task": task_id},
+        )
+    tree = known.checkpoint.tree if known.checkpoint else known.left
+    paths = known.touched
+    text = services.trees.diff(known.base, tree, paths) if paths else ""
+    counts = services.trees.line_counts(known.base, tree) if paths else {}
+    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]
+    return Result({"id": task_id, "run": origin, "base": known.base, "tree": tree, "files": files, "diff": text})
+
+
+def _origin(services: Services, known: TaskState | None, state: RunState | None) -> tuple[TaskState | None, str | None]:
+    """A carried task's own attempt is in the run that made it."""
+    run = state.id if state else None
+    while known is not None and known.carried_from is not None and known.base is None:
+        run = known.carried_from
+        known = replay(services.log.events(run=run)).tasks.get(known.id)
+    return known, run
+
+
+def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
+    phase, task_id = run_lookup.find_task(task)
+    loaded = loading.of(services, phase)
+    if loaded.contract is None:
+        raise InputError(
+            "plan.invalid",
+            f"Phase {phase} cannot be read.",
+            findings=loaded.findings,
+            hint=f"idumb check-plan {phase}",
+            details={"phase": phase},
+        )
+    if task_id not in loaded.contract.tasks:
+        raise InputError(
+            "task.unknown",
+            f"Phase {phase} has no task {task_id}.",
+            hint=f"idumb graph {phase}",
+            details={"phase": phase},
+        )
+    state = run_lookup.latest_run(services, loaded.contract.phase)
+    if state is not None and set(state.tasks) != set(loaded.contract.order):
+        state = state if task_id in state.tasks and set(loaded.contract.order) <= set(state.tasks) else None
+    return loaded.contract, state, task_id
+
+
+def log(
+    services: Services,
+    *,
+    phase: str | None,
+    run: str | None,
+    task: str | None,
+    kind: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+) -> Result:
+    """The newest events that fit, oldest first; InputError where the phase is none and never was."""
+    chosen = _chosen(kind)
+    if run is None and phase is not None:
+        run = services.runs.latest(step_plan.phase_of(phase) or phase)
+        if run is None:
+            services.plans.phase_folder(phase)
+            return Result({"events": [], "run": None})
+
+    def newest(one: Selection | None) -> Iterator[Event]:
+        """Read no further than asked; a selection by payload may have to pass over some."""
+        kind_ = one.kind if one is not None else None
+        least = limit if one is None or not one.name else None
+        known = services.log.events(
+            run=run, task=task, kind=kind_, since=since, until=until, limit=least, newest_first=True
+        )
+        return (event for event in known if one is None or one.fits(event.payload))
+
+    merged = heapq.merge(*map(newest, chosen or (None,)), key=lambda event: -event.seq)
+    found = list(itertools.islice(merged, limit))
+    return Result({"run": run, "events": [event.as_dict() for event in reversed(found)]})
+
+
+def _chosen(kind: str | None) -> tuple[Selection, ...]:
+    """What to select; empty where every kind is meant. UsageError where there is no such kind and no such alias."""
+    found = () if kind is None else selections(kind)
+    if kind is not None and not found:
+        near = nearest(kind, (*KINDS, *ALIASES))
+        raise UsageError(
+            "log.unknown-kind",
+            f"There is no kind of event {kind!r}." + (f" Did you mean {near}?" if near else ""),
+            hint=f"idumb help events lists the kinds; names of other workflow engines: {', '.join(ALIASES)}",
+        )
+    return found
+
+
+def audit(services: Services) -> Result:
+    """Walk the whole log: every hash computed again, every event in its place."""
+    found = services.log.verify()
+    data = {
+        "events": found.count,
+        "head": found.head,
+        "broken_at": found.broken_at,
+        "why": found.why,
+        "witnessed": found.witnessed,
+    }
+    if found.broken_at is None:
+        return Result(data)
+    words = f"The event log is not as it was written: event {found.broken_at}: {found.why}"
+    return Result(data, EXIT_FAILED, (), ("audit.broken", words, "Keep a copy of the git folder before anything else"))

@@ -1,0 +1,378 @@
+"""Where every phase is and what comes next: one view, made from plans and log, that status, next and roadmap show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.contract import contract_versions, loading
+from idumb.app.contract.loading import Loaded
+from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
+from idumb.app.core.services import Services
+from idumb.app.running.outside_work import Told
+from idumb.app.session import next_steps
+from idumb.domain import agent, finding, outcome, roles, whole_numbers
+from idumb.domain import contract as contracts
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError
+from idumb.domain.plans import quick_plan, step_plan
+from idumb.domain.runs.run import ACTIVE, COMPLETED, EXHAUSTED, PAUSED, RunState, TaskState
+
+SHOWN = 20
+CONSENT = "consent"
+VIEW_SCHEMA = 1
+
+
+def view(services: Services) -> dict[str, Any]:
+    """The whole view. JSON-serialisable and small: long lists are cut, with the number of what was cut."""
+    initialised = services.reports.exists(".idumb/config.yaml")
+    roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
+    folders = {number: folder for number, folder in services.plans.phases() if not _is_over(services, number)}
+    numbers = sorted({*roadmap, *folders}, key=_phase_key)
+    numbers = _merged(numbers, folders)
+    told = Told(services)
+    phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
+    phases = [
+        row for row in phases if quick_plan.number_of(row["phase"]) is None or not _is_done(row)
+    ]  # done elsewhere
+    phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
+    asked = [*consents(services), *_about_plans(services)]
+    by_phase = {row["phase"]: row for row in phases}
+    for question in asked:
+        if question.get("phase") in by_phase:
+            by_phase[question["phase"]]["decisions"].insert(0, question)
+    others = [question for question in asked if question.get("phase") not in by_phase]
+    return {
+        "schema": VIEW_SCHEMA,
+        "initialised": initialised,
+        "phases": phases,
+        "decisions": others,
+        "next": _next(phases, others, initialised=initialised),
+    }
+
+
+def lists_consent(view: Mapping[str, Any]) -> bool:
+    """Whether a question about consent is in it, which holds for what is there at this moment only."""
+    asked = [*view["decisions"], *(one for row in view["phases"] for one in row["decisions"])]
+    return any(one["kind"] == CONSENT for one in asked)
+
+
+def consents(services: Services, phase: str | None = None) -> list[dict[str, Any]]:
+    """Questions about consent that wait, of a phase or all, with the beginning of what they name.
+
+    `idumb decisions` has all of it.
+    """
+    try:
+        if not services.consent.questions():
+            return []
+        from idumb.app.running import decisions  # only what nobody could be asked about needs it
+
+        found = (one for one in decisions.of_consent(services) if phase in (None, one.get("phase")))
+        return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in found]
+    except IdumbError:
+        return []  # who starts something there is told why nothing about consent can be read
+
+
+def _about_plans(services: Services) -> list[dict[str, Any]]:
+    """Questions about plans that planner and checker did not settle, with the beginning of what they name."""
+    if all(event.run is not None for event in services.log.events(kind="decision.asked")):
+        return []
+    from idumb.app.planning import plan_questions  # only what the rounds left open needs it
+
+    return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in plan_questions.waiting(services)]
+
+
+def _is_over(services: Services, phase: str) -> bool:
+    """Whether a quick task is done and proven, whatever became of the configuration since."""
+    state = run_lookup.latest_run(services, phase) if quick_plan.number_of(phase) is not None else None
+    return state is not None and state.verified and state.restoring is None
+
+
+def _step_plans(services: Services) -> tuple[str, ...]:
+    """Step plans that were run here: those that are there, and those with a run that is not finished."""
+    known = [phase for phase in services.runs.phases() if step_plan.path_of(phase) is not None]
+    return tuple(p for p in known if services.plans.plans(step_plan.folder_of(p)) or _is_open(services, p))
+
+
+def _is_open(services: Services, phase: str) -> bool:
+    state = run_lookup.latest_run(services, phase)
+    return state is not None and state.state != COMPLETED
+
+
+def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
+    """`1` of the roadmap and `01` of a folder are one phase; the folder's spelling wins."""
+    by_key: dict[tuple[Any, ...], str] = {}
+    for number in numbers:
+        key = _phase_key(number)
+        if key not in by_key or number in folders:
+            by_key[key] = number
+    return [by_key[k] for k in sorted(by_key)]
+
+
+def _phase_key(number: str) -> tuple[Any, ...]:
+    return tuple(
+        (0, *whole_numbers.order(p)) if p.isdigit() else (1, 0, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number)
+    )
+
+
+def _phase(
+    services: Services, told: Told, number: str, planned: tuple[str, int] | None, folder: str | None
+) -> dict[str, Any]:
+    title = planned[0] if planned else ""
+    row: dict[str, Any] = {
+        "phase": number,
+        "title": title,
+        "folder": folder,
+        "state": "not planned",
+        "run": None,
+        "tasks": {"total": 0},
+        "next": [],
+        "others": [],
+        "more": 0,
+        "decisions": [],
+    }
+    if folder is None or not services.plans.plans(folder):
+        planner = roles.filling(services.settings, agent.PLANNER).binding is not None
+        return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder), "planner": planner}
+    try:
+        loaded = loading.present(services, number)
+    except IdumbError as error:
+        return {**row, "state": "invalid", "problem": error.message}
+    if loaded.contract is None:
+        count = len(finding.errors(loaded.findings))
+        first = finding.errors(loaded.findings)[0] if count else None
+        words = f"{first.place}: {first.message}" if first else ""
+        return {**row, "state": "invalid", "problem": words, "errors": count}
+    state = run_lookup.latest_run(services, loaded.contract.phase)
+    return _planned(services, told, row, loaded, loaded.contract, state)
+
+
+def _planned(
+    services: Services, told: Told, row: dict[str, Any], loaded: Loaded, contract: Contract, state: RunState | None
+) -> dict[str, Any]:
+    state = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    current = state if state is not None and state.contract_hash == contract.hash else None
+    changed = state is not None and current is None
+    shown = schedule.statuses(contract, current or blank(contract, state))
+    counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
+    ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
+    others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
+    elsewhere = told.of(contract.phase, row["folder"]) if state is None else {}
+    wrong = finding.errors(loading.judged(services, loaded)) if current is None else ()
+    return {
+        **row,
+        "phase": contract.phase,
+        "title": row["title"] or contract.plans[0].title,
+        "mode": contract.mode,
+        "state": "recorded" if elsewhere else "invalid" if wrong else _state_word(current, changed=changed),
+        "elsewhere": elsewhere,
+        "run": state.id if state else None,
+        "session": state.session if state else None,
+        # While a run goes on, and after a kill, this is how it was taken up, and no reason why it stands still.
+        "reason": current.reason if current and current.state != ACTIVE else "",
+        "changed_since_run": changed,
+        "tasks": {"total": len(shown), **counts},
+        "next": [_row(contract, t, shown) for t in ready[:SHOWN]],
+        "others": [other(contract, current, shown, t) for t in others[:SHOWN]],
+        "blocked": [_cut(one) for one in blocked_tasks.groups(contract, current, shown)[:SHOWN]],
+        "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
+        "decisions": next_steps.pending(current) if current else [],
+        "verification": (current.verification or {}).get("status") if current else None,
+        "restoring": _restoring(state),
+        "open": _open(state),
+        "told": _told(state),
+        "editor": _editor(services, contract, ready),
+        "uncommitted": open_attempt.uncommitted(contract, current, services.settings) if current else None,
+        "errors": len(wrong),
+        "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
+    }
+
+
+def _open(state: RunState | None) -> dict[str, str] | None:
+    """The attempt that somebody works on in an editor; it ends by their word alone."""
+    task = state.opened if state is not None else None
+    if task is None or task.opened is None:
+        return None
+    by, since = str(task.opened["by"]), str(task.opened["at"])
+    return {"task": task.id, "since": since, "by": by, "words": f"{task.id} is open since {since}, for {by}"}
+
+
+def _told(state: RunState | None) -> dict[str, str] | None:
+    """What the agent that works now said of itself last; its word alone, and of the moment when it was said."""
+    tasks = state.tasks.values() if state is not None else ()
+    task = next((task for task in tasks if task.running and task.told is not None), None)
+    if task is None or task.told is None:
+        return None
+    said = task.told
+    words = f"{task.id}: its {said.role} said {said.state} at {said.at}"
+    return {
+        "task": task.id,
+        "role": said.role,
+        "state": said.state,
+        "message": said.message,
+        "at": said.at,
+        "words": f"{words}: {said.message}" if said.message else words,
+    }
+
+
+def _editor(services: Services, contract: Contract, ready: list[str]) -> str | None:
+    """The next task, where its builder drives idumb itself."""
+    first = ready[0] if ready else None
+    if first is None or not contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings):
+        return None
+    return first
+
+
+def _restoring(state: RunState | None) -> dict[str, str] | None:
+    """A rollback or undo that was ended in the middle, and the command that finishes it."""
+    intended = state.restoring if state is not None else None
+    if state is None or intended is None:
+        return None
+    again = "idumb undo --yes"
+    if intended["command"] == "rollback":
+        again = f"idumb rollback {state.phase} --to {intended['said']['to']} --yes"
+    return {"words": f"{intended['words']} was ended in the middle", "command": again}
+
+
+def blank(contract: Contract, before: RunState | None) -> RunState:
+    """A state in which nothing was tried, but for tasks that a run of an earlier plan version completed."""
+    state = RunState()
+    for task in contract.order:
+        known = before.tasks.get(task) if before else None
+        digest = contracts.task_digest(contract.tasks[task]) if known and known.status in outcome.DONE else ""
+        kept = known is not None and digest == known.digest and known.status in outcome.DONE
+        state.tasks[task] = TaskState(task, digest, status=known.status if kept and known else outcome.PENDING)
+    return state
+
+
+def _state_word(state: RunState | None, *, changed: bool) -> str:
+    if state is None:
+        return "changed" if changed else "ready"
+    if state.verified:
+        return "verified"
+    return state.state
+
+
+def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
+    return {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
+
+
+def _cut(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "tasks": group["tasks"][:SHOWN], "actions": group["actions"][:SHOWN]}
+
+
+def other(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
+    """A task that is not next: why, and the commands that would let it run where it is blocked."""
+    row = {**_row(contract, task, shown), "why": why(contract, state, shown, task)}
+    ways = blocked_tasks.actions(contract, state, shown, task)
+    return {**row, "actions": ways} if ways else row
+
+
+def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+    """Why a task is not next, in one phrase."""
+    status = shown[task]
+    known = state.tasks.get(task) if state else None
+    if status in (outcome.BLOCKED, outcome.PENDING):
+        return blocked_tasks.why(contract, state, shown, task)
+    if status == outcome.WAITING:
+        asked = ", ".join(known.decisions) if known else ""
+        return f"waits for a person: {asked}" if asked or known is None else known.reason
+    return known.reason if known else ""
+
+
+def _is_done(row: Mapping[str, Any]) -> bool:
+    return bool(row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed")
+
+
+def _next(phases: list[dict[str, Any]], asked: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
+    """The one command that makes sense now, and why. A quick task that somebody agreed to goes first.
+
+    `asked` are questions about no phase, such as consent to the agents that judge.
+    """
+    if not initialised:
+        return {"command": "idumb init", "why": "idumb is not set up here"}
+    if asked:
+        return {"command": "idumb decisions", "why": f"{asked[0]['what']}: this waits for an answer"}
+    for row in sorted(phases, key=lambda row: quick_plan.number_of(row["phase"]) is None):
+        number, state = row["phase"], row["state"]
+        if _is_done(row) and not row.get("restoring"):
+            continue
+        return {"phase": number, **_for_phase(row, number, state)}
+    if not phases:
+        return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
+    told = [row["phase"] for row in phases if row["state"] != "verified"]
+    more = f"; {', '.join(told)} elsewhere, as reports tell, not witnessed here" if told else ""
+    return {"command": None, "why": f"every phase is verified{more}"}
+
+
+def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
+    command, why = _in_the_way(row, number, state) or _onward(row, number, state)
+    return {"command": command, "why": why}
+
+
+def _unplanned(row: Mapping[str, Any], number: str) -> tuple[str, str]:
+    if row["run"]:
+        return f"idumb check-plan {number}", "its plan is gone, though it was run"
+    if row["decisions"]:
+        return "idumb decisions", f"{row['decisions'][0]['what']}: this waits for an answer"
+    command = f"idumb plan-phase {number}" + ("" if row["planner"] else " --template")
+    return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
+
+
+def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
+    """What has to be done before the phase can go on."""
+    if row.get("open"):
+        return f"idumb submit {row['open']['task']}", row["open"]["words"]
+    if row.get("restoring"):
+        return row["restoring"]["command"], f"it finishes what was begun: {row['restoring']['words']}"
+    if state == "not planned":
+        return _unplanned(row, number)
+    if state == "invalid":
+        return f"idumb check-plan {number}", row.get("problem") or row["problems"][0]
+    if row.get("problems"):
+        return f"idumb check-plan {number}", row["problems"][0]
+    goes_on = row.get("next") or state == PAUSED  # whatever is to become of the tasks that failed
+    if row["decisions"] and not (goes_on and all(one["kind"] == EXHAUSTED for one in row["decisions"])):
+        return "idumb decisions", f"phase {number} waits for an answer"
+    return None
+
+
+def _in_editor(row: Mapping[str, Any]) -> tuple[str, str]:
+    if row["uncommitted"]:
+        return f"idumb submit {row['uncommitted']}", "its work holds, and git refused its commit"
+    return f"idumb start {row['editor']}", "it is next, and built in the editor"
+
+
+def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
+    """The command that takes the phase further."""
+    if state == "completed":
+        gaps = " --gaps" if row["verification"] == "partial" else ""
+        return f"idumb verify-work {number}{gaps}", "every task is done, the phase is not verified"
+    if state == "recorded":
+        by = row["elsewhere"]["by"]
+        return f"idumb execute-phase {number}", f"work done elsewhere is told by {by}; none was witnessed here"
+    if state in ("ready", "changed"):
+        word = "starts with" if state == "ready" else "goes on with the changed plan, at"
+        first = row["next"][0]["id"] if row["next"] else "nothing that can run"
+        if row.get("editor"):
+            return f"idumb start {first}", f"phase {number} {word} {first}, which is built in the editor"
+        return f"idumb execute-phase {number}", f"it {word} {first}"
+    if state == PAUSED:
+        return f"idumb resume {number}", row["reason"]
+    if row.get("editor") or row.get("uncommitted"):
+        return _in_editor(row)
+    return _unfinished(row, number)
+
+
+def _unfinished(row: Mapping[str, Any], number: str) -> tuple[str, str]:
+    """What goes on with a run that ended before its tasks were done."""
+    failed = row["tasks"].get(outcome.FAILED)
+    if failed and row["decisions"]:  # they keep nothing else from running
+        return f"idumb resume {number}", "other tasks can run; what failed waits for an answer (idumb decisions)"
+    if failed:
+        return f"idumb resume {number} --retry-failed", f"{failed} failed"
+    if row.get("blocked") and not row["next"] and not row["tasks"].get(outcome.WAITING):
+        held = row["blocked"]
+        return held[0]["actions"][0], blocked_tasks.words(held)
+    return f"idumb resume {number}", row.get("reason") or "its run is not finished"

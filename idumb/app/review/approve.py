@@ -1,0 +1,368 @@
+"""Approve a phase: show everything that it is bound to, ask or compare the hash, keep the word; or take it back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from idumb.app.consent import approvals, binding_summary, irreversible
+from idumb.app.contract import loading, plan_checks
+from idumb.app.core import next_actions, run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.review import ask_consent
+from idumb.app.roles import role_calls
+from idumb.app.worktree import preconditions
+from idumb.domain import contract as contracts
+from idumb.domain.consent import approval as approval_words
+from idumb.domain.consent.approval import Approval, Kept
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import InputError, Refusal, UsageError
+from idumb.domain.intake.self_check import NO, YES
+from idumb.domain.intake.self_check import Answer as Question
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import STRICT
+from idumb.domain.runs.run import COMPLETED
+
+APPROVE = "approve"
+ALL_PATHS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `approve`. `accept` are ids of irreversible tasks, `sign` a key file, `file` where a copy goes.
+
+    `answers` are open questions of the self-check with what a person says to them, as `design=yes`.
+    """
+
+    phase: str
+    who: str
+    hash: str | None = None
+    expires: str | None = None
+    pin_base: bool = False
+    accept: tuple[str, ...] = ()
+    sign: str | None = None
+    file: str | None = None
+    answers: tuple[str, ...] = ()
+
+
+def approve(services: Services, request: Request) -> Result:
+    """Keep an approval of the contract as it is now. Nothing is run, and nothing in the repository is written."""
+    preconditions.require_initialised(services)
+    contract = loading.runnable(services, loading.of(services, request.phase))
+    expires = _expires(services, request)
+    _require_known(contract, request)
+    unjudged = plan_checks.open_questions(services, contract)
+    said = _said(contract, request, unjudged)
+    left = tuple(one for one in unjudged if one.id not in said)
+    # At a terminal a strict plan's approval answers what nobody answered yet, for the question shows it.
+    by_question = left if request.hash is None and contract.mode == STRICT else ()
+    now = services.clock.now()
+    answers = tuple(
+        {"question": id, "answer": YES, "by": request.who, "at": now}
+        for id in (*said, *(one.id for one in by_question))
+    )
+    made = approvals.make(
+        services,
+        contract,
+        by=request.who,
+        accepted=request.accept,
+        answers=answers,
+        expires=expires,
+        pin_base=request.pin_base,
+    )
+    outdated = _outdated(services, contract, request)
+    shown = (
+        *lines(services, contract, made),
+        *(f"the acceptance of {task} ends with this approval" for task in _no_longer_accepted(outdated, request)),
+        *_of_questions(contract, made, unjudged),
+    )
+    if request.hash is not None and contract.mode == STRICT and left:
+        raise _unanswered(contract, made, left, shown)
+    kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
+    copy = services.consent.export(kept, request.file) if request.file else None
+    for one in outdated:
+        services.consent.approve(dataclasses.replace(one, revoked={"at": now, "by": request.who}))
+    services.consent.approve(kept)
+    data = {
+        **made.as_dict(),
+        "by": kept.approval.by,
+        "answers": [dict(one) for one in made.answers],
+        "no_longer_accepted": list(_no_longer_accepted(outdated, request)),
+        "signed": kept.signature is not None,
+        "file": copy,
+        "shown": list(shown),
+        "asked": request.hash is None,
+        "next": _next(services, contract),
+    }
+    return Result(data, warnings=_left_open(contract, request))
+
+
+def _said(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
+    """The open questions that were answered yes. InputError for what is no such question; a no refuses the plan."""
+    known = {one.id: one for one in unjudged}
+    said: dict[str, str] = {}
+    for text in request.answers:
+        ids, _, answer = text.partition("=")
+        if answer not in (YES, NO):
+            raise UsageError(
+                "usage", f"--answer takes QUESTION=yes or QUESTION=no, not {text!r}.", hint="idumb approve --help"
+            )
+        wrong = [id for id in ids.split(",") if id not in known]
+        if wrong:
+            raise InputError(
+                "approval.unknown-question",
+                f"Phase {contract.phase} leaves no question {', '.join(wrong)} open;"
+                f" it leaves {', '.join(known) or 'none'}.",
+                hint=f"idumb check-plan {contract.phase} --verbose shows the questions",
+                details={"phase": contract.phase},
+            )
+        said |= dict.fromkeys(ids.split(","), answer)
+    against = [known[id] for id, answer in said.items() if answer == NO]
+    if against:
+        words = ", ".join(one.id for one in against)
+        raise Refusal(
+            "approval.answered-no",
+            f"Phase {contract.phase} is not approved: you answered no to {words}.",
+            hint=f"Change the plan, then idumb check-plan {contract.phase}",
+            details={
+                "what": f"Approve phase {contract.phase}",
+                "why": "A question of the self-check that is answered no refuses the plan.",
+                "evidence": [f"{one.id}: {one.question} no" for one in against],
+                "choices": next_actions.rows([Choice("change", "change the plan", "nothing is approved until then")]),
+                "contract_hash": contract.hash,
+            },
+        )
+    return tuple(said)
+
+
+def _of_questions(contract: Contract, made: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
+    """Each open question with the answer that this approval gives to it."""
+    given = {one["question"] for one in made.answers}
+    for one in unjudged:
+        if one.id in given:
+            yield f"you answer yes to {one.id}: {one.question}"
+        else:
+            words = f"--answer {one.id}=yes" if contract.mode == STRICT else "guided mode asks no answer"
+            yield f"not judged, {one.id}: {one.question} ({words})"
+
+
+def _unanswered(contract: Contract, made: Approval, left: Sequence[Question], shown: tuple[str, ...]) -> Refusal:
+    """A strict plan is approved only with an answer to each question that idumb cannot judge."""
+    command = _command(contract, made, [one.id for one in left])
+    choices = (
+        Choice("answer", "answer each with yes", "the answers are kept with the approval, with who gave them", command),
+        Choice("no", "leave it", "nothing is approved"),
+    )
+    return Refusal(
+        "approval.unanswered",
+        f"Phase {contract.phase} is strict, and nobody answered {', '.join(one.id for one in left)} of its self-check.",
+        hint=command,
+        details={
+            "what": f"Approve phase {contract.phase}",
+            "why": "idumb cannot judge these questions, so whoever approves answers them.",
+            "evidence": [f"{one.id}: {one.question}" for one in left],
+            "choices": next_actions.rows(choices),
+            "questions": [{"id": one.id, "question": one.question} for one in left],
+            "shown": list(shown),
+            "contract_hash": contract.hash,
+        },
+    )
+
+
+def _command(contract: Contract, made: Approval, more: Iterable[str] = ()) -> str:
+    """The command that gives just this approval without a terminal."""
+    accepted = "".join(f" --accept-irreversible {task}" for task in made.accepted)
+    asked = ",".join([*(one["question"] for one in made.answers), *more])
+    answered = f" --answer {asked}=yes" if asked else ""
+    return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
+
+
+def _outdated(services: Services, contract: Contract, request: Request) -> tuple[Kept, ...]:
+    """Earlier approvals of the phase that accepted an irreversible task which this one does not."""
+    known = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
+    return tuple(kept for kept in known if set(kept.approval.accepted) - set(request.accept))
+
+
+def _no_longer_accepted(outdated: Sequence[Kept], request: Request) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(t for k in outdated for t in k.approval.accepted if t not in request.accept))
+
+
+def _next(services: Services, contract: Contract) -> list[str]:
+    """How the phase goes on: its unfinished run does, first taking over what changed since it was locked."""
+    state, fresh = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
+    if state is None or state.state == COMPLETED:
+        return [fresh]
+    if state.contract_hash == contract.hash:
+        return [f"idumb resume {contract.phase}"]
+    if {p.path: p.sha256 for p in contract.plans} == dict(state.plans):
+        return [fresh]
+    return [f"idumb amend {contract.phase} --from-file", fresh]
+
+
+def revoke(services: Services, phase: str, who: str) -> Result:
+    """Take back every approval of a phase and every plain consent to it; no plan is read, so it need not be there.
+
+    A strict run that is going on stops before its next task.
+    """
+    preconditions.require_initialised(services)
+    store = services.consent
+    names = [name for name in store.phases() if services.plans.same_phase(name, phase)]
+    found = [kept for name in names for kept in store.approvals(name) if kept.revoked is None]
+    word = {"at": services.clock.now(), "by": who}
+    for kept in found:
+        store.approve(dataclasses.replace(kept, revoked=word))
+    withdrawn = sum(store.withdraw(name) for name in names)
+    if not found and not withdrawn:
+        raise Refusal(
+            "approval.none",
+            f"Phase {phase} has no approval to take back.",
+            hint=f"idumb check-plan {phase}",
+            details={"phase": phase},
+        )
+    return Result(
+        {
+            "phase": found[0].approval.phase if found else names[0],
+            "status": approval_words.REVOKED,
+            "revoked": len(found),
+            "withdrawn": withdrawn,
+            "by": who,
+            "next": [] if names == [role_calls.PLACE] else [f"idumb approve {phase}"],
+        }
+    )
+
+
+def _expires(services: Services, request: Request) -> str | None:
+    if request.expires is None:
+        return None
+    try:
+        return approval_words.expires_at(request.expires, services.clock.now())
+    except ValueError as problem:
+        raise UsageError("usage", f"--expires: {problem}", hint="idumb approve --help") from None
+
+
+def _require_known(contract: Contract, request: Request) -> None:
+    if request.file and not request.sign:
+        raise UsageError(
+            "usage", "--file needs --sign: an approval in a file counts by its signature.", hint="idumb approve --help"
+        )
+    known = [t.id for t in irreversible.of(contract)]
+    wrong = [task for task in request.accept if task not in known]
+    if wrong:
+        raise InputError(
+            "approval.not-irreversible",
+            f"{', '.join(wrong)} of phase {contract.phase} is no irreversible task;"
+            f" it has {', '.join(known) if known else 'none'}.",
+            hint=f"idumb check-plan {contract.phase}",
+            details={"phase": contract.phase},
+        )
+    if request.hash is not None and request.hash != contract.hash:
+        raise Refusal(
+            "approval.other-contract",
+            f"--hash names {request.hash[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
+            " its plan, the policy or the configuration is another.",
+            hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
+            details={"phase": contract.phase, "expected": request.hash, "contract_hash": contract.hash},
+        )
+
+
+def _confirmed(
+    services: Services, contract: Contract, made: Approval, request: Request, shown: tuple[str, ...]
+) -> Approval:
+    """The approval, if a person gave it: by the hash, or at the terminal."""
+    if request.hash is not None:
+        return made
+    question = decision(contract, made, shown)
+    answer = services.asker.ask(question)
+    if answer is not None and answer.choice == APPROVE:
+        return made
+    raise Refusal(
+        "approval.not-given",
+        f"Nobody approved contract {contract.hash[:16]} of phase {contract.phase}.",
+        hint=question.choices[0].command,
+        details={
+            "what": question.what,
+            "why": question.why,
+            "evidence": list(shown),
+            "choices": next_actions.rows(question.choices),
+            "contract_hash": contract.hash,
+        },
+    )
+
+
+def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Decision:
+    until = f" until {made.expires}" if made.expires else ""
+    return Decision(
+        id=f"approval.{contract.hash[:12]}",
+        kind="approval",
+        what=f"Approve phase {contract.phase}: {len(contract.tasks)} tasks of"
+        f" {', '.join(p.path for p in contract.plans)}",
+        why="It may then run on this machine without another question, as often as you start it, as long as not one"
+        " byte of what is listed here changes.",
+        evidence=shown,
+        choices=(
+            Choice(
+                APPROVE,
+                "approve it",
+                f"the approval of contract {contract.hash[:16]} is kept{until}; nothing is run now",
+                _command(contract, made),
+            ),
+            Choice("no", "do not approve it", "nothing happens"),
+        ),
+    )
+
+
+def _signed(services: Services, made: Approval, request: Request) -> Kept:
+    if request.sign is None:
+        return Kept(made)
+    interactive = services.asker.interactive
+    return Kept(made, services.signatures.sign(made.canonical(), request.sign, interactive=interactive))
+
+
+def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
+    """Irreversible tasks that this approval does not accept are refused when they are to run."""
+    left = [t.id for t in irreversible.of(contract) if t.id not in request.accept]
+    if not left:
+        return ()
+    named = " ".join(f"--accept-irreversible {task}" for task in left)
+    return (f"{', '.join(left)} cannot be taken back and will be refused; {named} accepts by name",)
+
+
+def lines(services: Services, contract: Contract, made: Approval) -> Iterable[str]:
+    """Everything that is consented to, in words; nothing is cut short."""
+    yield from ask_consent.plan_lines(contract, ALL_PATHS)
+    tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
+    yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
+    bound = {name: part.value for name, part in made.bound.items()}
+    models = approvals.models(services.settings, contract)
+    for name, argv in bound["adapters"].items():
+        yield f"agent {name}: {binding_summary.line(services, name, argv, models=models.get(name, {}))}"
+    for path, sha in bound["files"].items():
+        yield f"commands use {path}, sha256 {sha}"
+    for command in approval_words.unbound(bound["commands"], bound["files"], services.root):
+        yield f"command binds no file: {command}"
+    for path in contracts.consent_paths(contract):
+        yield f"writes {path}, which is protected unless declared"
+    for path, folder in bound["scope"].items():
+        yield f"scope of {path}: {folder}"
+    protected = [*bound["protected"]["configuration"], *(p for v in bound["protected"]["plans"].values() for p in v)]
+    yield f"protected besides idumb's own list: {', '.join(protected) if protected else 'nothing'}"
+    run, processes = bound["limits"]["run"], bound["limits"]["processes"]
+    yield f"limits: {run['max_attempts']} attempts a task, checks {run['check_timeout']} s, {_limits(processes)}"
+    policy = bound["policy"]
+    yield f"policy: {'every tool' if policy['tools'] is None else ', '.join(policy['tools'])}"
+    for path, sha in bound["plans"].items():
+        yield f"plan {path}, sha256 {sha}"
+    yield f"configuration: sha256 {made.bound['configuration'].digest}"
+    yield f"base commit {made.base_commit or 'none'}, {'bound' if approval_words.BASE in bound else 'not bound'}"
+    yield f"contract {contract.hash}"
+    yield from ask_consent.warning_lines(services, contract, ALL_PATHS)
+    for task in made.accepted:
+        yield f"you accept that {task} cannot be taken back"
+
+
+def _limits(processes: dict[str, int | None]) -> str:
+    chosen = [f"{name} {value}" for name, value in processes.items() if value is not None]
+    return f"processes: {', '.join(chosen) if chosen else 'no ceiling'}"

@@ -1,0 +1,319 @@
+"""Consent: nothing of a plan runs before a person agreed to exactly this contract and configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.app.consent import agent_programs, approvals, binding_summary, irreversible, pending_consent
+from idumb.app.consent.agent_programs import Move
+from idumb.app.consent.approvals import Lost
+from idumb.app.consent.pending_consent import Asked
+from idumb.app.contract import loading, plan_checks
+from idumb.app.core import next_actions
+from idumb.app.core.services import Services
+from idumb.app.roles import opinions, role_calls
+from idumb.app.roles.role_calls import Wanted
+from idumb.domain import canonical_json, listing
+from idumb.domain import contract as contracts
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, STRICT, Task
+from idumb.domain.proof import ledger
+
+SHOWN_PATHS = 8
+_WHY = (
+    "A plan can run commands on this machine. It runs only when you agree to exactly this contract and configuration,"
+    " and to these programs."
+)
+
+
+def ensure(
+    services: Services,
+    contract: Contract,
+    *,
+    approve: Sequence[str] = (),
+    mode: str | None,
+    approval: str | None = None,
+    rehearsal: bool = False,
+    earlier: Collection[str] = (),
+    again: str | None = None,
+    judged: bool = False,
+) -> None:
+    """Consent that was given before, by `--approve`, or at the terminal now; Refusal otherwise.
+
+    `earlier` are versions of the contract that the run had before a person's answers and amendments: to name one of
+    them gives no new consent, and is no contradiction where the present version has it.
+    A strict plan, and any plan in strict mode, needs an approval that holds; `approval` is a file with a signed one.
+    `again` is the command to which `--approve HASH` is added; None is that of the contract's phase.
+    A `rehearsal` starts no irreversible task, so it needs no word about them.
+    Where the phase is to be `judged`, the same question asks about the verifier and the skeptic. Work needs no consent
+    to them: without it they are not asked, and the verification says so.
+    """
+    if approval is not None:
+        approvals.take_in(services, contract, approval)
+    judges = _judges(services) if judged and not rehearsal else None
+    command = again or f"idumb execute-phase {contract.phase}{' --dry-run' * rehearsal}"
+    strict = STRICT in (contract.mode, mode)
+    if strict:
+        approvals.require(services, contract)
+        _agree_to_judges(services, judges, approve, command)
+    else:
+        present = approvals.given(services, contract) if set(approve) & set(earlier) else False
+        named = tuple(one for one in approve if not (present and one in earlier))
+        _ensure_guided(services, contract, named, _Asked(command, rehearsal, judges))
+    if not rehearsal:
+        irreversible.require_all(services, contract, asks=not strict)
+
+
+def _judges(services: Services) -> Wanted | None:
+    """Who is asked about the phase when its tasks are done; None where nobody is, or one cannot be started."""
+    names = opinions.bound(services)
+    try:
+        return role_calls.wanted(services, names) if names else None
+    except Refusal:
+        return None  # the verification says so when it comes to that
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the consent is for: `again` is the command that runs under it, in a throw-away copy where `rehearsal`."""
+
+    again: str
+    rehearsal: bool = False
+    judges: Wanted | None = None
+
+    def what(self, subject: str) -> str:
+        run = f"Dry run: rehearse {subject} in a throw-away copy" if self.rehearsal else f"Run {subject}"
+        return run if self.open_judges is None else f"{run}, and ask the {' and the '.join(self.open_judges.names)}"
+
+    @property
+    def why(self) -> str:
+        if not self.rehearsal:
+            return _WHY
+        return f"{_WHY} A dry run runs the same commands, in a copy of the work tree that is removed afterwards."
+
+    @property
+    def open_judges(self) -> Wanted | None:
+        return self.judges if self.judges is not None and self.judges.missing else None
+
+    def yes(self, contract: Contract) -> tuple[str, str]:
+        """The choice that agrees, and its consequence."""
+        if self.rehearsal:
+            return "run the dry run", "the commands run in a copy; no file of yours changes, and no consent is kept"
+        agents = "" if self.open_judges is None else f" and for these agents ({self.open_judges.whole[:16]})"
+        return "run it", f"consent is recorded for contract {contract.hash[:16]}{agents}"
+
+
+def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str], asked: _Asked) -> None:
+    """Plain consent. Where it was to other programs, it must be given anew, and by a hash that tells them too."""
+    moved = agent_programs.moves(services, contract)
+    whole = agent_programs.whole_hash(services, contract)
+    judges = asked.judges.whole if asked.judges is not None else None
+    stranger = next((one for one in approve if one not in {contract.hash, whole, judges}), None)
+    if stranger is not None:
+        raise Refusal(
+            "consent.other-contract",
+            f"--approve names {stranger[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
+            " its plan or the configuration changed.",
+            hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
+            details={"phase": contract.phase, "expected": whole if moved else contract.hash},
+        )
+    named = [one for one in approve if one in {contract.hash, whole}]
+    if _is_agreed(services, contract, named, moved):
+        _agree_to_judges(services, asked.judges, approve, asked.again)
+        return
+    # Looked at before the question, so that the word is to what was shown, whatever is put in its place meanwhile.
+    shown = agent_programs.bound(services, contract)
+    how = "--approve"
+    if not named or (moved and whole not in named):
+        _ask(services, contract, asked, moved, approve)
+        how = "terminal"
+    services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=shown)
+    if asked.open_judges is not None and (how == "terminal" or judges in approve):
+        role_calls.agree(services, asked.open_judges, how)
+
+
+def _is_agreed(services: Services, contract: Contract, named: Sequence[str], moved: Sequence[Move]) -> bool:
+    if services.consent.given(contract.hash) and not moved:
+        return True
+    return (not named or bool(moved)) and approvals.newest_live(services, contract) is not None
+
+
+def _agree_to_judges(services: Services, judges: Wanted | None, approve: Sequence[str], again: str) -> None:
+    """The phase itself may run. Who is at the terminal and named no hash is asked about its judges alone."""
+    if judges is None or not judges.missing:
+        return
+    if judges.whole in approve:
+        role_calls.agree(services, judges, "--approve")
+    elif not approve and services.asker.interactive:
+        role_calls.asked_now(services, judges, again)
+
+
+def _ask(services: Services, contract: Contract, asked: _Asked, moved: Sequence[Move], approve: Sequence[str]) -> None:
+    """Ask at the terminal; Refusal where nobody says yes, `Waiting` where nobody can be asked or answered in time."""
+    gone = None if services.consent.given(contract.hash) else approvals.lost(services, contract)
+    question = decision(services, contract, asked, moved, gone)
+    answer = services.asker.ask(question) if not approve else None
+    if answer is not None and answer.choice == pending_consent.YES:
+        return
+    refusal = _refusal(contract, question, moved, gone)
+    if asked.open_judges is not None:
+        refusal.details["consent_hash"] = asked.open_judges.whole
+    if not (approve or asked.rehearsal or services.asker.interactive) and _is_written(services, contract):
+        waits = Asked(question.id, asked.again, contract.phase, asked.open_judges.names if asked.open_judges else ())
+        refusal = pending_consent.keep(services, refusal, waits)
+    raise refusal
+
+
+def _is_written(services: Services, contract: Contract) -> bool:
+    """Whether the plans are files: those of a quick task are written once somebody agreed to them."""
+    return bool(services.plans.plans(contract.folder))
+
+
+def _refusal(contract: Contract, question: Decision, moved: Sequence[Move], gone: Lost | None) -> Refusal:
+    code, words = "consent.missing", approvals.missing(contract, gone)
+    differs = dict(gone.details) if gone is not None else {}
+    if moved:
+        code = "consent.other-program"
+        words = f"Consent to phase {contract.phase} was to other programs: {'; '.join(move.words for move in moved)}."
+        differs = {"changed": [dataclasses.asdict(move) for move in moved]}
+    return Refusal(
+        code,
+        words,
+        hint=question.choices[0].command,
+        details={
+            **differs,
+            "what": question.what,
+            "why": question.why,
+            "evidence": list(question.evidence),
+            "choices": next_actions.rows(question.choices),
+            "contract_hash": contract.hash,
+            "decision": question.id,
+        },
+    )
+
+
+def decision(
+    services: Services, contract: Contract, asked: _Asked, moved: Sequence[Move] = (), gone: Lost | None = None
+) -> Decision:
+    """The question; `moved` and `gone` say what differs from what was agreed to, or approved, before."""
+    before = () if gone is None else (gone.words, *gone.evidence)
+    whole = agent_programs.whole_hash(services, contract)
+    judges = asked.open_judges
+    approve = [whole if moved else contract.hash, *([judges.whole] if judges is not None else [])]
+    tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
+    subject = f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
+    text, consequence = asked.yes(contract)
+    return Decision(
+        id=f"{pending_consent.MARK}{canonical_json.digest([contract.hash, whole, *approve[1:]])}",
+        kind="consent",
+        what=asked.what(subject),
+        why=asked.why,
+        evidence=(
+            *(move.words for move in moved),
+            *before,
+            *lines(services, contract),
+            *(role_calls.lines(services, judges) if judges is not None else ()),
+        ),
+        choices=(
+            Choice(
+                pending_consent.YES,
+                text,
+                consequence,
+                " ".join([asked.again, *(f"--approve {one}" for one in approve)]),
+            ),
+            Choice("no", "do not run it", "nothing happens"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A question that waits, as it is to be answered now: `shown` are the programs that it names."""
+
+    asked: Asked
+    question: Decision
+    contract: Contract | None = None
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    judges: Wanted | None = None
+
+
+def pending(services: Services, kept: Asked) -> Pending | None:
+    """The question that was kept; None where anything that it was about changed, or consent was given since."""
+    try:
+        to = role_calls.wanted(services, kept.roles) if kept.roles else None
+        if not kept.phase:
+            put = role_calls.question(services, to, kept.command) if to is not None and to.missing else None
+            return Pending(kept, put, judges=to) if put is not None and put.id == kept.id else None
+        contract = loading.of(services, kept.phase).contract
+        if contract is None or contract.mode == STRICT:
+            return None
+        moved = agent_programs.moves(services, contract)
+        if _is_agreed(services, contract, (), moved):
+            return None
+        gone = None if services.consent.given(contract.hash) else approvals.lost(services, contract)
+        shown = agent_programs.bound(services, contract)
+        put = decision(services, contract, _Asked(kept.command, judges=to), moved, gone)
+    except (InputError, Refusal, AdapterError):
+        return None
+    return Pending(kept, put, contract, shown, to) if put.id == kept.id else None
+
+
+def agree(services: Services, to: Pending) -> None:
+    """A person said yes to a question that waited: to exactly what it named, and nothing besides."""
+    at, how = services.clock.now(), "decide"
+    if to.contract is not None:
+        services.consent.record(to.contract.hash, phase=to.contract.phase, how=how, at=at, agreed=to.shown)
+    if to.judges is not None:
+        role_calls.agree(services, to.judges, how)
+
+
+def lines(services: Services, contract: Contract) -> Iterable[str]:
+    """What will run and what will be written, one line each."""
+    yield from plan_lines(contract)
+    for name, models in approvals.models(services.settings, contract).items():
+        yield f"agent {name}: {binding_summary.line(services, name, models=models)}"
+    for path in contracts.consent_paths(contract):
+        yield f"writes {path}, which is protected unless declared"
+    unjudged = [one.id for one in plan_checks.open_questions(services, contract)]
+    if unjudged:
+        named = f"idumb check-plan {contract.phase} --verbose"
+        yield f"not judged by idumb: {', '.join(unjudged)} ({named} shows the questions)"
+    yield from warning_lines(services, contract)
+
+
+def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:
+    """The warnings of `check-plan`, one line each; of many the first."""
+    found = plan_checks.warnings(services, contract)
+    yield from (f"warning {one.place}: {one.message}" for one in found[:most])
+    if len(found) > most:
+        yield f"{len(found) - most} more warnings: idumb check-plan {contract.phase}"
+
+
+def plan_lines(contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:
+    """What the tasks and the plans themselves run and write."""
+    for plan in contract.plans:
+        for task in plan.tasks:
+            yield from _task_lines(task, shown_paths)
+    for plan in contract.plans:
+        yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
+        yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
+
+
+def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
+    yield f"{task.id} {task.title}"
+    written = ledger.written_paths(task.files)
+    if written:
+        yield f"  writes {listing.listed(written, shown_paths)}"
+    for command in approvals.commands(task):
+        yield f"  runs   {command}"
+    for command in task.rollback.commands:
+        yield f"  runs   {command}, when it is rolled back"
+    if task.rollback.kind == IRREVERSIBLE:
+        yield f"  cannot be taken back: {task.rollback.reason}"
+    if task.kind != BUILD:
+        yield f"  asks   a person ({task.kind})"

@@ -1,0 +1,163 @@
+"""Check a phase's plans and show their graph, without running or writing anything."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from idumb.app.consent import agent_programs, approvals
+from idumb.app.contract import contract_lock, loading, plan_checks
+from idumb.app.contract.loading import Loaded
+from idumb.app.core import run_lookup, schedule
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain import errors, whole_numbers
+from idumb.domain.contract import Contract
+from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.finding import ERROR, Finding
+from idumb.domain.finding import errors as only_errors
+from idumb.domain.intake import self_check
+from idumb.domain.plans import graph, step_plan
+from idumb.domain.plans.plan import STRICT
+from idumb.domain.runs.run import RunState
+
+_SHOWN = 50  # errors in the evidence; all are in `data.findings`
+_WRONG_ANYWHERE = frozenset({"agent.bad-option", "agent.unknown-adapter"})
+
+
+def check(services: Services, phase: str, *, expected: str | None = None, mode: str | None = None) -> Result:
+    """All findings of format, graph and intake; `contract_hash` is what `--approve` takes.
+
+    `expected` is a hash that the phase, its contract or its only plan must have; Refusal `plan.other-hash` otherwise.
+    `mode` strict judges a guided phase as if it were strict.
+    """
+    loaded = loading.of(services, phase)
+    untracked = contract_lock.untracked(services, loaded.paths)
+    hashes = {path: hashlib.sha256(data).hexdigest() for path, data in loaded.sources}
+    data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
+    data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
+    data["untracked"] = untracked
+    _require(expected, phase, data, loaded.contract)
+    every = [*findings(services, loaded, mode), *_options(services, loaded.contract)]
+    found = sorted(every, key=lambda f: (f.path, f.line, f.column))
+    if loaded.contract is not None:
+        case = plan_checks.case(services, loaded, loaded.contract, mode)
+        data |= _of_contract(services, loaded.contract)
+        data["mode"] = STRICT if mode == STRICT else loaded.contract.mode
+        data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, found)]
+        data["open_questions"] = [
+            {"id": one.id, "question": one.question} for one in self_check.open_questions(case, found)
+        ]
+    return _result(phase, data, found)
+
+
+def findings(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
+    """What `check` prints of plans that were loaded."""
+    return plan_checks.findings(services, loaded, mode)
+
+
+def _options(services: Services, contract: Contract | None) -> Iterator[Finding]:
+    """Agents of the contract that cannot be used anywhere as they are configured.
+
+    Nothing is said of programs and keys, which another machine may have.
+    """
+    for name in () if contract is None else approvals.agents(services.settings, contract):
+        try:
+            services.adapters.get(name).describe()
+        except AdapterError as problem:
+            if problem.code in _WRONG_ANYWHERE:
+                line, column = services.setting_place("bindings", name)
+                place = (contract_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
+                yield Finding(
+                    problem.code, ERROR, *place, "what idumb help agents says", problem.message, problem.hint or ""
+                )
+
+
+def _require(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:
+    """Refuse where the phase is not the one that is expected."""
+    known = {"phase": data["phase_hash"]} | ({"contract": contract.hash} if contract else {})
+    if len(data["plan_hashes"]) == 1:
+        known |= {"plan": next(iter(data["plan_hashes"].values()))}
+    if expected is None or expected.lower() in known.values():
+        return
+    raise Refusal(
+        "plan.other-hash",
+        f"Phase {phase} has not the hash {expected[:16]}: its plans or the configuration are others.",
+        hint=f"idumb check-plan {phase} shows the present hashes",
+        details={"phase": phase, "expected": expected, "found": known},
+    )
+
+
+def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
+    return {
+        "phase": contract.phase,
+        "tasks": len(contract.tasks),
+        "contract_hash": contract.hash,
+        "plan_versions": {plan.path: plan.version for plan in contract.plans if plan.version},
+        "next_free_id": next_free_id(contract),
+        "consent": agent_programs.consented(services, contract),
+        "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
+        "policy_hash": services.policy.digest,
+        "approval": approvals.shown(services, contract),
+        "run_command": step_plan.run_command(contract.phase),
+    }
+
+
+def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:
+    wrong = only_errors(findings)
+    data |= {
+        "findings": [f.as_dict() for f in findings],
+        "errors": len(wrong),
+        "warnings": len(findings) - len(wrong),
+    }
+    if not wrong:
+        return Result(data)
+    words = f"{len(wrong)} error{'s' * (len(wrong) != 1)} in phase {phase}"
+    return Result(
+        data,
+        errors.EXIT_INVALID,
+        (),
+        ("plan.invalid", words, f"Correct {wrong[0].place} first, then idumb check-plan {phase}"),
+        {"phase": phase, "evidence": [f"{one.place}: {one.message}" for one in wrong[:_SHOWN]]},
+    )
+
+
+def next_free_id(contract: Contract) -> str:
+    """The id that a new task of the phase can have."""
+    if step_plan.path_of(contract.phase) is not None:
+        return step_plan.task_id(contract.phase, len(contract.tasks) + 1)
+    used = [m[1] for t in contract.tasks if (m := re.search(r"-(\d+)[a-z]?$", t))]
+    return f"T{contract.phase}-{whole_numbers.following(used):02d}"
+
+
+def show_graph(
+    services: Services, phase: str, render: Callable[[Contract, RunState | None, dict[str, str]], str]
+) -> Result:
+    """Order and waves; the text is made by `render` from contract, newest run and statuses."""
+    loaded = loading.of(services, phase)
+    contract = loaded.contract
+    if contract is None:
+        raise InputError(
+            "plan.invalid",
+            f"Phase {phase} has errors, so it has no graph.",
+            findings=loaded.findings,
+            hint=f"idumb check-plan {phase}",
+            details={"phase": phase},
+        )
+    state = run_lookup.latest_run(services, contract.phase)
+    current = state if state is not None and set(state.tasks) >= set(contract.order) else None
+    shown = schedule.statuses(contract, current or RunState())
+    waves = graph.waves(contract.dependencies, contract.order)
+    return Result(
+        {
+            "phase": contract.phase,
+            "order": list(contract.order),
+            "waves": [list(w) for w in waves],
+            "edges": [[d, t] for t in contract.order for d in contract.dependencies[t]],
+            "status": shown,
+            "text": render(contract, current, shown),
+        }
+    )

@@ -1,0 +1,113 @@
+"""Stop what runs in this work tree, from another terminal: asked to at first, ended or fenced off by force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.core import run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.session import operation
+from idumb.app.worktree import preconditions
+from idumb.domain.errors import Refusal
+from idumb.domain.runs.run import ACTIVE, RunState
+from idumb.domain.runs.run import INTERRUPTED as RUN_INTERRUPTED
+
+ELSEWHERE = "elsewhere"
+
+NOTHING = "nothing ran"
+INTERRUPTED = "interrupted"
+FINISHED = "finished by itself"
+KILLED = "killed"
+FENCED = "fenced off"
+
+_SHOWN = ("pid", "host", "since", "command", "standing")
+_LOOKED_AT = 50
+
+
+def cancel(services: Services, *, force: bool, by: str) -> Result:
+    """Ask the owner of this work tree to stop and wait until it let go.
+
+    `force` kills an owner of this machine that does not answer, and takes the right to write from one elsewhere.
+    """
+    preconditions.require_initialised(services)
+    holder = services.owner.holder()
+    if holder is None:
+        return _result(None, NOTHING, None)
+    if holder["standing"] == ELSEWHERE:
+        if not force:
+            raise _elsewhere(holder)
+        return _result(holder, FENCED, _taken_over(services, by))
+    if services.owner.ask(holder, by):
+        run = _interrupted(services, holder)
+        return _result(holder, INTERRUPTED if run else FINISHED, run, _checkpoint(services, holder) if run else None)
+    if not force:
+        raise Refusal(
+            "cancel.no-answer",
+            f"Process {holder['pid']} ({holder['command']}) was asked to stop and still has the work tree.",
+            hint="idumb cancel --force ends it as pulling the plug would; idumb resume then recovers",
+            details={name: holder.get(name) for name in _SHOWN},
+        )
+    services.owner.end(holder)
+    return _result(holder, KILLED, _taken_over(services, by))
+
+
+def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
+    return Refusal(
+        "lock.elsewhere",
+        f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has this work tree since"
+        f" {holder.get('since', '?')}; it cannot be reached from here.",
+        hint="idumb cancel there; or, when it has ended for good, idumb cancel --force here",
+        details={name: holder.get(name) for name in _SHOWN},
+    )
+
+
+def _taken_over(services: Services, by: str) -> RunState | None:
+    """Own the work tree for a moment, so that the token of the owner before is refused, and record what it did not."""
+    stopped = None
+    with operation.owned(services, "cancel", force=True) as owned:
+        for phase in services.runs.phases():
+            state = run_lookup.latest_run(services, phase)
+            if state is None or state.state != ACTIVE:
+                continue
+            run_lookup.end_processes(services, state)
+            journal = owned.journal(state)
+            journal.write(journal.event("run.interrupted", reason=f"cancelled by {by}", by="cancel", forced=True))
+            stopped = journal.state
+    return stopped
+
+
+def _interrupted(services: Services, holder: Mapping[str, Any]) -> RunState | None:
+    """The run that this holder recorded as interrupted."""
+    for event in services.log.events(kind="run.interrupted", newest_first=True, limit=_LOOKED_AT):
+        if event.fence == holder.get("fence") and event.run is not None:
+            return run_lookup.run_of(services, event.run)
+    return None
+
+
+def _checkpoint(services: Services, holder: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What this holder kept of the attempt that it was at; None between two attempts, and while git commits."""
+    for event in services.log.events(kind="checkpoint.recorded", newest_first=True, limit=_LOOKED_AT):
+        if event.fence == holder.get("fence") and event.payload["status"] == RUN_INTERRUPTED:
+            names = ("ref", "snapshot", "files")
+            return {"task": event.task, "attempt": event.attempt} | {name: event.payload[name] for name in names}
+    return None
+
+
+def _result(
+    holder: Mapping[str, Any] | None, ended: str, run: RunState | None, kept: Mapping[str, Any] | None = None
+) -> Result:
+    owner = None if holder is None else {name: holder.get(name) for name in _SHOWN}
+    return Result(
+        {
+            "cancelled": ended in (INTERRUPTED, KILLED, FENCED),
+            "ended": ended,
+            "forced": ended in (KILLED, FENCED),
+            "owner": owner,
+            "run": run.id if run else None,
+            "phase": run.phase if run else None,
+            "checkpoint": kept,
+            "next": [f"idumb resume {run.phase}" if run else "idumb next"],
+        }
+    )

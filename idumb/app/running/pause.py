@@ -1,0 +1,96 @@
+"""Pause a run: after the task that it is at, asked from another terminal; or where nothing runs, until `resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.core import next_actions, run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.session import operation
+from idumb.app.worktree import preconditions
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.runs.run import ACTIVE, COMPLETED, PAUSED, RunState
+
+ASKED = "asked"
+PAUSED_NOW = "paused"
+ALREADY = "paused already"
+
+_RUNNING = frozenset({"execute-phase", "execute", "quick", "resume"})
+_SHOWN = ("pid", "host", "since", "command", "standing")
+
+
+def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
+    """Ask whoever runs the phase to stop after its task; where nobody does, record that it waits for `resume`.
+
+    Refusal where the phase was never run, is done, or the work tree is in use for something else.
+    """
+    preconditions.require_initialised(services)
+    state = run_lookup.require_run(services, _as_recorded(services, phase))
+    why = " ".join(why.split())
+    if state.state == COMPLETED and state.restoring is None:
+        raise Refusal(
+            "pause.done",
+            f"Run {state.number} of phase {state.phase} is complete; nothing of it can be paused.",
+            hint=f"idumb verify-work {state.phase}",
+            details={"phase": state.phase},
+        )
+    holder = services.owner.holder()
+    if holder is not None:
+        return _asked(services, state, holder, by, why)
+    if state.state == PAUSED:
+        return _result(state, ALREADY, None)
+    return _recorded(services, state, by, why)
+
+
+def _as_recorded(services: Services, phase: str) -> str:
+    """The phase as its runs spell it (`1` for `01`); its plan is not read, for it may be in the middle of a change."""
+    folder = services.plans.phase_folder(phase)
+    return next((name for name in services.runs.phases() if _folder(services, name) == folder), phase)
+
+
+def _folder(services: Services, phase: str) -> str | None:
+    """None where it is gone by now."""
+    try:
+        return services.plans.phase_folder(phase)
+    except InputError:
+        return None
+
+
+def _asked(services: Services, state: RunState, holder: Mapping[str, Any], by: str, why: str) -> Result:
+    """The run of another process. It looks for such word before each task, so the answer comes later."""
+    if holder["command"] not in _RUNNING or state.state != ACTIVE:
+        raise Refusal(
+            "pause.other-work",
+            f"Process {holder['pid']} ({holder['command']}) has this work tree, and is not running phase"
+            f" {state.phase}.",
+            hint="idumb status shows what is at work",
+            details={name: holder.get(name) for name in _SHOWN},
+        )
+    services.owner.ask_to_pause(holder, by, why)
+    return _result(state, ASKED, holder, reason=next_actions.said_by(by, why))
+
+
+def _recorded(services: Services, state: RunState, by: str, why: str) -> Result:
+    with operation.owned(services, "pause") as owned:
+        journal = owned.journal(state)
+        journal.write(journal.event("run.paused", reason=next_actions.said_by(by, why), by=by, why=why))
+    return _result(journal.state, PAUSED_NOW, None)
+
+
+def _result(state: RunState, ended: str, holder: Mapping[str, Any] | None, *, reason: str = "") -> Result:
+    choices = next_actions.of_paused(state)
+    running = ended == ASKED
+    return Result(
+        {
+            "ended": ended,
+            "paused": not running,
+            "reason": reason or state.reason,
+            "run": state.id,
+            "phase": state.phase,
+            "owner": None if holder is None else {name: holder.get(name) for name in _SHOWN},
+            "choices": next_actions.rows(choices),
+            "next": ["idumb status"] if running else [f"idumb resume {state.phase}"],
+        }
+    )

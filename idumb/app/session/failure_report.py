@@ -1,0 +1,186 @@
+"""The structured answer of a run that did not reach its end, and what it went past."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.contract import changed_contract
+from idumb.app.core import next_actions
+from idumb.app.core.services import Services, kept_at
+from idumb.app.worktree import exposed_secrets
+from idumb.domain import contract as contracts
+from idumb.domain import outcome, paths
+from idumb.domain.contract import Contract
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import STRICT
+from idumb.domain.proof import evidence, ledger
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import INTERRUPTED, RunState
+
+STEP = "step.finished"
+_HOLDS = frozenset({evidence.PASSED, evidence.OPINION})
+_OF_A_CALL = ("call", "index", "tool", "arguments", "ok", "response", "words", "plan_hash")
+MOST_CALLS = 200
+
+
+def structured(services: Services, state: RunState, contract: Contract, task: str | None) -> dict[str, Any] | None:
+    """What failed or waits, where, with which tool, under which plan, and its audit trail; None where no task did.
+
+    `audit_trail` has the events of the task and, of a step plan, the tool calls of the steps before it, the newest
+    `MOST_CALLS`; the event log has all.
+    """
+    if task is None or task not in contract.tasks:
+        return None
+    plan = contract.plan_of(task)
+    of_steps = plan.dialect == step_plan.DIALECT
+    trail = list(services.log.events(run=state.id, task=task))
+    calls = [e for e in trail if e.kind == STEP and not e.payload["ok"]]
+    if of_steps:
+        before = services.log.events(run=state.id, kind=STEP, newest_first=True, limit=MOST_CALLS)
+        trail = sorted([*(e for e in before if e.task != task), *trail], key=lambda e: e.seq)
+    builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
+    steps = contract.tasks[task].steps
+    return {
+        **_deviation(services, contract, state, task),
+        "status": outcome.WAITING if state.tasks[task].status == outcome.WAITING else outcome.FAILED,
+        "step_id": f"{task}.{calls[-1].payload['index']}" if calls and not of_steps else task,
+        "tool": calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
+        "error": state.tasks[task].reason,
+        "plan_hash": plan.sha256,
+        **_could_not_work(services, state, task),
+        "run": state.id,
+        "phase": state.phase,
+        "audit_trail": [_entry(e) for e in trail],
+    }
+
+
+def of_run(
+    services: Services, state: RunState, contract: Contract, words: str, *, waits: bool = False
+) -> dict[str, Any]:
+    """The same of a run as a whole, where it is no task that failed: its plan, and the newest events of no task."""
+    newest = services.log.events(run=state.id, newest_first=True, limit=MOST_CALLS)
+    trail = sorted((e for e in newest if e.task is None), key=lambda e: e.seq)
+    return {
+        "status": outcome.WAITING if waits else outcome.FAILED,
+        "step_id": None,
+        "tool": None,
+        "error": words,
+        "plan_hash": contract.plans[0].sha256,
+        "run": state.id,
+        "phase": state.phase,
+        "audit_trail": [_entry(e) for e in trail],
+    }
+
+
+def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
+    """The same where a signal ended the run; the step is the one that was cut short, or none between two of them."""
+    cut = [t for t, known in state.tasks.items() if known.outcome == outcome.CANCELLED and t in state.attempted]
+    newest = max(cut, key=lambda t: state.attempted[t], default=None)
+    found = structured(services, state, contract, newest) or of_run(services, state, contract, words)
+    return {**found, "status": INTERRUPTED, "error": words, "phase": state.phase}
+
+
+def of_verification(
+    services: Services, state: RunState, contract: Contract, record: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The same of a phase that is not verified: the step is the first criterion that does not hold."""
+    broken = [e for e in record["evidence"] if e["result"] not in _HOLDS]
+    first = broken[0] if broken else None
+    found = of_run(services, state, contract, record["reason"])
+    lines = [f"{e['subject']}: {e['text']} ({e['result']})" for e in broken]
+    return {
+        **found,
+        "status": outcome.WAITING if record["status"] == outcome.WAITING else outcome.FAILED,
+        "step_id": None if first is None else first["subject"],
+        "tool": None if first is None else (first.get("command") or "verify-work"),
+        "evidence": [*lines, *record["mismatches"], *(f"a check changed {path}" for path in record["spoiled"])],
+    }
+
+
+def ways(services: Services, contract: Contract, state: RunState, task: str) -> list[dict[str, Any]]:
+    """What can be done about a task that failed or asks whose its changes are: choices with their commands."""
+    known = state.tasks[task]
+    if known.status not in (outcome.FAILED, outcome.WAITING):
+        return []
+    if known.deviations:
+        return next_actions.rows(next_actions.of_deviation(_strays(services, contract, state, task)))
+    if known.status == outcome.WAITING:
+        return []
+    mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
+    return next_actions.rows(next_actions.of_failed(contract.phase, task, in_editor=mine))
+
+
+def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
+    """Files outside of what the task declares are a question; the same fields as every question has."""
+    known = state.tasks[task]
+    if not known.deviations:
+        return {}
+    return {
+        "what": f"{task} changed files it does not declare",
+        "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
+        "evidence": list(known.deviations),
+        "choices": next_actions.rows(next_actions.of_deviation(_strays(services, contract, state, task))),
+    }
+
+
+def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.Strays:
+    """What can be done about them: none takes a file that no task may write, and what is strict is not widened."""
+    plan, known = contract.plan_of(task), state.tasks[task]
+    others = services.history.repositories(known.deviations)
+    inner = any(paths.repository_of(path, others) for path in known.deviations)
+    guarded = protected(services, state, task)
+    never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
+    widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
+    hidden = exposed_secrets.any_in(services, known.deviations)
+    before = [p for p in never if known.base is not None and services.trees.entry(known.base, p) is not None]
+    return next_actions.Strays(
+        contract.phase,
+        task,
+        known.deviations,
+        amend=widens and not inner and not hidden,
+        accept=not guarded and not inner and not hidden,
+        in_editor=contracts.in_editor(plan, contract.tasks[task], services.settings),
+        look=not set(never) & {p for p, _ in state.plans}
+        or changed_contract.present(services, state.phase) is not None,
+        back=[f"git show {shlex.quote(kept_at(known.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
+    )
+
+
+def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
+    """Those of the last attempt's undeclared files that are protected."""
+    last = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
+    lines = next((event.payload["ledger"] for event in last), ())
+    return tuple(line["path"] for line in lines if line["status"] == ledger.PROTECTED and "symbol" not in line)
+
+
+def of_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
+    """The same where a run of a step plan is refused to go on; the step is the one whose turn it was."""
+    if contract.plans[0].dialect != step_plan.DIALECT:
+        return {}
+    turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
+    found = structured(services, state, contract, turn)
+    return {} if found is None else {**found, "error": words}
+
+
+def _could_not_work(services: Services, state: RunState, task: str) -> dict[str, Any]:
+    """Which kind of failure kept an agent from its work, and the next step; empty where it worked."""
+    if state.tasks[task].failure is None:
+        return {}
+    ended = next(services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1))
+    return {"failure": state.tasks[task].failure, "mend": ended.payload.get("mend", "")}
+
+
+def _entry(event: Event) -> dict[str, Any]:
+    known = {"seq": event.seq, "kind": event.kind, "at": event.at, "task": event.task}
+    if event.kind != STEP:
+        return known
+    return known | {name: event.payload[name] for name in _OF_A_CALL if name in event.payload}
+
+
+def tolerated(state: RunState, contract: Contract) -> tuple[str, ...]:
+    """A line for each step that failed and whose plan says to go on."""
+    may = (t for t in contract.order if any(s.continue_on_error for s in contract.tasks[t].steps))
+    done = (state.tasks[t] for t in may if state.tasks[t].status == outcome.COMPLETED and state.tasks[t].reason)
+    return tuple(f"{known.id}: {known.reason}" for known in done)

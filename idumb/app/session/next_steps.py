@@ -1,0 +1,122 @@
+"""What a command reports after a run: the row of each task, open questions, the next commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.core import blocked_tasks, projection_paths, schedule
+from idumb.app.engine import exhausted_tasks
+from idumb.app.worktree import exposed_secrets
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.runs import gap
+from idumb.domain.runs.run import EXHAUSTED, RunState
+
+VERIFICATION = "verification"
+"""The kind of the question whether a phase counts as verified."""
+
+
+def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
+    known = state.tasks.get(task)
+    row: dict[str, Any] = {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
+    if known is None:
+        return row
+    row |= {
+        "attempts": known.attempts,
+        "attempt": known.attempt,
+        "reason": known.reason,
+        "seconds": round(known.seconds, 3),
+    }
+    if known.checkpoint is not None:
+        row |= {
+            "commit": known.checkpoint.commit,
+            "git_hash": known.checkpoint.git_hash,
+            "snapshot": known.checkpoint.snapshot,
+            "files": list(known.checkpoint.files),
+            "checkpoint": projection_paths.checkpoint_path(state.phase, task),
+        }
+    if shown[task] == outcome.BLOCKED:
+        row["blocked_by"] = list(schedule.blockers(contract, shown, task))
+        row["reason"] = blocked_tasks.why(contract, state, shown, task)
+        row["actions"] = blocked_tasks.actions(contract, state, shown, task)
+    return row
+
+
+def pending(state: RunState) -> list[dict[str, Any]]:
+    """Questions that wait for a person: of tasks that wait, failed for good or are to be accepted, and of the phase."""
+    waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
+    settled = {t.id for t in state.tasks.values() if t.status in outcome.DONE or t.status == outcome.SKIPPED}
+    waiting |= {i for i, d in state.decisions.items() if exposed_secrets.ACCEPTED in i and d.get("task") not in settled}
+    unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
+    return [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]
+
+
+def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
+    """Whether a question waits though no task does: one about the phase, or about a task that failed for good."""
+    if question.get("task") is None:
+        return not _over(state, question)
+    return question.get("kind") == EXHAUSTED and exhausted_tasks.stands(state, question)
+
+
+def _over(state: RunState, question: Mapping[str, Any]) -> bool:
+    """A question about a verification waits only while no later one stands in its place."""
+    if question.get("kind") != VERIFICATION:
+        return False
+    return state.verification is None or state.verification.get("decision") != question["id"]
+
+
+def _asks_for_a_word(verification: Mapping[str, Any]) -> bool:
+    return verification["status"] == "partial" and verification.get("decision") is not None
+
+
+def _past_skipped(contract: Contract, state: RunState, shown: Mapping[str, str]) -> list[str]:
+    """What to do about tasks that are left out while others need them; empty where something can still run."""
+    if not blocked_tasks.is_stuck(shown):
+        return []
+    held = blocked_tasks.groups(contract, state, shown)
+    return [*(way for one in held for way in one["actions"]), f"idumb skip {held[0]['tasks'][0]} --why REASON"]
+
+
+def next_commands(
+    contract: Contract,
+    state: RunState,
+    shown: Mapping[str, str],
+    ending: str,
+    verification: Mapping[str, Any] | None,
+    *,
+    asked: bool = True,
+    first: str | None = None,
+) -> list[str]:
+    """What a user can do now, the most likely first. `asked` tells whether a question waits for a person.
+
+    `first` is the task that ended the run.
+    """
+    phase = contract.phase
+    if schedule.settled(shown):
+        if verification is not None and verification["status"] == "waiting":
+            return ["idumb decisions", f"idumb verify-work {phase}"]
+        if verification is not None and _asks_for_a_word(verification):
+            gaps = [f"idumb verify-work {phase} --gaps"] if gap.of_record(verification) else []
+            return ["idumb decisions", f"idumb verify-work {phase}", *gaps]
+        if verification is not None and verification["status"] == "partial":
+            return [f"idumb verify-work {phase} --gaps", f"idumb verify-work {phase}"]
+        if verification is None or verification["status"] != "passed":
+            return [f"idumb verify-work {phase}"]
+        return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
+    if ending == "waiting":
+        return [*(["idumb decisions"] if asked else []), f"idumb resume {phase}", f"idumb rollback {phase} --to start"]
+    failed = sorted((t for t, s in shown.items() if s == outcome.FAILED), key=lambda t: t != first)
+    judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
+    if not failed:
+        return [*(_past_skipped(contract, state, shown) or [f"idumb resume {phase}"]), *judged]
+    return [
+        f"idumb debug {phase} --task {failed[0]}",
+        *(["idumb decisions"] if asked else []),
+        f"idumb show {failed[0]}",
+        f"idumb resume {phase} --retry-failed",
+        f"idumb accept {failed[0]} --why REASON",
+        f"idumb skip {failed[0]} --why REASON",
+        *judged,
+        f"idumb rollback {phase} --to start",
+    ]

@@ -1,0 +1,58 @@
+"""What every command on a run shares: ownership, entry checks, the newest run, rows of a task."""
+
+from __future__ import annotations
+
+from idumb.app.attempt import builder_commits
+from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import Bench, Pace
+from idumb.app.core.services import Services
+from idumb.app.ports.workspace import Workspace
+from idumb.app.worktree import abandoned_clones
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.runs.run import RunState
+from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
+
+
+def bench(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    *,
+    on_deviation: str | None = None,
+    max_attempts: int | None = None,
+    workspace: str | None = None,
+    deterministic: bool = False,
+) -> Bench:
+    policy = journal.state.policy
+    kind = workspace or builder_commits.workspace_of(policy, journal.state.workspace)
+    place = _workspace(services, journal.state, kind)
+    commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
+    return Bench(
+        services,
+        journal,
+        contract,
+        place,
+        services.open_agents(place, journal.state.id),
+        services.open_checks(place, journal.state.id),
+        policy,
+        on_deviation,
+        max_attempts or services.settings.run.max_attempts,
+        Pace(),
+        deterministic=deterministic,
+        commits=commits,
+    )
+
+
+def _workspace(services: Services, state: RunState, kind: str) -> Workspace:
+    """`here`, or a fresh clone, which has what the run did so far."""
+    if state.attempted and builder_commits.CLONE in (kind, state.workspace):
+        abandoned_clones.put_away(services, state)
+    place = services.open_workspace(kind, state.id)
+    if place.kind == "here":
+        return place
+    if state.policy not in COMMITTED:  # else it is in HEAD
+        done = [t.checkpoint for t in state.tasks.values() if t.checkpoint is not None and t.status in outcome.DONE]
+        for kept in sorted(done, key=lambda checkpoint: checkpoint.seq):
+            place.trees.restore(kept.tree, kept.tree, kept.files, force=True)
+    return place

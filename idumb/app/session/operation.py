@@ -1,0 +1,91 @@
+"""One writing command: it owns the work tree, is recorded in the log, and leaves the projections up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from idumb.app.attempt import projections
+from idumb.app.contract import contract_versions
+from idumb.app.core import crash_cleanup, displaced_owner, open_attempt
+from idumb.app.core.journal import Journal, operation_id
+from idumb.app.core.services import Services
+from idumb.domain.errors import IdumbError, Refusal
+from idumb.domain.runs.event import BESIDE
+from idumb.domain.runs.run import RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The right to write: an operation's id and a fencing token. `opened` are the journals that were asked for."""
+
+    services: Services
+    operation: str
+    fence: int
+    command: str
+    opened: list[Journal] = field(default_factory=list)
+
+    def journal(self, state: RunState) -> Journal:
+        """A journal whose first entry is the operation itself. `state` may have been read before this owner wrote."""
+        later = self.services.log.events(run=state.id, after=state.last_seq) if state.id else ()
+        if any(event.kind not in BESIDE for event in later):
+            raise Refusal(
+                "run.moved-on",
+                f"Another idumb went on with phase {state.phase} while this command started.",
+                hint="idumb status shows where it is now",
+            )
+        journal = Journal(
+            self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
+        )
+        overtook = displaced_owner.told(self.services.owner.overtaken())
+        started = {"command": self.command, "worktree": self.services.worktree, **overtook}
+        journal.write(journal.event("operation.started", **started))
+        self.opened.append(journal)
+        contract_versions.settle(self.services, journal)
+        return journal
+
+    def record(self) -> Journal:
+        """Record the operation where it belongs to no run, so that the log knows every writing command."""
+        return self.journal(RunState())
+
+    def close(self, error: str | None) -> None:
+        """Say how the operation ended; one that could not begin has no end."""
+        for journal in self.opened:
+            self._project(journal)
+            journal.write(journal.event("operation.finished", command=self.command, error=error))
+
+    def _project(self, journal: Journal) -> None:
+        """progress.json and state.json tell of where the command leaves the run."""
+        from idumb.app.contract import loading
+        from idumb.app.engine import state_file
+
+        state = journal.state
+        if state.id and projections.is_behind(self.services, state):
+            with suppress(IdumbError):  # a contract that cannot be read is told of where it is needed
+                projections.write_progress(self.services, loading.contract_of(self.services, state), state)
+        state_file.record(self.services, journal)
+
+
+@contextmanager
+def owned(services: Services, command: str, *, force: bool = False) -> Iterator[Owned]:
+    """Hold the work tree for the length of one command. One that lost it ends quietly: its record is the new owner's.
+
+    `force` takes the work tree from an owner that cannot be proven dead.
+    """
+    fence = services.owner.acquire(command, force=force)
+    try:
+        operation = operation_id(services.log, services.worktree, command, services.clock.now())
+        holder = Owned(services, operation, fence, command)
+        try:
+            crash_cleanup.clear(services)
+            open_attempt.refuse(services, command)
+            yield holder
+            holder.close(None)
+        except IdumbError as problem:
+            services.owner.guard()
+            with suppress(IdumbError):  # the problem itself matters more than its record
+                holder.close(problem.code)
+            raise
+    finally:
+        services.owner.release()

@@ -1,0 +1,168 @@
+"""Takes idumb out of a repository: says what goes and what stays, and writes a backup of what goes first.
+
+Safe to be killed and said again: what is left then goes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app.core import open_attempt
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.ports.host import Belongings
+from idumb.app.ports.repository import KeptRefs
+from idumb.app.worktree import abandoned_clones
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import Refusal, StoreError
+
+FILES = ".idumb"
+BUNDLE = "refs.bundle"
+STAYS = ("every commit and branch", "the plans and reports in .planning/")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`backup` is a folder, None for one in the user's state directory; `keep` false writes none."""
+
+    yes: bool = False
+    backup: str | None = None
+    keep: bool = True
+    files: bool = False
+
+
+def deinit(services: Services, kept: KeptRefs, own: Belongings, request: Request) -> Result:
+    """Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held`, `backup.exists`.
+
+    An error of the backup stops before anything.
+    """
+    going = _going(services, kept, own, request)
+    if not (going["refs"] or going["folders"] or going["files"]):
+        return Result({**going, "removed": False, "backup": None, "next": []})
+    with suppress(StoreError):  # a damaged log tells of no attempt, and goes too
+        open_attempt.refuse(services, "deinit")
+    backup = None
+    if request.keep:
+        backup = request.backup or own.place_for_backup(services.root.rpartition("/")[2])
+    _confirm(services, going, request, backup)
+    with own.held():
+        with suppress(StoreError):
+            abandoned_clones.put_away_all(services)
+        refs = kept.list()
+        if backup is not None:
+            _back_up(services, kept, own, backup, refs, files=bool(going["files"]))
+        if refs:
+            kept.delete(refs)
+        if going["files"]:
+            own.remove_files(f"{services.root}/{FILES}")
+        own.remove()
+    return Result({**going, "removed": True, "backup": backup, "next": _next(going, backup)})
+
+
+def _going(services: Services, kept: KeptRefs, own: Belongings, request: Request) -> dict[str, Any]:
+    """What goes and what stays, before anything is done."""
+    files = services.reports.files(FILES)
+    stays = [
+        *STAYS,
+        *([f"{FILES}/ with {len(files)} files (--files removes it too)"] if files and not request.files else []),
+    ]
+    refs = sorted(kept.list())
+    return {
+        "refs": len(refs),
+        "ref_names": refs,
+        "folders": [{"what": b.what, "path": b.path, "files": b.files, "bytes": b.bytes} for b in own.list()],
+        "files": list(files) if request.files else [],
+        "stays": stays,
+    }
+
+
+def _confirm(services: Services, going: Mapping[str, Any], request: Request, backup: str | None) -> None:
+    if request.yes:
+        return
+    answer = services.asker.ask(_question(going, backup))
+    if services.asker.interactive and (answer is None or answer.choice != "yes"):
+        # What would go was on the screen just now.
+        words = "Nothing was done."
+        raise Refusal("deinit.not-confirmed", words, hint="idumb deinit --yes", details={**going, "backup": backup})
+    if answer is None or answer.choice != "yes":
+        raise Refusal(
+            "deinit.not-confirmed",
+            f"Nothing was done, it needs your word. It would remove {_summed(going)}, and"
+            f" {f'write a backup to {backup} first' if backup else 'write no backup'}."
+            f" These stay: {'; '.join(going['stays'])}.",
+            hint="idumb deinit --yes",
+            details={**going, "backup": backup},
+        )
+
+
+def _refs(going: Mapping[str, Any]) -> str:
+    return f"{going['refs']} refs below refs/idumb/ (--json lists them)"
+
+
+def _summed(going: Mapping[str, Any]) -> str:
+    parts = [_refs(going)] if going["refs"] else []
+    parts += [f"the {folder['what']} ({folder['path']})" for folder in going["folders"]]
+    parts += [f"{len(going['files'])} files in {FILES}/"] if going["files"] else []
+    return ", ".join(parts)
+
+
+def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
+    evidence = [f"{_refs(going)} go"] if going["refs"] else []
+    evidence += [f"{folder['what']} goes: {folder['path']}" for folder in going["folders"]]
+    evidence += [f"{len(going['files'])} files in {FILES}/ go"] if going["files"] else []
+    evidence += [f"stays: {what}" for what in going["stays"]]
+    how = f"A backup of all that goes is written to {backup} first." if backup else "No backup is written."
+    return Decision(
+        id="confirm",
+        kind="deinit",
+        what="Take idumb out of this repository",
+        why=f"Snapshots, checkpoints and the history of runs go. {how}",
+        evidence=tuple(evidence),
+        choices=(
+            Choice(
+                "yes",
+                "take it out",
+                "rollback and undo of earlier runs are possible from the backup only",
+                "idumb deinit --yes",
+            ),
+            Choice("no", "leave everything", "nothing happens"),
+        ),
+    )
+
+
+def _back_up(
+    services: Services,
+    kept: KeptRefs,
+    own: Belongings,
+    folder: str,
+    refs: Mapping[str, str],
+    *,
+    files: bool,
+) -> None:
+    own.begin_backup(folder)
+    if refs:
+        written = kept.bundle(f"{folder}/{BUNDLE}")
+        if written != len(refs):
+            raise Refusal(
+                "backup.incomplete",
+                f"The bundle holds {written} of {len(refs)} refs; nothing was removed.",
+                hint="idumb doctor says which refs are broken",
+            )
+    own.back_up(folder)
+    if files:
+        own.keep(folder, "dot-idumb", f"{services.root}/{FILES}")
+
+
+def _next(going: Mapping[str, Any], backup: str | None) -> list[str]:
+    """The commands that bring everything back, from the root of the work tree."""
+    if not backup:
+        return []
+    refs = shlex.quote(f"{backup}/{BUNDLE}")
+    found = [f"git fetch {refs} 'refs/idumb/*:refs/idumb/*'"] if going["refs"] else []
+    folders = [f["path"] for f in going["folders"] if f["path"].endswith("/idumb")]
+    found += [f"cp -R {shlex.quote(f'{backup}/idumb')} {shlex.quote(path)}" for path in folders[:1]]
+    return found

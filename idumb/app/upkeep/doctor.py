@@ -1,0 +1,153 @@
+"""Looks at everything a run stands on, where other commands refuse too; mends what can be mended without a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from idumb.app.core import projection_paths
+from idumb.app.core.journal import Journal
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.engine import state_file
+from idumb.app.session import operation
+from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log
+from idumb.domain import health
+from idumb.domain.errors import EXIT_FAILED, IdumbError, Refusal, StoreError
+from idumb.domain.health import Check, Seen, Symptom
+from idumb.domain.runs.run import RunState
+
+FIX = "idumb doctor --fix"
+# What is mended can bring to light what it hid: a log made anew, refs that it names.
+_ROUNDS = 4
+_SEE_LOG = "store.opens says why, and what to do"
+_LOG = "store.opens"
+
+
+def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> Result:
+    """Every check, then what was mended and every check again. `room_checks` are those of the outer rooms."""
+    own = (*doctor_log.checks(services), *doctor_files.checks(services), *doctor_agents.checks(services))
+    checks = [*room_checks, *own]
+    seen = _look(checks)
+    mended: list[str] = []
+    warnings: tuple[str, ...] = ()
+    for _ in range(_ROUNDS if mend else 0):
+        if not any(_mendable(one) for one in seen):
+            break
+        done, warnings = _mend(services, seen)
+        mended += done
+        seen = _look(checks)
+        if not done:
+            break
+    return _result(seen, mended, warnings)
+
+
+def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
+    """Where there is no repository that idumb could work in: why, and the machine all the same."""
+    symptom = health.problem(refusal.message, means="nothing can be run here", mend=refusal.hint or "")
+    place = Check("git.repository", "the repository can be worked in", lambda: [symptom])
+    return _result(_look([place, *machine_checks]), [], ())
+
+
+def _look(checks: Iterable[Check]) -> list[Seen]:
+    """Why the log cannot be read is told once; every later check that needs it was not made."""
+    seen: list[Seen] = []
+    log_told = False
+    for check in checks:
+        try:
+            symptoms = _seen(check)
+        except StoreError as error:
+            symptoms = (_unreadable(error),) if not log_told else (health.warn(health.NOT_EXAMINED, means=_SEE_LOG),)
+            log_told = True
+        log_told = log_told or (check.code == _LOG and health.worst(s.state for s in symptoms) == health.PROBLEM)
+        seen.append(Seen(check, symptoms))
+    return seen
+
+
+def _seen(check: Check) -> tuple[Symptom, ...]:
+    """What a check saw. One that cannot be made is a problem of its own and stops no other; StoreError goes on."""
+    try:
+        return tuple(check.look())
+    except StoreError:
+        raise
+    except IdumbError as refusal:
+        return (_unreadable(refusal),)
+    except (OSError, ValueError, KeyError) as trouble:
+        return (health.problem(f"{type(trouble).__name__}: {trouble}", means="this could not be looked at"),)
+
+
+def _unreadable(error: IdumbError) -> Symptom:
+    return health.problem(error.message, means="this could not be looked at", mend=error.hint or "")
+
+
+def _mendable(seen: Seen) -> bool:
+    return seen.check.mend is not None and any(symptom.mends for symptom in seen.symptoms)
+
+
+def _mend(services: Services, seen: Sequence[Seen]) -> tuple[list[str], tuple[str, ...]]:
+    """What was done, one line each, and what could not be. The event log comes first: all else is recorded in it."""
+    done: list[str] = []
+    failed: list[str] = []
+    todo = [one for one in seen if _mendable(one)]
+    for one in (one for one in todo if one.check.alone):
+        _try(one, done, failed)
+    rest = [one for one in todo if not one.check.alone]
+    if rest and not _log_fails(services, failed):
+        with operation.owned(services, "doctor") as owned:
+            journal = owned.journal(RunState())
+            _try_to_keep(services, journal, failed)
+            for one in rest:
+                _try(one, done, failed)
+            if done:
+                journal.write(journal.event("doctor.mended", done=done, failed=failed))
+    return done, tuple(failed)
+
+
+def _try_to_keep(services: Services, journal: Journal, failed: list[str]) -> None:
+    """`state.json` is rebuilt only after what it holds beyond the log was recorded."""
+    try:
+        state_file.keep(services, journal)
+    except OSError as problem:
+        failed.append(f"{projection_paths.STATE_FILE}: {problem}")
+
+
+def _log_fails(services: Services, failed: list[str]) -> bool:
+    """Whether nothing can be recorded; then nothing is done either."""
+    try:
+        services.log.head()
+    except StoreError as error:
+        failed.append(f"nothing else was mended: {error.message}")
+        return True
+    return False
+
+
+def _try(seen: Seen, done: list[str], failed: list[str]) -> None:
+    mend: Callable[[Symptom], str] | None = seen.check.mend
+    for symptom in (one for one in seen.symptoms if one.mends and mend is not None):
+        try:
+            done.append(mend(symptom))  # type: ignore[misc]
+        except (IdumbError, OSError) as problem:
+            failed.append(f"{seen.check.code}: {symptom.found}: {problem}")
+
+
+def _result(seen: Sequence[Seen], mended: list[str], warnings: tuple[str, ...]) -> Result:
+    count = health.count(seen)
+    data: dict[str, Any] = {
+        "healthy": not count[health.PROBLEM],
+        "checks": [one.as_dict() for one in seen],
+        "counts": count,
+        "mended": mended,
+        "next": _next(seen),
+    }
+    if data["healthy"]:
+        return Result(data, warnings=warnings)
+    words = f"{count[health.PROBLEM]} of {len(seen)} checks found a problem"
+    return Result(data, EXIT_FAILED, warnings, ("doctor.problems", words, data["next"][0] if data["next"] else None))
+
+
+def _next(seen: Sequence[Seen]) -> list[str]:
+    """What to do now, problems first; what `--fix` does is one command."""
+    symptoms = [symptom for one in seen for symptom in one.symptoms if symptom.state != health.OK]
+    ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
+    steps = [FIX if symptom.mends else symptom.mend for symptom in ordered]
+    return list(dict.fromkeys(step for step in steps if step))[:5]

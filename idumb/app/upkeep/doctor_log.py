@@ -1,0 +1,205 @@
+"""Checks of `idumb doctor` that hold the event log against refs, branch, work tree and processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from idumb.app.core import open_attempt, run_lookup
+from idumb.app.core.services import Services
+from idumb.domain import health
+from idumb.domain.errors import Refusal
+from idumb.domain.health import Check, Symptom
+from idumb.domain.runs import run
+from idumb.domain.runs.run import RunState
+
+REFS = "refs/idumb/"
+_RUN_OF_REF = re.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
+_SHOWN = 10
+
+
+def checks(services: Services) -> tuple[Check, ...]:
+    look = _Look(services)
+    return (
+        Check("log.refs", "every snapshot and checkpoint of the log is kept under refs/idumb/", look.refs, look.keep),
+        Check("log.unknown-refs", "every run under refs/idumb/ is known to the log", look.unknown_refs),
+        Check("log.branch", "every commit that names a run is known to the log", look.branch),
+        Check("git.guarded", "what git runs is what it was when the newest run began", look.guarded),
+        Check("run.killed", "no run waits for its killed idumb", look.killed),
+        Check("run.open", "no attempt is open in an editor", look.opened),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Where the log says that a commit is kept."""
+
+    ref: str
+    commit: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    services: Services
+
+    def refs(self) -> Iterator[Symptom]:
+        """A ref that is gone is made again where its commit is still there."""
+        present = self.services.history.refs(REFS)
+        wanted = list({kept.ref: kept for kept in self._expected()}.values())
+        missing = [kept for kept in wanted if kept.ref not in present]
+        for kept in missing:
+            yield self._missing(kept)
+        for kept in (k for k in wanted if k.ref in present and not self._exists(k.commit)):
+            yield _gone(kept)
+        yield health.fine(f"{len(wanted) - len(missing)} of {len(wanted)} are there")
+
+    def keep(self, symptom: Symptom) -> str:
+        ref, _, commit = symptom.subject.partition(" ")
+        self.services.history.keep_ref(ref, commit)
+        return f"{ref} points at {commit[:12]} again"
+
+    def _missing(self, kept: _Kept) -> Symptom:
+        if not self._exists(kept.commit):
+            return _gone(kept)
+        return health.problem(
+            f"{kept.what} has lost its ref; its commit {kept.commit[:12]} is still there",
+            kept.ref,
+            means="git gc may remove it",
+            mends=True,
+            subject=f"{kept.ref} {kept.commit}",
+        )
+
+    def _exists(self, oid: str) -> bool:
+        try:
+            self.services.trees.read(oid)
+        except (Refusal, KeyError, ValueError):
+            return False
+        return True
+
+    def _expected(self) -> Iterator[_Kept]:
+        """What every event says is kept; a later event on the same ref stands for the earlier ones."""
+        prefixes: dict[str, str] = {}
+        bases: dict[str, str] = {}
+        for event in self.services.log.events():
+            p = event.payload
+            if event.kind == "run.started" and p.get("base_snapshot"):
+                bases[event.run or ""] = p["base_snapshot"]
+            ref, snapshot = p.get("ref"), p.get("snapshot")
+            if isinstance(ref, str) and isinstance(snapshot, str):
+                prefixes.setdefault(event.run or "", ref.partition(f"/{event.run}/")[0])
+                yield _Kept(ref, snapshot, f"the snapshot of {event.task}, attempt {event.attempt} ({event.kind})")
+            elif event.kind == "rollback.completed" and p.get("before") and event.run in prefixes:
+                name = f"{prefixes[event.run]}/{event.run}/operations/{event.operation}/before"
+                yield _Kept(name, p["before"], "what was there before a rollback")
+        for known, commit in bases.items():
+            if known in prefixes:
+                yield _Kept(f"{prefixes[known]}/{known}/base", commit, "the snapshot before the run")
+
+    def unknown_refs(self) -> Iterator[Symptom]:
+        known = {event.run for event in self.services.log.events(kind="run.started")}
+        named: dict[str, int] = {}
+        for ref in self.services.history.refs(REFS):
+            match = _RUN_OF_REF.match(ref)
+            if match is not None and match[1] not in known:
+                named[match[1]] = named.get(match[1], 0) + 1
+        for found, number in named.items():
+            yield health.warn(
+                f"{number} refs of run {found}, which the log does not know",
+                f"{REFS}worktrees/*/runs/{found}",
+                means="snapshots that a killed start or another event log left; they are kept",
+                mend="git for-each-ref refs/idumb",
+            )
+
+    def branch(self) -> Iterator[Symptom]:
+        """Commits say themselves which run made them: in a clone that is all there is."""
+        known = {event.run for event in self.services.log.events(kind="run.started")}
+        foreign: dict[str, int] = {}
+        for _, trailers in self.services.history.trailers_since(None):
+            named = trailers.get("Idumb-Run")
+            if named is not None and named not in known:
+                foreign[named] = foreign.get(named, 0) + 1
+        for found, number in list(foreign.items())[:_SHOWN]:
+            yield health.warn(
+                f"{number} commits name run {found}, which the log does not know",
+                means="history that was made elsewhere and not witnessed here; nothing of it counts as proven",
+                mend="idumb status",
+            )
+        for state in latest_runs(self.services):
+            yield from self._lost_commits(state)
+
+    def _lost_commits(self, state: RunState) -> Iterator[Symptom]:
+        for task, known in state.tasks.items():
+            kept = known.checkpoint
+            if kept is not None and kept.commit is not None and not self._exists(kept.commit):
+                yield health.warn(
+                    f"the commit {kept.commit[:12]} of {task} is gone",
+                    means=f"history was rewritten and pruned; checkpoint {kept.snapshot[:12]} still has its files",
+                    mend=f"idumb show {task}",
+                )
+
+    def guarded(self) -> Iterator[Symptom]:
+        """Configuration, hooks and attributes of git; who changes them decides what the next commit runs."""
+        own = {state.id for state in latest_runs(self.services)}
+        runs = self.services.log.events(kind="run.started", newest_first=True)
+        started = next((event for event in runs if event.run in own), None)
+        if started is None or "guarded" not in started.payload:
+            return
+        was = started.payload["guarded"]
+        now = self.services.history.standing().guarded
+        for name in sorted(n for n in {*was, *now} if was.get(n) != now.get(n)):
+            how = "was added" if name not in was else "is gone" if name not in now else "was changed"
+            yield health.warn(
+                f"it {how} since run {started.payload['number']} of phase {started.payload['phase']} began",
+                name,
+                means="git runs or filters by it; if that was not you, a task may have done it",
+                mend=f"look at {name}",
+            )
+
+    def killed(self) -> Iterator[Symptom]:
+        """A run that is under way without an owner was killed."""
+        if self.services.owner.holder() is not None:
+            return
+        for state in latest_runs(self.services):
+            running = [t for t, known in state.tasks.items() if known.running and known.opened is None]
+            if state.state == run.ACTIVE and (running or not self._ended(state)):
+                named = f" in the middle of {', '.join(running)}" if running else ""
+                yield health.warn(
+                    f"run {state.number} of phase {state.phase} was ended{named}",
+                    means="nothing is lost; the task in progress starts over",
+                    mend=f"idumb resume {state.phase}",
+                )
+
+    def _ended(self, state: RunState) -> bool:
+        """Whether the command that wrote to the run last came to its end: the work itself may be left to an editor."""
+        log = self.services.log
+        last = next(iter(log.events(run=state.id, newest_first=True, limit=1)))
+        return any(log.events(operation=last.operation, kind="operation.finished", limit=1))
+
+    def opened(self) -> Iterator[Symptom]:
+        found = open_attempt.find(self.services)
+        if found is not None:
+            submit, give_up = open_attempt.choices(found.task)
+            yield health.warn(
+                found.words,
+                means="until it is submitted or given up, no other command changes the files",
+                mend=f"{submit.command}, or {give_up.command}",
+            )
+
+
+def latest_runs(services: Services) -> Iterable[RunState]:
+    """The newest run of each phase in this work tree."""
+    for phase in services.runs.phases():
+        state = run_lookup.latest_run(services, phase)
+        if state is not None:
+            yield state
+
+
+def _gone(kept: _Kept) -> Symptom:
+    return health.problem(
+        f"{kept.what} is gone: there is no readable object {kept.commit}",
+        kept.ref,
+        means="idumb cannot go back to it; the task's commit on the branch may still hold its files",
+        mend="git fsck --connectivity-only, or fetch the object from a backup",
+    )

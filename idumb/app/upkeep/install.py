@@ -1,0 +1,164 @@
+"""Slash commands for agent hosts: put where a host looks, kept up to date, taken away; nothing else is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app.core.result import Result
+from idumb.app.ports.host import HostFiles
+from idumb.domain import hosts
+from idumb.domain.errors import Refusal
+from idumb.domain.hosts import Host
+
+CREATE = "create"
+UPDATE = "update"
+CURRENT = "current"
+REMOVE = "remove"
+EDITED = "edited"
+FOREIGN = "foreign"
+LEFT = (EDITED, FOREIGN)
+_WHY = {EDITED: "was changed since idumb made it", FOREIGN: "was not made by idumb"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host's folder: `folder` from the root that `files` work below; `scope` is project or user."""
+
+    host: Host
+    scope: str
+    folder: str
+    files: HostFiles
+
+
+def install(places: Sequence[Place], texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
+    """Write every command that is missing or of another version; files that a person changed are left and named."""
+    return _together([_install(place, texts, version, dry_run=dry_run) for place in places])
+
+
+def _install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bool) -> Result:
+    wanted = {hosts.path(place.host, n): hosts.installed(place.host, c, version) for n, c in _commands(texts)}
+    rows = [_row(place, file, _action(_read(place, file), text)) for file, text in wanted.items()]
+    rows += [_row(place, f, REMOVE) for f in _ours(place) if f not in wanted and _state(_read(place, f)) == CURRENT]
+    if not dry_run:
+        place.files.prepare([row["path"] for row in rows if row["action"] == CREATE])
+        for row, text in zip(rows, [*wanted.values(), *[""] * len(rows)], strict=False):
+            _carry_out(place, row, text)
+    return _result(place, rows, dry_run=dry_run)
+
+
+def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
+    """Take away what idumb installed and nobody changed since, and the folders that it made and that are empty now."""
+    return _together([_remove(place, dry_run=dry_run) for place in places])
+
+
+def _together(results: Sequence[Result]) -> Result:
+    """One result for all places of a host; `folder` is the first of them."""
+    data = {**results[0].data, "files": [row for result in results for row in result.data["files"]]}
+    data["folders"] = [result.data["folder"] for result in results]
+    return Result(data, warnings=tuple(words for result in results for words in result.warnings))
+
+
+def _remove(place: Place, *, dry_run: bool) -> Result:
+    states = {file: _state(_read(place, file)) for file in _ours(place)}
+    rows = [_row(place, file, REMOVE if state == CURRENT else state) for file, state in states.items()]
+    if not dry_run:
+        for row in rows:
+            _carry_out(place, row, "")
+        place.files.clear_folders()
+    return _result(place, rows, dry_run=dry_run, removing=True)
+
+
+def installed(places: Iterable[Place], texts: Mapping[str, str], version: str) -> Result:
+    """What is installed where, and which of it `install` would change. Reads only."""
+    return Result({"installed": [row for place in places if (row := _listed(place, texts, version))["files"]]})
+
+
+def _listed(place: Place, texts: Mapping[str, str], version: str) -> dict[str, Any]:
+    wanted = {hosts.path(place.host, n): hosts.installed(place.host, c, version) for n, c in _commands(texts)}
+    found = {file: _read(place, file) for file in _ours(place)}
+    known = {file: text for file, text in found.items() if text is not None and hosts.is_marked(text)}
+    states = {file: _action(text, wanted[file]) if file in wanted else REMOVE for file, text in known.items()}
+    versions = {hosts.version_of(text) for text in known.values()} - {None}
+    return {
+        "host": place.host.name,
+        "scope": place.scope,
+        "folder": place.folder,
+        "files": len(known),
+        "versions": sorted(v for v in versions if v),
+        "outdated": sorted(file for file, state in states.items() if state in (UPDATE, REMOVE)),
+        "edited": sorted(file for file, state in states.items() if state == EDITED),
+        "missing": sorted(set(wanted) - set(found)) if known else [],
+    }
+
+
+def _commands(texts: Mapping[str, str]) -> list[tuple[str, hosts.Command]]:
+    return [(name, hosts.read(name, text)) for name, text in sorted(texts.items())]
+
+
+def _ours(place: Place) -> tuple[str, ...]:
+    """Files in the host's folder that have names like ours."""
+    depth = place.host.file.count("/")
+    return tuple(f for f in place.files.below(place.folder, depth) if hosts.is_named_like_ours(place.host, f))
+
+
+def _read(place: Place, file: str) -> str | None:
+    try:
+        return place.files.read(f"{place.folder}/{file}")
+    except OSError as problem:
+        raise _refused(f"{place.folder}/{file}", problem) from problem
+
+
+def _state(text: str | None) -> str:
+    if text is None or not hosts.is_marked(text):
+        return FOREIGN
+    return EDITED if hosts.version_of(text) is None else CURRENT
+
+
+def _action(present: str | None, wanted: str) -> str:
+    if present is None:
+        return CREATE
+    state = _state(present)
+    if state != CURRENT or present == wanted:
+        return state
+    return UPDATE
+
+
+def _row(place: Place, file: str, action: str) -> dict[str, str]:
+    return {"path": f"{place.folder}/{file}", "action": action}
+
+
+def _carry_out(place: Place, row: Mapping[str, str], text: str) -> None:
+    try:
+        if row["action"] in (CREATE, UPDATE):
+            place.files.write(row["path"], text)
+        elif row["action"] == REMOVE:
+            place.files.remove(row["path"])
+    except OSError as problem:
+        raise _refused(row["path"], problem) from problem
+
+
+def _refused(path: str, problem: OSError) -> Refusal:
+    return Refusal(
+        "install.refused",
+        f"{path} can be neither read nor written: {problem.strerror or problem}. What came before it stands.",
+        hint="Mend that, then say it again; nothing is reached through a link",
+    )
+
+
+def _result(place: Place, rows: list[dict[str, str]], *, dry_run: bool, removing: bool = False) -> Result:
+    left = [row for row in rows if row["action"] in LEFT]
+    again = "idumb install --host " + place.host.name + (" --user" if place.scope == "user" else "")
+    way = "" if removing else f"; move it away, then {again}"
+    warnings = tuple(f"{row['path']} {_WHY[row['action']]} and is left as it is{way}" for row in left)
+    data = {
+        "host": place.host.name,
+        "scope": place.scope,
+        "folder": place.folder,
+        "dry_run": dry_run,
+        "files": rows,
+        "typed": place.host.typed.format(f"{hosts.PREFIX}next"),
+        "next": [] if removing else [f"{again} --remove"],
+    }
+    return Result(data, warnings=warnings)

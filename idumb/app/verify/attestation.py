@@ -1,0 +1,132 @@
+"""What can be said of a run, and on what it rests: the log, the plans, the commits, the files as they are now."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.contract import loading
+from idumb.app.core import open_attempt, run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.worktree import final_state, preconditions
+from idumb.domain import canonical_json, errors
+from idumb.domain.contract import Contract
+from idumb.domain.runs.run import RunState, TaskState
+
+BUNDLE_SCHEMA = 1
+
+
+def workspace(services: Services, phase: str) -> Result:
+    """Whether files, plans, git's own files and the log are as the phase's newest run left them.
+
+    What changed since and belongs to no task is named, and breaks nothing.
+    """
+    preconditions.require_initialised(services)
+    state = run_lookup.require_run(services, phase)
+    contract = loading.contract_of(services, state)
+    found = final_state.at_end(services, state, contract)
+    chain = services.log.verify()
+    plans, guarded = _changed_plans(services, state, contract), preconditions.changed_guarded(services, state)
+    now = open_attempt.find(services)
+    broken = [
+        *([f"event {chain.broken_at}: {chain.why}"] if chain.broken_at is not None else []),
+        *(f"{path} is not as the run locked it" for path in plans),
+        *(f"{name} of git's own changed since the last attempt began" for name in guarded),
+        *found.wrong,
+    ]
+    data = {
+        "phase": state.phase,
+        "run": state.id,
+        "intact": not broken,
+        "broken": broken,
+        "unexpected": list(found.unexpected),
+        "more": found.more,
+        "open": None if now is None else now.as_dict(),
+        "events": chain.count,
+        "head": chain.head,
+    }
+    if not broken:
+        return Result(data, warnings=found.words())
+    words = f"Run {state.number} of phase {state.phase} is not as it was left: {broken[0]}"
+    return Result(data, errors.EXIT_FAILED, found.words(), ("audit.not-intact", words, "idumb doctor"))
+
+
+def _changed_plans(services: Services, state: RunState, contract: Contract) -> list[str]:
+    locked = dict(state.plans)
+    present = {path: hashlib.sha256(data).hexdigest() for path, data in services.plans.plans(contract.folder)}
+    return sorted(path for path in {*locked, *present} if locked.get(path) != present.get(path))
+
+
+def bundle(services: Services, phase: str) -> Result:
+    """The newest run of a phase as data that can be kept elsewhere and compared later. Nobody signs it."""
+    preconditions.require_initialised(services)
+    state = run_lookup.require_run(services, phase)
+    chain = services.log.verify()
+    told = {
+        "schema": BUNDLE_SCHEMA,
+        "idumb": services.version,
+        "made_at": services.clock.now(),
+        "run": {
+            "id": state.id,
+            "phase": state.phase,
+            "number": state.number,
+            "state": state.state,
+            "mode": state.mode,
+            "started_at": state.started_at,
+            "branch": state.branch,
+            "base_commit": state.base_commit,
+            "head_commit": services.history.head().commit,
+        },
+        "contract": {
+            "hash": state.contract_hash,
+            "version": state.version,
+            "chain": state.chain,
+            "earlier": list(state.earlier),
+            "plans": [{"path": path, "sha256": digest} for path, digest in state.plans],
+        },
+        "lock_in": None if state.lock_in is None else dict(state.lock_in),
+        "tasks": [_task(known, _evidence(services, state, known)) for known in state.tasks.values()],
+        "verification": None if state.verification is None else state.verification.get("status"),
+        "log": {
+            "events": chain.count,
+            "head": chain.head,
+            "broken_at": chain.broken_at,
+            "witnessed": chain.witnessed,
+        },
+    }
+    data = {"bundle": told, "sha256": canonical_json.digest(told), "signed": False}
+    words = "The bundle is not signed: it tells what the log of this machine says, and proves it to nobody else."
+    if chain.broken_at is None:
+        return Result(data, warnings=(words,))
+    broken = f"The event log is not as it was written: event {chain.broken_at}: {chain.why}"
+    return Result(data, errors.EXIT_FAILED, (words,), ("audit.broken", broken, "idumb doctor"))
+
+
+def _evidence(services: Services, state: RunState, known: TaskState) -> list[dict[str, Any]]:
+    """Each check of the last attempt: what was run on which tree, with which end, and the digest of what it said."""
+    names = ("subject", "result", "command", "exit_code", "output_sha256", "tree")
+    run = known.carried_from or state.id
+    events = services.log.events(run=run, task=known.id, kind="evidence.recorded")
+    number = known.checkpoint.attempt if known.checkpoint is not None else known.attempt
+    # The digest is of what is shown, and a log that an older version wrote may hold a secret.
+    shown = services.surroundings.without_secrets
+    rows = ({name: e.payload.get(name) for name in names} for e in events if e.attempt == number)
+    return [row if row["command"] is None else {**row, "command": shown(row["command"])} for row in rows]
+
+
+def _task(known: TaskState, evidence: list[dict[str, Any]]) -> Mapping[str, Any]:
+    kept = known.checkpoint
+    return {
+        "id": known.id,
+        "digest": known.digest,
+        "status": known.status,
+        "attempts": known.attempts,
+        "carried_from": known.carried_from,
+        "commit": None if kept is None else kept.commit,
+        "snapshot": None if kept is None else kept.snapshot,
+        "tree": None if kept is None else kept.tree,
+        "files": [] if kept is None else list(kept.files),
+        "evidence": evidence,
+    }

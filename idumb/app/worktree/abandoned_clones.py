@@ -1,0 +1,137 @@
+"""What a clone holds and nothing else: kept under a ref before the clone is removed.
+
+An attempt that did not end has been frozen by nobody, so its clone may have the only bytes of an agent's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from idumb.app.core.run_context import Bench
+from idumb.app.core.services import Services, attempt_ref, kept_at, run_ref
+from idumb.app.ports.workspace import LeftClone
+from idumb.app.worktree import task_base
+from idumb.domain import errors, health, listing, paths
+from idumb.domain.health import Check, Symptom
+from idumb.domain.runs.run import RunState, replay
+
+HERE = "here"
+_WHAT = "interrupted"
+
+
+def close(bench: Bench) -> None:
+    """Remove the clone of a command that ends. Where what is in it cannot be kept, it stays, and that is told."""
+    if bench.workspace.kind != HERE:
+        try:
+            keep_unfinished(bench)
+        except (errors.IdumbError, OSError) as problem:
+            words = f"{bench.work.root} stays, because what is in it could not be kept: {problem}"
+            bench.services.reporter.note(words)
+            return
+    bench.workspace.close()
+
+
+def keep_unfinished(bench: Bench) -> None:
+    """Keep the files of an attempt that this command began in the clone and did not end."""
+    if bench.workspace.kind == HERE:
+        return
+    known = next((t for t in bench.journal.state.tasks.values() if t.running and t.id in bench.begun), None)
+    if known is None or task_base.made_in(bench, known) == HERE:
+        return
+    ref = attempt_ref(bench.services, bench.run, known.id, known.attempt, _WHAT)
+    if ref not in bench.services.history.refs(ref):
+        _keep(bench.services, LeftClone(bench.run, bench.work.root), ref, f"{known.id}, attempt {known.attempt}")
+
+
+def put_away(services: Services, state: RunState) -> None:
+    """Keep what killed commands left in clones of this run, and remove those."""
+    for left in services.clones.left():
+        if left.run == state.id:
+            _put_away(services, left, state)
+
+
+def put_away_all(services: Services) -> None:
+    """The same of every clone of the repository. Only for who holds all its work trees."""
+    for left in services.clones.left():
+        _put_away(services, left, _state(services, left.run))
+
+
+def _state(services: Services, run: str) -> RunState:
+    return replay(services.log.events(run=run))
+
+
+def _put_away(services: Services, left: LeftClone, state: RunState) -> None:
+    ref, reason = _name(services, left, state)
+    _keep(services, left, ref, reason)
+    services.clones.remove(left)
+
+
+def _name(services: Services, left: LeftClone, state: RunState) -> tuple[str, str]:
+    """Under which ref it is kept, and why: as the interrupted attempt's, where there is one that has none yet."""
+    running = next((t for t in state.tasks.values() if t.running and t.opened is None), None)
+    if running is not None:
+        ref = attempt_ref(services, left.run, running.id, running.attempt, _WHAT)
+        if ref not in services.history.refs(ref):
+            return ref, f"{running.id}, attempt {running.attempt}, interrupted"
+    known = services.history.refs(run_ref(services, left.run, "clone-"))
+    number = 1
+    while (ref := run_ref(services, left.run, f"clone-{number}")) in known:
+        number += 1
+    return ref, f"the clone of run {left.run}"
+
+
+def _keep(services: Services, left: LeftClone, ref: str, reason: str) -> None:
+    kept = services.clones.keep(left, ref, reason)
+    if kept is None:
+        return
+    changes = services.trees.changes(services.history.tree_of(services.history.head().commit), kept.tree)
+    found = [change.path for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
+    there = [change.path for change in changes if change.new is not None and change.path in found]
+    if there:
+        shown = kept_at(ref, there[0])
+        services.reporter.note(f"What was in the clone ({listing.listed(found)}) is kept: git show {shown}")
+
+
+def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
+    """`owned` says whether some work tree of the repository has a live owner, whose clone is none that is left."""
+
+    def place() -> Iterator[Symptom]:
+        """Without a place for copies there are no clones and no dry runs."""
+        try:
+            services.clones.require_place()
+        except errors.Refusal as refusal:
+            yield health.warn(
+                refusal.message,
+                means="tasks cannot run in a clone, and nothing can be run dry",
+                mend=refusal.hint or "",
+            )
+            return
+        yield health.fine(services.clones.place())
+
+    def left() -> Iterator[Symptom]:
+        at_work = owned()
+        for one in services.clones.left():
+            yield health.warn(
+                f"the clone of run {one.run} is still there",
+                one.path,
+                means="a run is under way"
+                if at_work
+                else "its run was killed, and it may hold work that nothing else has",
+                mend="idumb status",
+                mends=not at_work,
+                subject=one.path,
+            )
+
+    def put_away(symptom: Symptom) -> str:
+        for one in services.clones.left():
+            if one.path == symptom.subject:
+                state = _state(services, one.run)
+                ref, _ = _name(services, one, state)
+                _put_away(services, one, state)
+                return f"{one.path} was removed; what was in it is kept: {ref}"
+        return f"{symptom.subject} is gone by now"
+
+    return (
+        Check("clones.place", "private copies can be made", place),
+        Check("clones.left", "no clone of a killed run is left", left, put_away),
+    )

@@ -1,0 +1,304 @@
+"""Known secrets that a change would expose: one in a name fails the attempt, one in a file is a person's to decide.
+
+The log has no secret, and so no name with one. What must be found again by its name is found in the trees instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import Services, attempt_ref
+from idumb.app.ports.repository import Trees
+from idumb.domain import canonical_json, listing, outcome
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.errors import Refusal, Waiting
+from idumb.domain.plans.plan import STRICT
+from idumb.domain.proof import ledger
+from idumb.domain.proof.ledger import Change
+from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.settings import COMMITTED
+
+MARK = ".secret."
+ACCEPTED = ".secret-accepted."
+YES, NO = "yes", "no"
+_REDACTED = "[redacted:"  # how each mark begins that stands for a secret
+_SHOWN = 20
+
+
+def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
+    """Those of the paths that hold a secret, each with what is shown of it."""
+    known = tuple(paths)
+    shown = services.surroundings.without_secrets
+    if not known or shown("\n".join(known)) == "\n".join(known):
+        return {}
+    return {path: text for path in known if (text := shown(path)) != path}
+
+
+def any_in(services: Services, paths: Iterable[str]) -> bool:
+    """Whether the name of a path holds a secret, or held one before it was recorded."""
+    known = tuple(paths)
+    return any(_REDACTED in path for path in known) or bool(named(services, known))
+
+
+def _new_names(services: Services, paths: Iterable[str], commit: str | None, base: str | None) -> dict[str, str]:
+    """As `named`, without names that tell nobody more than a commit does: it, or the base, has the path, or the value.
+
+    A base has files that nobody committed too, so that what is like their names is new all the same.
+    """
+    found = named(services, paths)
+    if not found:
+        return {}
+    trees, around, head = services.trees, services.surroundings, services.history.tree_of(commit)
+    there = [tree for tree in (head, base) if tree is not None]
+    found = {path: text for path, text in found.items() if not any(trees.entry(tree, path) for tree in there)}
+    held = {path: {name for name, _ in around.secrets_in([_bytes(path)])} for path in found}
+    known = _in_commit(services, commit, frozenset[str]().union(*held.values()))
+    # A token that is known by its form alone is of no variable, and is new in every name.
+    return {path: text for path, text in found.items() if not held[path] or held[path] - known}
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
+def words_of_names(bench: Bench, attempt: Attempt, paths: Iterable[str]) -> str:
+    """Why an attempt has failed that changed files whose names cannot be recorded; "" where none is among them."""
+    head = None if attempt.standing is None else attempt.standing.head.commit
+    found = _new_names(bench.services, paths, head, attempt.base)
+    if not found:
+        return ""
+    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
+    return (
+        "the names of files hold a known secret, and nothing under such a name is recorded or committed:"
+        f" {listing.listed(found.values())}; rename or remove them (git ls-tree -r --name-only {ref} names them)"
+    )
+
+
+def found_again(services: Services, known: TaskState) -> TaskState:
+    """The state of a task with the names that the log does not have, as the trees have them."""
+    if known.base is None or known.left is None:
+        return known
+    touched, deviations = (
+        names_in(services, paths, known.base, known.left, known.touched) for paths in (known.touched, known.deviations)
+    )
+    return dataclasses.replace(known, touched=touched, deviations=deviations)
+
+
+def names_in(
+    services: Services, paths: Iterable[str], old: str, new: str, others: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Paths as the log has them; those with a secret by the names of what differs between two trees.
+
+    What differs nowhere is omitted. Refusal `secret.unknown-name` where the secret is not known now: its name could
+    not be found, and would be logged as it is. `others` are recorded paths that it is not.
+    """
+    recorded = tuple(paths)
+    marked = [path for path in recorded if _REDACTED in path]
+    if not marked:
+        return recorded
+    changed = [change.path for change in services.trees.changes(old, new)]
+    shown = named(services, changed)
+    found = {one: [path for path in changed if shown.get(path, path) == one] for one in marked}
+    plain = [path for path in changed if path not in {*recorded, *others}]
+    hides = services.surroundings.may_hide
+    unknown = [one for one, names in found.items() if not names and any(hides(one, path) for path in plain)]
+    if unknown:
+        raise Refusal(
+            "secret.unknown-name",
+            f"Nothing was changed: the names of these files hold a secret that is not known now:"
+            f" {listing.listed(unknown)}",
+            hint="Set the variables that this run had, then run the command again",
+            details={"paths": unknown},
+        )
+    return tuple(dict.fromkeys(name for path in recorded for name in found.get(path, (path,))))
+
+
+def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -> tuple[str, ...]:
+    """As `names_in`, of folders: those in which something differs between two trees."""
+    recorded = tuple(folders)
+    if not any(_REDACTED in path for path in recorded):
+        return recorded
+    changed = (change.path.split("/") for change in services.trees.changes(old, new))
+    above = {"/".join(parts[:end]) + slash for parts in changed for end in range(1, len(parts)) for slash in ("", "/")}
+    by_text = {text: path for path, text in named(services, above).items()}
+    # A folder that is not found is left as it is: one of the recorded name is nobody's.
+    found = (by_text.get(path, path) for path in recorded)
+    return tuple(path for path in found if _REDACTED not in path)
+
+
+def judge(bench: Bench, attempt: Attempt) -> Attempt:
+    """Look into what would be committed. A strict run fails over a secret; else a person is asked about it later."""
+    if attempt.outcome is not None or attempt.candidate is None:
+        return attempt
+    # A dry run commits nothing, and says what a run would ask.
+    if COMMITTED.isdisjoint((bench.policy, bench.services.settings.git.commit)) or attempt.task.is_human:
+        return attempt  # nobody commits it, or a person does
+    commits = () if attempt.offered is None else attempt.offered.commits
+    # What one commit of a builder's added and the next took away is in the history all the same.
+    changes = [*attempt.changes, *(change for one in commits for change in one.changes)]
+    # The work may have been committed by its builder already, so HEAD is that of before.
+    before = attempt.standing.head.commit if attempt.standing is not None else None
+    found = _added(bench.services, bench.work, changes, before)
+    if found and STRICT in (attempt.plan.mode, bench.journal.state.mode):
+        if bench.commits is not None and attempt.offered is not None and attempt.offered.made:
+            bench.commits.drop()
+        return attempt.ended(outcome.FAILED, f"{_what(attempt.task.id, found)}; {WITHOUT_SECRET}")
+    return dataclasses.replace(attempt, exposed=found)
+
+
+def question(attempt: Attempt) -> Decision:
+    """Asked before a known secret is committed; it names file, line and variable, and never the value."""
+    return _question(f"{attempt.task.id}{MARK}{attempt.number}", attempt.task.id, attempt.exposed, _FAILS)
+
+
+def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Decision, ...]:
+    """Questions as they were put. Refusal `decision.unknown` where one was not: its answer must not be passed over."""
+    rows = {one: state.decisions.get(one) for one in ids}
+    for missing in (one for one, row in rows.items() if row is None):
+        raise Refusal(
+            "decision.unknown",
+            f"{known.id} waits for the question {missing}, which the event log does not have.",
+            hint=f"idumb skip {known.id} --why REASON goes on without it",
+            details={"task": known.id, "decision": missing},
+        )
+    return tuple(_as_asked(row) for row in rows.values() if row is not None)
+
+
+def require_consent(services: Services, journal: Journal, task: str, tree: str, paths: Sequence[str]) -> None:
+    """What a person accepts is committed too: the same question before it, and a name with a secret is refused.
+
+    Errors `accept.secret-name` and `accept.secret`; the question waits where nobody can be asked.
+    """
+    commit = services.history.head().commit
+    base = journal.state.tasks[task].base if task in journal.state.tasks else None
+    names = _new_names(services, paths, commit, base)
+    names |= {path: path for path in paths if _REDACTED in path}
+    if names:
+        raise Refusal(
+            "accept.secret-name",
+            f"The names of files that {task} left hold a known secret: {listing.listed(names.values())}",
+            hint=f"Rename or remove them (git status names them), then idumb accept {task} --why REASON",
+            details={"task": task, "paths": list(names.values())},
+        )
+    head, trees = services.history.tree_of(commit), services.trees
+    found = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
+    if not found:
+        return
+    asked = _question(_to_accept(journal.state, task, found), task, found, _NOT_ACCEPTED)
+    answer = _answered(services, journal, asked)
+    if answer == YES:
+        return
+    again = f"idumb accept {task} --why REASON"
+    words = f"{asked.what}. Nothing was accepted."
+    details = {"task": task, "decision": asked.id, "evidence": list(found)}
+    if answer == NO:
+        without = f"{WITHOUT_SECRET.capitalize()}, then {again}"
+        raise Refusal("accept.secret", words, hint=without, details=details)
+    raise Waiting("accept.secret", words, hint=f"idumb decide {asked.id} {YES}, then {again}", details=details)
+
+
+def _to_accept(state: RunState, task: str, found: Sequence[str]) -> str:
+    """The question's id: what was asked before is not asked again, unless the answer was no."""
+    mark = f"{task}{ACCEPTED}{canonical_json.digest(list(found))[:8]}"
+    refused = sum(1 for i, answer in state.answers.items() if i.startswith(mark) and answer["choice"] == NO)
+    return f"{mark}.{refused + 1}" if refused else mark
+
+
+def _answered(services: Services, journal: Journal, asked: Decision) -> str | None:
+    """What a person said to it, now or before; the question is recorded either way."""
+    before = journal.state.answers.get(asked.id)
+    if before is not None:
+        return str(before["choice"])
+    answer: Answer | None = services.asker.ask(asked)
+    events = [] if asked.id in journal.state.decisions else [_event(journal, "decision.asked", asked.task, asked)]
+    if answer is not None and answer.choice == YES:
+        events.append(_event(journal, "decision.answered", asked.task, answer))
+    if events:
+        journal.write(*events)
+    return None if answer is None else answer.choice
+
+
+def _event(journal: Journal, kind: str, task: str | None, said: Decision | Answer) -> Any:
+    return journal.event(kind, task, **dataclasses.asdict(said))
+
+
+_FAILS = "the attempt fails, and the next one is told to leave the value out"
+_NOT_ACCEPTED = "the task is not accepted, and everything is kept"
+
+
+def _what(task: str, found: Sequence[str]) -> str:
+    return f"{task} would commit a known secret: {listing.listed(found, 5, between='; ')}"
+
+
+def _question(id: str, task: str, found: Sequence[str], refused: str) -> Decision:
+    return Decision(
+        id=id,
+        kind=SECRET,
+        task=task,
+        what=_what(task, found),
+        why="HEAD has the value nowhere. Once it is committed, everybody who gets the repository has it.",
+        evidence=tuple(found),
+        choices=(
+            Choice(YES, "commit it", "the value is committed with the task"),
+            Choice(NO, "do not", refused),
+        ),
+    )
+
+
+def _as_asked(row: Mapping[str, Any]) -> Decision:
+    choices = tuple(Choice(**choice) for choice in row["choices"])
+    return Decision(**{**row, "evidence": tuple(row["evidence"]), "choices": choices})
+
+
+def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: str | None) -> tuple[str, ...]:
+    """A line for each known value in these files that a commit has nowhere: file, line, variable."""
+    around = services.surroundings
+    if not around.knows_secrets():
+        return ()
+    new = {(c.path, c.new.oid): None for c in changes if c.new is not None and c.new.mode != ledger.SUBMODULE}
+    found = [(path, line, name) for path, oid in new for name, line in around.secrets_in(trees.pieces(oid))]
+    if not found:
+        return ()
+    known = _in_commit(services, commit, frozenset(name for _, _, name in found))
+    lines = (
+        f"{around.without_secrets(path)}:{line}: the value of {name}" for path, line, name in found if name not in known
+    )
+    return tuple(dict.fromkeys(lines))[:_SHOWN]
+
+
+def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
+    """Those of the paths, each with the id of its bytes, that hold a known secret in their name or their bytes."""
+    around = services.surroundings
+    if not around.knows_secrets():
+        return frozenset(named(services, blobs))
+    pieces = services.trees.pieces
+    return frozenset(p for p, oid in blobs.items() if any(around.secrets_in(pieces(oid)))).union(named(services, blobs))
+
+
+def _in_commit(services: Services, commit: str | None, names: frozenset[str]) -> frozenset[str]:
+    """Those of the variables whose values a commit has in some file or name. Read only where a change has one."""
+    if not names:
+        return frozenset()
+    history, trees, around = services.history, services.trees, services.surroundings
+    changes = trees.changes(history.tree_of(None), history.tree_of(commit))
+    left = names - around.held_in((_bytes(f"{change.path}\n") for change in changes), names)
+    for change in changes:
+        if not left:
+            break
+        if change.new is None or change.new.mode == ledger.SUBMODULE:
+            continue
+        # A clone without all of its objects has some that cannot be read.
+        with suppress(Refusal):
+            left -= around.held_in(trees.pieces(change.new.oid), left)
+    return names - left
+
+
+SECRET = "secret"
+
+
+WITHOUT_SECRET = "take the value out of the file and read it from the variable"

@@ -1,0 +1,127 @@
+"""The workspace at the end of a run, held against what the run's tasks left: bytes, permissions, and whose the rest is.
+
+Undeclared changes that were made while a task ran stop that task. What is found here came between the tasks, or after
+them: somebody else's work in a file of the run makes the phase unproven; somebody else's file is named and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from idumb.app.core.services import Services
+from idumb.domain import listing, outcome, paths
+from idumb.domain.contract import Contract
+from idumb.domain.proof import ledger
+from idumb.domain.runs.run import RunState
+
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """`wrong` are lines about files of the run that are not as its tasks left them.
+
+    `unexpected` are paths that changed since the run began and that no task of it touched, at most `SHOWN`; `more`
+    counts the rest.
+    """
+
+    wrong: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    more: int = 0
+
+    def as_dict(self) -> dict[str, object]:
+        return {"wrong": list(self.wrong), "unexpected": list(self.unexpected), "more": self.more}
+
+    def words(self) -> tuple[str, ...]:
+        """What a person should know though nothing failed by it."""
+        if not self.unexpected:
+            return ()
+        return (f"Changed since the run began, by no task of it: {listing.listed(self.unexpected, hidden=self.more)}",)
+
+
+def at_end(services: Services, state: RunState, contract: Contract) -> Workspace:
+    return compare(services, state, contract, scan(services, contract))
+
+
+def scan(services: Services, contract: Contract) -> str:
+    """The present tree, with the files that tasks declare by name though git ignores them."""
+    return services.trees.scan(sorted(_named(contract)))
+
+
+def _named(contract: Contract) -> frozenset[str]:
+    return frozenset(path for task in contract.tasks.values() for path in ledger.named_paths(task.files))
+
+
+def compare(services: Services, state: RunState, contract: Contract, tree: str) -> Workspace:
+    """Every expected file is there with its bytes and permissions, and nothing else changed since the run's base."""
+    writers = _last_writers(state)
+    wrong = (
+        *_not_as_left(services, state, tree, writers),
+        *_missing(services, state, contract, tree, writers),
+    )
+    foreign = tuple(_unexpected(services, state, contract, tree))
+    return Workspace(wrong, foreign[:SHOWN], max(0, len(foreign) - SHOWN))
+
+
+def _last_writers(state: RunState) -> dict[str, str]:
+    """Path to the completed task that changed it last; none where a task that is not done changed it since."""
+    found: dict[str, str] = {}
+    for task in sorted(state.attempted, key=state.attempted.__getitem__):
+        known = state.tasks[task]
+        if known.status == outcome.COMPLETED:
+            found.update(dict.fromkeys(known.touched, task))
+        elif known.status not in outcome.DONE and known.status != outcome.SKIPPED:
+            for path in known.touched:
+                found.pop(path, None)
+    return found
+
+
+def _not_as_left(services: Services, state: RunState, tree: str, writers: Mapping[str, str]) -> Iterator[str]:
+    for path, task in writers.items():
+        left = state.tasks[task].left
+        if left is None:
+            continue
+        expected, present = services.trees.entry(left, path), services.trees.entry(tree, path)
+        if expected == present:
+            continue
+        if expected is not None and present is not None and expected.oid == present.oid:
+            yield f"{path} has mode {present.mode:o}, and {task} left it with {expected.mode:o}"
+        else:
+            yield f"{path} is not as {task} left it"
+
+
+def _missing(
+    services: Services, state: RunState, contract: Contract, tree: str, writers: Mapping[str, str]
+) -> Iterator[str]:
+    """Files that a completed task declares to create, by their names, and that are not there."""
+    claims = [(c, t.id) for t in contract.tasks.values() for c in ledger.written_claims(t.files or ())]
+    deleted = {claim.path for claim, _ in claims if claim.verb == "delete"}
+    for claim, task in claims:
+        if claim.verb != "create" or claim.path in deleted or claim.path in writers:
+            continue
+        if state.tasks[task].status != outcome.COMPLETED or "*" in claim.path or claim.path.endswith("/"):
+            continue
+        if services.trees.entry(tree, claim.path) is None:
+            yield f"{claim.path}, created by {task}, is missing"
+
+
+def _unexpected(services: Services, state: RunState, contract: Contract, tree: str) -> Iterator[str]:
+    """Changes since the base that are neither a task's, nor idumb's own, nor left by a check or put back."""
+    if state.workspace != "here" or not state.base_tree:
+        return
+    ours = {path for task in state.tasks.values() for path in (*task.touched, *task.accepted_paths, *task.deviations)}
+    named = _named(contract)  # where git ignores them the base has none of them
+    found = [
+        c.path
+        for c in services.trees.changes(state.base_tree, tree)
+        if c.path not in ours
+        and not (c.old is None and c.path in named)
+        and not paths.matches_any(c.path, paths.OWN_FILES)
+    ]
+    if not found:
+        return
+    told: set[str] = set()
+    for event in services.log.events(run=state.id, kind="attempt.finished"):
+        told.update(event.payload.get("residue", ()), event.payload.get("touched", ()))
+    yield from (path for path in found if path not in told)

@@ -1,0 +1,175 @@
+"""The user's repository as a place to work: refusals before anything is touched, and commits by the user's settings."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from idumb.app.core import crash_cleanup, next_actions
+from idumb.app.core.journal import Journal
+from idumb.app.core.services import Services
+from idumb.app.ports.repository import CommitAttempt
+from idumb.domain import listing
+from idumb.domain.errors import Refusal, WorkFailed
+from idumb.domain.runs.run import RunState
+from idumb.domain.settings import COMMITTED
+
+INDEX_LOCKED = "git.index-locked"
+
+
+_HINTS = {
+    "git.index-locked": "git status; idumb doctor says who holds the lock",
+    "git.unsupported-format": "git config --list --local shows its format and extensions",
+    "git.ownership": "git status says which safe.directory entry it misses",
+    "git.bare": "git config core.bare false, where it was left so by accident",
+    "git.work-tree-elsewhere": "git config --unset core.worktree, or run idumb in that work tree",
+    "git.unmerged": "git status lists them; git add settles one",
+    "git.unreadable": "git fsck",
+    "git.failed": "git fsck; git status",
+}
+
+
+def require_initialised(services: Services) -> None:
+    if not services.reports.exists(".idumb/config.yaml"):
+        raise Refusal(
+            "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint="idumb init"
+        )
+
+
+def require_supported(services: Services) -> None:
+    """Refusal where nothing that is set up here could ever run: another owner, a format that idumb cannot read."""
+    _refuse(services.history.unsupported())
+
+
+def _refuse(obstacle: tuple[str, str] | None) -> None:
+    if obstacle is not None:
+        code, message = obstacle
+        raise Refusal(code, message, hint=_HINTS.get(code, "git status tells how to finish or abort it"))
+
+
+def require_repository(services: Services) -> None:
+    """No merge or the like in progress, and an identity where commits are to be made."""
+    obstacle = services.history.obstacle()
+    if obstacle is not None and obstacle[0] == INDEX_LOCKED:
+        crash_cleanup.clear_for_owner(services)
+        obstacle = services.history.obstacle()
+    _refuse(obstacle)
+    problem = services.history.identity_problem() if services.settings.git.commit in COMMITTED else None
+    if problem is not None:
+        raise Refusal(
+            "git.no-identity",
+            f"git cannot commit for you: {problem}",
+            hint="git config user.name NAME; git config user.email ADDRESS",
+        )
+
+
+def require_branch(services: Services, state: RunState) -> None:
+    """A run goes on, back and forth only on the branch that it was started on."""
+    head = services.history.head()
+    if head.branch != state.branch:
+        back = _way_back(services, state)
+        raise Refusal(
+            "git.other-branch",
+            f"The run was started on {state.branch or 'a detached HEAD'}; HEAD is on {head.branch or 'no branch'} now.",
+            hint=back,
+            details={"back": None if " where " in back else back},
+        )
+
+
+def _way_back(services: Services, state: RunState) -> str:
+    """The command that leads back to where the run was: a branch may be gone, and a detached HEAD has no name."""
+    branch = state.branch
+    if branch and f"refs/heads/{branch}" in services.history.refs(f"refs/heads/{branch}"):
+        return f"git switch {shlex.quote(branch)}"
+    told = [e.payload.get("commit") or e.payload.get("git_hash") for e in services.log.events(run=state.id)]
+    newest = next((commit for commit in reversed(told) if commit), state.base_commit)
+    if branch is None:
+        return f"git switch --detach {newest}"
+    name = shlex.quote(branch)
+    return f"git branch -m {name} where it was renamed; git switch -c {name} {newest} where it was deleted"
+
+
+def require_settled(state: RunState) -> None:
+    """No rollback or undo stands half done between plan and files."""
+    if state.restoring is not None:
+        raise Refusal(
+            "rollback.unfinished",
+            f"{state.restoring['words']} was ended in the middle.",
+            hint=f"idumb rollback {state.phase} --to start --yes, idumb undo --yes or idumb resume {state.phase}"
+            " finish it first",
+            details={"phase": state.phase},
+        )
+
+
+def require_guarded(services: Services, state: RunState | None, accepted: Sequence[str] = ()) -> tuple[str, ...]:
+    """Git's own files are as they were when the last attempt began, if nobody looked since that began.
+
+    The names of those that changed and that a person lets stay. To be called before git is asked anything.
+    """
+    if state is None or not state.unguarded or state.guarded is None:
+        return ()
+    changed = differing(state.guarded, services.history.standing().guarded)
+    rest = [name for name in changed if name not in accepted]
+    if rest:
+        raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
+    return changed
+
+
+def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]) -> None:
+    """Record a person's word that changed files of git's own stay; Refusal where they said it of others only."""
+    changed = require_guarded(services, journal.state, accepted)
+    if changed:
+        now = dict(services.history.standing().guarded)
+        journal.write(journal.event("guarded.accepted", paths=list(changed), guarded=now))
+
+
+def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
+    """What changed of git's own files since the last attempt began."""
+    return () if state.guarded is None else differing(state.guarded, services.history.standing().guarded)
+
+
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(n for n in {*before, *after} if before.get(n) != after.get(n)))
+
+
+def require_same_guarded(state: RunState, task: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """While a task ran, git's own files stayed as they were."""
+    changed = differing(before, after)
+    if changed:
+        raise _guarded_changed(f"while {task} ran", state, changed, changed)
+
+
+def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: Sequence[str]) -> Refusal:
+    flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
+    return Refusal(
+        "git.guarded-changed",
+        f"Files of git's own changed {when}: {listing.listed(named)}",
+        hint=f"Look at them and put them back, then {next_actions.command(state)}; where they may stay:"
+        f" {next_actions.command(state)} {flags}",
+        details={
+            "go_on": next_actions.command(state),
+            "accept": f"{next_actions.command(state)} {flags}",
+            "paths": list(named),
+        },
+    )
+
+
+def commit(services: Services, paths: Sequence[str], message: str) -> CommitAttempt:
+    """Commit these paths on the present HEAD by the user's settings; nothing to commit is no refusal."""
+    if not paths:
+        return CommitAttempt(None)
+    return services.history.commit(
+        paths,
+        message,
+        expected_head=services.history.head().commit,
+        hooks=services.settings.git.hooks,
+        allow_empty=False,
+    )
+
+
+def commit_or_fail(services: Services, paths: Sequence[str], message: str, what: str) -> str | None:
+    """The commit, None where there is nothing to commit; WorkFailed with `what` and git's words when it refuses."""
+    made = commit(services, paths, message)
+    if paths and made.commit is None:
+        raise WorkFailed("git.commit-refused", f"{what}: {made.words}", hint="Mend what git names and say it again")
+    return made.commit

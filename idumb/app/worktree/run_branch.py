@@ -1,0 +1,43 @@
+"""The branch that a new run begins on; a name that git cannot have is refused before anything is touched."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from idumb.app.core.services import Services
+from idumb.domain.contract import Contract
+from idumb.domain.errors import Refusal
+from idumb.domain.settings import BRANCH_PHASE
+
+_BRANCHES = "refs/heads/"
+
+
+def begin(services: Services, contract: Contract, wanted: str | None) -> None:
+    """The branch that a new run is to be on, where one was asked for; HEAD may be on it already."""
+    settings = services.settings.git
+    asked = settings.branch_name if settings.branch == BRANCH_PHASE else None
+    name = wanted or (asked and asked.replace("{phase}", contract.phase))
+    if name and services.history.head().branch != name:
+        _require_free(name, services.history.refs(_BRANCHES))
+        services.history.begin_branch(name)
+        services.reporter.note(f"on the new branch {name}")
+
+
+def _require_free(name: str, refs: Iterable[str]) -> None:
+    """git names a branch without `refs/heads/`, and keeps none below the name of another."""
+    if name.startswith("refs/"):
+        short = name.removeprefix(_BRANCHES)
+        raise Refusal(
+            "git.branch-name",
+            f"{name} is the whole name of a ref; a branch is named without refs/heads/.",
+            hint="--branch NAME" if short.startswith("refs/") else f"--branch {shlex.quote(short)}",
+        )
+    branches = [ref.removeprefix(_BRANCHES) for ref in refs]
+    inside = next((b for b in branches if name.startswith(f"{b}/") or b.startswith(f"{name}/")), None)
+    if inside is not None:
+        raise Refusal(
+            "git.branch-exists",
+            f"There is a branch {inside}, and git cannot have {name} beside it: one name is a folder of the other.",
+            hint=f"Choose another name: --branch {shlex.quote(name.replace('/', '-') if '/' in name else name + '-1')}",
+        )

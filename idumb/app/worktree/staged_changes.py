@@ -1,0 +1,94 @@
+"""What was staged in the user's index while an attempt was made: it stays, is named, and never enters idumb's commits.
+
+People stage while an agent works, and an agent that works in the same tree may stage too. One index has no authors, so
+nothing is taken back: whoever did not stage it has the command that brings back what the index had.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import Services, attempt_ref
+from idumb.domain import listing, paths
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import ledger
+from idumb.domain.proof.ledger import Entry
+
+_CHANGED, _REPLACED = "index", "staged"
+_ROWS = "rows"
+# Idumb commits them itself later; what the index had of them before would then undo that.
+_REPORTS = (".idumb/brain/**", ".planning/**/*-SUMMARY.md", ".planning/**/*-VERIFICATION.md")
+
+
+def tell(bench: Bench, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
+    """Name the paths of no concern to the task of which the index has something else than at the snapshot."""
+    history = bench.services.history
+    covers = paths.cover((*ledger.written_paths(task.files), *accepted, *_REPORTS))
+    changed = [path for path in history.index_changes(snapshot, history.index()) if not covers(path)]
+    if not changed:
+        return
+    rows, flags = history.index_again(snapshot, changed)
+    ref = attempt_ref(bench.services, bench.run, task.id, number, _CHANGED)
+    bench.services.trees.keep_blobs(ref, {_ROWS: bench.services.trees.store(rows)}, f"the index before {task.id}")
+    bench.services.reporter.note(
+        f"While {task.id} ran, the index changed: {listing.listed(changed)}. It stays so, for it may have been you, and"
+        f" idumb commits none of it. As it was before: {' && '.join((_command(ref), *flags))}"
+    )
+
+
+def hold(
+    services: Services, ref: str, paths: Sequence[str], trees: Collection[str], words: str
+) -> Mapping[str, Entry | None]:
+    """What is staged of these paths and stands in none of the trees is kept before a commit takes its place."""
+    entry = services.trees.entry
+    found = services.history.staged(paths)
+    staged = {path: one for path, one in found.items() if one not in [entry(tree, path) for tree in trees]}
+    if staged:
+        rows = services.history.index_rows(staged)
+        blobs = {one.oid: one.oid for one in staged.values() if one is not None and one.mode != ledger.SUBMODULE}
+        services.trees.keep_blobs(ref, {_ROWS: services.trees.store(rows), **blobs}, words)
+    return staged
+
+
+def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | None], who: str) -> None:
+    """Name the paths that were staged otherwise than idumb committed them."""
+    head = services.history.head_tree()
+    changed = [p for p, entry in staged.items() if head is None or services.trees.entry(head, p) != entry]
+    if changed:
+        services.reporter.note(
+            f"{listing.listed(changed)} was staged otherwise than {who} left it. The commit has what {who} left, and so"
+            f" has the index now. To stage again what was staged: {_command(ref)}"
+        )
+
+
+def hold_of(bench: Bench, attempt: Attempt) -> Mapping[str, Entry | None]:
+    """The same of the task's own paths, before the commit of a task."""
+    words = f"what was staged when {attempt.task.id} was committed"
+    tree = attempt.candidate or attempt.base
+    return hold(bench.services, _replaced(bench, attempt), attempt.ledger.changed, (tree,), words)
+
+
+def tell_replaced_of(bench: Bench, attempt: Attempt, staged: Mapping[str, Entry | None]) -> None:
+    tell_replaced(bench.services, _replaced(bench, attempt), staged, attempt.task.id)
+
+
+def _replaced(bench: Bench, attempt: Attempt) -> str:
+    return attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
+
+
+def tell_again(bench: Bench, task: Task, number: int, *, committed: bool) -> None:
+    """The same after a kill: the words of before may have reached nobody, and what they were about is kept."""
+    held = (
+        (_CHANGED, f"While {task.id} ran, the index changed. As it was before"),
+        *(((_REPLACED, f"Files of {task.id} were staged otherwise than committed. To stage that again"),) * committed),
+    )
+    for what, words in held:
+        ref = attempt_ref(bench.services, bench.run, task.id, number, what)
+        if bench.services.trees.kept_blobs(ref):
+            bench.services.reporter.note(f"{words}: {_command(ref)}")
+
+
+def _command(ref: str) -> str:
+    return f"git cat-file blob {shlex.quote(ref)}:{_ROWS} | git update-index -z --index-info"

@@ -1,0 +1,288 @@
+"""What earlier attempts left in the work tree: whose it is, what is put back, and what a new attempt starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from idumb.app.core import projection_paths
+from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.services import Services, attempt_ref, kept_at
+from idumb.app.ports.repository import Trees
+from idumb.app.worktree import exposed_secrets
+from idumb.domain import contract as contracts
+from idumb.domain import listing, outcome, paths
+from idumb.domain.contract import Contract
+from idumb.domain.errors import Refusal
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import ledger
+from idumb.domain.runs.run import RunState, TaskState
+
+UNFINISHED = "task.unfinished-path"
+
+
+def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> None:
+    """A declared path with uncommitted changes that are not this task's to build on is refused before it starts.
+
+    `ahead` looks at a task before its turn: what another one left may be mended until then. In an editor a failed
+    attempt may be mended before the next is begun, which goes on with the declared files as they are.
+    """
+    if task.is_human or (bench.workspace.kind != "here" and bench.commits is None):
+        return  # nothing is built in the user's tree; commits of a builder are delivered into it, or made in vain
+    dirty = _dirty(bench, task)
+    unfinished = {p: t for p in dirty if (t := _unfinished_writer(bench, p)) is not None}
+    mended = _is_mended_in_editor(bench, task)
+    theirs = [] if mended else [p for p in dirty if p not in unfinished and not _made_by_run(bench, p)]
+    covered = [] if mended else [p for p in _ignored(bench, task) if not _made_by_run(bench, p)]
+    again = f"idumb start {task.id}" if _in_editor(bench, task) else f"idumb execute-phase {bench.contract.phase}"
+    if covered:
+        raise Refusal(
+            "task.dirty-path",
+            f"{task.id} is to create files that are there already, untracked or ignored: {listing.listed(covered)}",
+            hint=f"Move them away, or let the task modify them; then {again}",
+            details={"task": task.id, "paths": covered},
+        )
+    if theirs:
+        raise Refusal(
+            "task.dirty-path",
+            f"{task.id} declares files with uncommitted changes that this run did not make: {listing.listed(theirs)}",
+            # A clone refuses to deliver into just these files, so it is no way out.
+            hint=f"Commit them (git commit) or move them away, then {again}",
+            details={"task": task.id, "paths": theirs},
+        )
+    if unfinished and not ahead:
+        path, other = next(iter(unfinished.items()))
+        status = bench.journal.state.tasks[other].status
+        raise Refusal(
+            UNFINISHED,
+            f"{task.id} declares {path}, in which {other} ({status}) left work that is not done.",
+            hint=f"Commit it or take it back with git, then idumb resume {bench.contract.phase};"
+            f" --retry-failed tries {other} again",
+            details={"phase": bench.contract.phase, "task": task.id, "paths": list(unfinished)},
+        )
+
+
+def _known(bench: Bench, task: str) -> TaskState:
+    return exposed_secrets.found_again(bench.services, bench.journal.state.tasks[task])
+
+
+def _in_editor(bench: Bench, task: Task) -> bool:
+    return contracts.in_editor(bench.plans[task.id], task, bench.services.settings)
+
+
+def _is_mended_in_editor(bench: Bench, task: Task) -> bool:
+    """The next attempt starts from the base of the one before, at which the declared files had no such changes."""
+    known = _known(bench, task.id)
+    failed = known.outcome == outcome.FAILED and known.base is not None and known.left is not None
+    return failed and _in_editor(bench, task)
+
+
+def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
+    """Uncommitted declared paths, but for those in which the task's own attempts worked."""
+    known = _known(bench, task.id)
+    declared = ledger.written_paths(task.files)
+    if not declared:
+        return ()
+    own = frozenset(known.touched) if known.base is not None else frozenset()
+    # A wide glob covers plans and projections too, which no task may write, and other repositories.
+    found = [
+        p
+        for p in bench.services.history.uncommitted(declared)
+        if p not in own and not paths.matches_any(p, paths.OWN_FILES)
+    ]
+    others = bench.services.history.repositories(p.rstrip("/") for p in found) if found else ()
+    return tuple(p for p in found if paths.repository_of(p.rstrip("/"), others) is None)
+
+
+def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
+    """Files that git ignores where the task makes new ones: of these git's own status says nothing."""
+    known = _known(bench, task.id)
+    own = frozenset(known.touched) if known.base is not None else frozenset()
+    named = frozenset(ledger.named_paths(task.files))
+    new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in named - own]
+    if not new:
+        return ()
+    trees = bench.services.trees
+    present, head = trees.scan(new), bench.services.history.head_tree()
+    there = [p for p in new if trees.entry(present, p) is not None]
+    return tuple(p for p in there if head is None or trees.entry(head, p) is None)
+
+
+def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each reason why paths are in no snapshot, so that a person knows it before anything is run."""
+    by_reason: dict[str, list[str]] = {}
+    for path, why in sorted(left_out.items()):
+        if projection_paths.is_projection(path):
+            continue
+        by_reason.setdefault(why, []).append(path)
+    return tuple(
+        f"Not saved, so idumb cannot bring it back ({why}): {listing.listed(found)}" for why, found in by_reason.items()
+    )
+
+
+def _last_writer(bench: Bench, path: str) -> TaskState | None:
+    """The task of this run, or carried into it, whose last attempt left the path as it is now."""
+    state, work = bench.journal.state, bench.services.trees
+    for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
+        known = _known(bench, task_id)
+        if known.left is not None and path in known.touched:
+            return known if work.entry(known.left, path) == work.entry(work.scan((path,)), path) else None
+    carried = [t for t in state.tasks.values() if t.carried_from and t.checkpoint and path in t.checkpoint.files]
+    if not carried:
+        return None
+    last = max(carried, key=lambda t: t.checkpoint.seq if t.checkpoint else 0)
+    same = last.left is not None and work.entry(last.left, path) == work.entry(work.scan((path,)), path)
+    return last if same else None
+
+
+def _unfinished_writer(bench: Bench, path: str) -> str | None:
+    known = _last_writer(bench, path)
+    return known.id if known is not None and known.status not in outcome.DONE else None
+
+
+def _made_by_run(bench: Bench, path: str) -> bool:
+    return _last_writer(bench, path) is not None
+
+
+def restart(bench: Bench, task: Task) -> None:
+    """Put the paths that earlier attempts touched back to the task base, only where nobody changed them since.
+
+    An undeclared change is never put back, for it may be the user's, and neither is what was committed since.
+    """
+    known = _known(bench, task.id)
+    if known.base is None or known.left is None:
+        return
+    if bench.workspace.kind != "here":
+        _put_all_back(bench, task, known.base)
+        return
+    take_back(bench, task)
+
+
+def made_in(bench: Bench, known: TaskState) -> str:
+    """The kind of workspace in which a task's last attempt was made; a command may choose another than its run's."""
+    started = bench.services.log.events(
+        run=bench.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
+    )
+    return next((str(e.payload.get("workspace", "")) for e in started), "") or bench.journal.state.workspace
+
+
+def take_back(bench: Bench, task: Task) -> None:
+    """Put back what attempts made in the user's own tree; Refusal where somebody changed it since."""
+    known, trees = _known(bench, task.id), bench.services.trees
+    if known.base is None or known.left is None:
+        return
+    own = _own_paths(bench, known, trees.scan(known.touched)) if known.touched else ()
+    tell = bench.services.reporter.note
+    conflicts = trees.restore(known.base, known.left, own, tell=tell) if own else ()
+    if conflicts:
+        named = ", ".join(c.path for c in conflicts)
+        raise Refusal(
+            "task.changed-since",
+            f"{task.id} must start again from its base, but these files changed since its last attempt: {named}",
+            hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
+            details={"phase": bench.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
+        )
+    if own and known.outcome == outcome.CANCELLED:
+        _tell_where(bench, task, known.attempt, own)
+
+
+def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) -> None:
+    """Between an interruption and the next attempt a person may have worked in the same files."""
+    ref = attempt_ref(bench.services, bench.run, task.id, attempt, "interrupted")
+    bench.services.reporter.note(
+        f"{task.id} starts again; what was in {listing.listed(own)} is kept: git show {kept_at(ref, own[0])}"
+    )
+
+
+def _put_all_back(bench: Bench, task: Task, base: str) -> None:
+    """Nothing in a clone is the user's, so all that differs from the task base is an attempt's."""
+    literal = tuple(p for p in ledger.written_paths(task.files) if not paths.has_wildcard(p))
+    present = bench.work.scan(literal)
+    changed = (c.path for c in bench.work.changes(base, present))
+    bench.work.restore(base, present, [p for p in changed if not paths.matches_any(p, paths.OWN_FILES)])
+
+
+def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
+    """The tree before attempt 1; later, the present with what earlier attempts left taken out of it."""
+    if not attempt.base:
+        return present
+    if bench.workspace.kind != "here":
+        return attempt.base
+    known = _known(bench, attempt.task.id)
+    attributed = {*_own_paths(bench, known, present), *_open_deviations(bench, known, present)}
+    if attempt.task.is_human:
+        # A person works between the question and the answer.
+        declared = ledger.written_paths(attempt.task.files)
+        changes = bench.work.changes(attempt.base, present)
+        attributed |= {c.path for c in changes if paths.matches_any(c.path, declared)}
+    elif _is_mended_in_editor(bench, attempt.task):
+        dirty = (*_dirty(bench, attempt.task), *_ignored(bench, attempt.task))
+        attributed |= {path for path in dirty if not _made_by_run(bench, path)}
+    return bench.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
+
+
+def _own_paths(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
+    """What attempts touched and nobody else has changed and committed since."""
+    touched = tuple(p for p in known.touched if p not in set(known.deviations))
+    head = bench.services.history.head_tree() if touched else None
+    if head is None or known.left is None:
+        return touched
+    return tuple(p for p in touched if not _settled(bench.services.trees, p, known.left, present, head))
+
+
+def _settled(work: Trees, path: str, left: str, present: str, head: str) -> bool:
+    now = work.entry(present, path)
+    return now != work.entry(left, path) and now == work.entry(head, path)
+
+
+def _open_deviations(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
+    """Undeclared changes of earlier attempts that nobody has committed since."""
+    head = bench.services.history.head_tree() if known.deviations else None
+    if head is None:
+        return known.deviations
+    return tuple(p for p in known.deviations if bench.work.entry(present, p) != bench.work.entry(head, p))
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """Work of a task that an earlier run did not finish, taken back before a new run starts."""
+
+    task: str
+    paths: tuple[str, ...]
+
+
+def put_back_unfinished(services: Services, contract: Contract, before: RunState) -> tuple[PutBack, ...]:
+    """Take back what unfinished tasks of the run before left uncommitted and nobody changed since, newest first."""
+    if before.workspace != "here":
+        return ()
+    done: list[PutBack] = []
+    later: set[str] = set()
+    for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
+        known = exposed_secrets.found_again(services, before.tasks[task_id])
+        if known.status not in outcome.DONE and known.base is not None:
+            left, touched = _left_by(services, contract, known)
+            own = [p for p in touched if p not in later and p not in set(known.deviations)]
+            put = tuple(_put_back(services, known.base, left, services.history.uncommitted(own) if own else ()))
+            done += [PutBack(task_id, put)] if put else []
+            services.trees.remove_folders(known.folders)
+        later.update(known.touched)
+    return tuple(done)
+
+
+def _left_by(services: Services, contract: Contract, known: TaskState) -> tuple[str, tuple[str, ...]]:
+    """(tree, paths) that an unfinished task left; of one that was killed, its declared paths as they are now."""
+    if known.left is not None and not known.running:
+        return known.left, known.touched
+    task = contract.tasks.get(known.id)
+    declared = ledger.written_paths(task.files) if task is not None else ()
+    present = services.trees.scan(ledger.named_paths(task.files) if task is not None else ())
+    changes = services.trees.changes(known.base or present, present)
+    return present, tuple(c.path for c in changes if paths.matches_any(c.path, declared))
+
+
+def _put_back(services: Services, base: str, left: str, dirty: Iterable[str]) -> Iterable[str]:
+    for path in dirty:
+        if services.trees.entry(base, path) == services.trees.entry(left, path):
+            continue
+        if not services.trees.restore(base, left, (path,), tell=services.reporter.note):
+            yield path

@@ -1,0 +1,139 @@
+"""Step plans: their ids, and what each step may change. A step plan is a file of tool calls; each is one task.
+
+The id of a step plan is its path with `+` for `/` and `@` for a dot that begins a name, so that it can be part of a
+file's or a ref's name and leads back to the path: `deploy/web.yaml` is `deploy+web.yaml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from idumb.domain import whole_numbers
+from idumb.domain.plans.plan import FileClaim, Step
+
+SUFFIXES = (".yaml", ".yml", ".json")
+DIALECT = "steps"
+REPORTS = ".idumb/brain/execution"
+LONGEST = 200
+_PART = re.compile(r"\.?\w[\w.-]*")
+_TASK = re.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_NAMING = ("--- ", "+++ ", "rename from ", "rename to ", "copy from ", "copy to ")
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+
+
+def phase_of(path: str) -> str | None:
+    """The id of the step plan at a path from the repository's root; None where a path cannot be one."""
+    parts = path.split("/")
+    if not path.endswith(SUFFIXES) or ".." in path or not all(_PART.fullmatch(part) for part in parts):
+        return None
+    phase = "+".join("@" + part[1:] if part[0] == "." else part for part in parts)
+    return phase if len(phase.encode()) <= LONGEST else None
+
+
+def path_of(phase: str) -> str | None:
+    """The path of a step plan by its id; None where it is the id of none."""
+    path = "/".join("." + part[1:] if part[:1] == "@" else part for part in phase.split("+"))
+    return path if phase_of(path) == phase else None
+
+
+def run_command(phase: str) -> str:
+    """The command that starts what has this id, a phase or a step plan."""
+    path = path_of(phase)
+    return f"idumb execute-phase {phase}" if path is None else f"idumb execute {path}"
+
+
+def folder_of(phase: str) -> str:
+    """Where the reports on a step plan lie; the plan's own folder is never written."""
+    return f"{REPORTS}/{phase}"
+
+
+def path_in(folder: str) -> str | None:
+    """The step plan that reports in a folder; None for a folder of `.planning/`."""
+    root, _, phase = folder.rpartition("/")
+    return path_of(phase) if root == REPORTS else None
+
+
+def task_id(phase: str, number: int) -> str:
+    """The id of step `number`, counted from 1: `web.yaml-01`."""
+    return f"{phase}-{number:02d}"
+
+
+def phase_of_task(task: str) -> str | None:
+    """The step plan that a task id belongs to; None where it is the id of no step."""
+    match = _TASK.fullmatch(task)
+    return match[1] if match is not None and path_of(match[1]) is not None else None
+
+
+def claims(step: Step) -> tuple[FileClaim, ...] | None:
+    """What a step may change, from its own arguments and scope; None where a patch does not say it."""
+    if step.tool == "make_directory":
+        return ()
+    if step.tool == "move_file":
+        named: tuple[str, ...] | None = (step.arguments["from"], step.arguments["to"])
+    elif step.tool == "run":
+        named = step.scope
+    elif step.tool == "apply_patch":
+        named = patched(step.arguments["patch"])
+    else:
+        named = (step.arguments["path"],)
+    return None if named is None else tuple(FileClaim("change", path) for path in dict.fromkeys(named))
+
+
+def patched(patch: str) -> tuple[str, ...] | None:
+    """The paths that a git patch names, in its order; None where it names none."""
+    return tuple(dict.fromkeys(_names(patch))) or None
+
+
+def _names(patch: str) -> Iterator[str]:
+    old = new = 0  # lines of the hunk that are still to come: they may look like headers
+    for line in patch.split("\n"):
+        if old > 0 or new > 0:
+            old -= line[:1] in {" ", "-", ""}
+            new -= line[:1] in {" ", "+", ""}
+        elif (hunk := _HUNK.match(line)) is not None:
+            old, new = (
+                whole_numbers.LARGEST if (n := whole_numbers.value(lines or "1")) is None else n
+                for lines in hunk.groups()
+            )
+        else:
+            yield from _header(line.removesuffix("\r"))
+
+
+def _header(line: str) -> Iterator[str]:
+    if line.startswith("diff --git "):
+        # Both names are alike wherever no other line names them.
+        rest = line.removeprefix("diff --git ")
+        half = len(rest) // 2
+        one, other = _bare(rest[:half]), _bare(rest[half + 1 :])
+        if one is not None and one == other:
+            yield one
+        return
+    prefix = next((p for p in _NAMING if line.startswith(p)), None)
+    if prefix is None:
+        return
+    name = line.removeprefix(prefix)
+    found = _bare(name) if prefix in _NAMING[:2] else _unquoted(name)
+    if found is not None:
+        yield found
+
+
+def _bare(name: str) -> str | None:
+    """`src/x.py` of `a/src/x.py` or of its quoted form; None for what is no file."""
+    name = _unquoted(name.partition("\t")[0])
+    _, slash, path = name.partition("/")
+    return path if slash and path and name != "/dev/null" else None
+
+
+def _unquoted(name: str) -> str:
+    """git writes names with special characters in quotes, their bytes as octal numbers."""
+    if len(name) < 2 or name[0] != '"' or name[-1] != '"':
+        return name
+    return _ESCAPE.sub(_byte, name[1:-1].encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    escaped = match[1]
+    return bytes([int(escaped, 8) & 255]) if escaped[:1].isdigit() else _LETTERS.get(escaped, escaped)

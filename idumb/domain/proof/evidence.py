@@ -1,0 +1,46 @@
+"""Evidence: the record of one check that idumb ran itself, on bytes that no builder could still change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from idumb.domain.proof.validation import Shown
+
+PASSED = "passed"
+FAILED = "failed"
+ERRORED = "errored"
+TIMED_OUT = "timed_out"
+WAITING = "waiting"
+OPINION = "opinion"
+UNPROVEN = "unproven"
+TOLERATED = "tolerated"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One check. `subject` says what it proves (`AC-1`, `verify`, `invariant INV-1`, `postcondition 1`).
+
+    `argv` is what ran (empty for a person's answer), `tree` the frozen tree it ran on, `exit_code` None where
+    no process ended by itself; `cause` then says why, as in `idumb.domain.agent.AgentResult`. `output` is head and
+    tail, bounded and redacted; `output_sha256` is of the whole. A failure of `level` 0 is told and blocks nothing.
+    `shown` is what a validator shows for its PASS.
+    """
+
+    subject: str
+    text: str
+    result: str
+    command: str | None = None
+    argv: tuple[str, ...] = ()
+    exit_code: int | None = None
+    output: str = ""
+    output_sha256: str | None = None
+    truncated: bool = False
+    tree: str | None = None
+    seconds: float = 0.0
+    cause: str | None = None
+    level: int = 1
+    shown: tuple[Shown, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.result == PASSED

@@ -1,0 +1,186 @@
+"""The ledger: files declared against files actually changed, computed from trees, never from an agent's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from idumb.domain import paths
+from idumb.domain.plans.plan import FileClaim
+from idumb.domain.proof import symbols
+
+CREATED = "created"
+MODIFIED = "modified"
+DELETED = "deleted"
+
+DECLARED = "declared"
+UNDECLARED = "undeclared"
+MISSING = "missing"
+MISMATCH = "mismatch"
+PROTECTED = "protected"
+
+LINK = 0o120000
+SUBMODULE = 0o160000
+
+_EXPECTED = {
+    "create": frozenset({CREATED}),
+    "modify": frozenset({MODIFIED}),
+    "delete": frozenset({DELETED}),
+    "change": frozenset({CREATED, MODIFIED, DELETED}),
+}
+_DEMANDING = frozenset({"create", "modify", "delete"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a tree: git mode (0o100644, 0o100755, 0o120000, 0o160000) and object id in hex."""
+
+    mode: int
+    oid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs between two trees."""
+
+    path: str
+    kind: str
+    old: Entry | None
+    new: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`actual` is what happened (None: nothing), `declared` what the task says (None: nothing).
+
+    `within` is the other repository that the path is in; `kept` then says whether a snapshot has its bytes of before.
+    """
+
+    path: str
+    status: str
+    actual: str | None
+    declared: str | None
+    rule: str | None = None
+    within: str | None = None
+    kept: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        row = {"path": self.path, "status": self.status, "actual": self.actual, "declared": self.declared}
+        return row if self.within is None else {**row, "within": self.within, "kept": self.kept}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """`symbols` is empty where the task declares none."""
+
+    lines: tuple[Line, ...]
+    symbols: tuple[symbols.Line, ...] = ()
+
+    def paths(self, *statuses: str) -> tuple[str, ...]:
+        return tuple(line.path for line in self.lines if line.status in statuses)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        return tuple(line.path for line in self.lines if line.actual is not None)
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        return self.paths(UNDECLARED)
+
+    @property
+    def holds(self) -> bool:
+        return all(line.status == DECLARED for line in self.lines) and all(line.holds for line in self.symbols)
+
+    def as_list(self) -> list[dict[str, Any]]:
+        """Rows of files, then of symbols, which have a key `symbol` besides."""
+        files = [line.as_dict() for line in self.lines]
+        return [*files, *(line.as_dict() for line in self.symbols)]
+
+
+def written_claims(files: Iterable[FileClaim]) -> tuple[FileClaim, ...]:
+    """The claims that write, each `move` taken apart into a delete and a create."""
+    out: list[FileClaim] = []
+    for claim in files:
+        if claim.verb == "move":
+            out.append(FileClaim("delete", claim.path))
+            out.append(FileClaim("create", claim.target or claim.path))
+        elif claim.verb != "read":
+            out.append(claim)
+    return tuple(out)
+
+
+def written_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(claim.path for claim in written_claims(files or ())))
+
+
+def named_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
+    """The written paths that can be the name of one file, which counts even where git ignores it.
+
+    `pages/[id].tsx` is a glob and a name; a star is hardly ever part of a name.
+    """
+    return tuple(path for path in written_paths(files) if "*" not in path and not path.endswith("/"))
+
+
+def compare(
+    files: Iterable[FileClaim] | None,
+    changes: Sequence[Change],
+    protected: Sequence[str] = (),
+    accepted: Iterable[str] = (),
+) -> Ledger:
+    """Hold what changed against what was declared. `files` None declares nothing, so nothing may change.
+
+    `accepted` are paths that a person took into the task's scope.
+    """
+    claims = written_claims(files or ())
+    literal = {claim.path: claim for claim in claims if not paths.has_wildcard(claim.path)}
+    globs = [claim for claim in claims if paths.has_wildcard(claim.path)]
+    allowed = frozenset(accepted)
+    lines = [_line(change, literal, globs, protected, allowed) for change in changes]
+    changed = {change.path for change in changes}
+    lines.extend(
+        Line(claim.path, MISSING, None, claim.verb)
+        for claim in literal.values()
+        if claim.verb in _DEMANDING and claim.path not in changed
+    )
+    return Ledger(tuple(lines))
+
+
+def begun(found: Ledger, there: Callable[[str], bool]) -> Ledger:
+    """The same of a task that somebody began before its first attempt: what is as it is to be need not have changed.
+
+    `there` tells whether a path is in the candidate.
+    """
+    lines = (replace(x, status=DECLARED) if _is_as_wanted(x, there) else x for x in found.lines)
+    return replace(found, lines=tuple(lines))
+
+
+def _is_as_wanted(line: Line, there: Callable[[str], bool]) -> bool:
+    if line.status == MISSING:
+        return there(line.path) == (line.declared != "delete")
+    return line.status == MISMATCH and line.actual == MODIFIED and (line.declared or "").startswith("create")
+
+
+def _line(
+    change: Change,
+    literal: dict[str, FileClaim],
+    globs: Sequence[FileClaim],
+    protected: Sequence[str],
+    accepted: frozenset[str],
+) -> Line:
+    rule = paths.protecting_rule(change.path, protected, literal)
+    if rule is not None:
+        return Line(change.path, PROTECTED, change.kind, None, rule)
+    claim = literal.get(change.path)
+    if claim is not None:
+        status = DECLARED if change.kind in _EXPECTED[claim.verb] else MISMATCH
+        return Line(change.path, DECLARED if change.path in accepted else status, change.kind, claim.verb)
+    covering = [g for g in globs if paths.matches(change.path, g.path)]
+    fitting = next((g for g in covering if change.kind in _EXPECTED[g.verb]), None)
+    if fitting is not None:
+        return Line(change.path, DECLARED, change.kind, f"{fitting.verb} {fitting.path}")
+    if change.path in accepted:
+        return Line(change.path, DECLARED, change.kind, "accepted by a person")
+    if covering:
+        return Line(change.path, MISMATCH, change.kind, f"{covering[0].verb} {covering[0].path}")
+    return Line(change.path, UNDECLARED, change.kind, None)

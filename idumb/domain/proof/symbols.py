@@ -1,0 +1,117 @@
+"""Symbols declared against symbols found: names that a task's files define after it and did not before."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain.plans.plan import SymbolClaim
+
+ADDED = "added"
+REMOVED = "removed"
+DECLARED = "declared"
+UNDECLARED = "undeclared"
+MISSING = "missing"
+NOT_JUDGED = "not judged"
+
+_VERB = {"add": ADDED, "remove": REMOVED}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The names that one changed file defined before and defines after; None where nobody can tell."""
+
+    path: str
+    before: frozenset[str] | None
+    after: frozenset[str] | None
+
+    @property
+    def judged(self) -> bool:
+        return self.before is not None and self.after is not None
+
+    def names(self, actual: str) -> frozenset[str]:
+        before, after = self.before or frozenset(), self.after or frozenset()
+        if not self.judged:
+            return frozenset()
+        return after - before if actual == ADDED else before - after
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One name. `path` is None for a declared name that no judged file has; `actual` None: nothing happened to it."""
+
+    name: str
+    path: str | None
+    status: str
+    actual: str | None
+    declared: str | None
+
+    @property
+    def holds(self) -> bool:
+        return self.status in (DECLARED, NOT_JUDGED)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path or "",
+            "symbol": self.name,
+            "status": self.status,
+            "actual": self.actual,
+            "declared": self.declared,
+        }
+
+    @property
+    def words(self) -> str:
+        where = f" in {self.path}" if self.path else ""
+        if self.status == MISSING:
+            return f"the symbol {self.name} was declared ({self.declared}) and nothing did so"
+        return f"the symbol {self.name}{where} was {self.actual} and is not declared"
+
+
+def compare(claims: Sequence[SymbolClaim], found: Sequence[Found]) -> tuple[Line, ...]:
+    """A line for each name that was added or removed, and for each declared one that was not.
+
+    A class that is new or gone stands for its members. A name that went from one file to another, and names that
+    begin with an underscore, are nobody's business unless they are declared.
+    """
+    changed = [(one.path, name, actual) for one in found for actual in (ADDED, REMOVED) for name in one.names(actual)]
+    lines: list[Line] = []
+    taken: set[tuple[str, str, str]] = set()
+    unjudged = [one.path for one in found if not one.judged]
+    for claim in claims:
+        fitting = [c for c in sorted(changed) if c[2] == _VERB[claim.action] and _means(claim.name, c[0], c[1])]
+        said = f"{claim.action} {claim.name}"
+        lines += [Line(name, path, DECLARED, actual, said) for path, name, actual in fitting]
+        taken.update(fitting)
+        if not fitting:
+            lines.append(Line(claim.name, None, NOT_JUDGED if unjudged else MISSING, None, said))
+    lines += [Line("any", path, NOT_JUDGED, None, None) for path in unjudged]
+    extra = [c for c in sorted(changed) if c not in taken and not _aside(c, changed)]
+    return (*lines, *(Line(name, path, UNDECLARED, actual, None) for path, name, actual in extra))
+
+
+def _means(claim: str, path: str, name: str) -> bool:
+    """`load`, `Config.load` and `config.Config.load` all mean that member of `config.py`; `*` is for any part."""
+    wanted = claim.removesuffix("()").replace("::", ".").replace("#", ".")
+    plain = name.replace("::", ".")
+    module = path.rpartition("/")[2].partition(".")[0]
+    return any(fnmatch.fnmatchcase(known, wanted) for known in (plain, f"{module}.{plain}", plain.rpartition(".")[2]))
+
+
+def _aside(change: tuple[str, str, str], changed: Iterable[tuple[str, str, str]]) -> bool:
+    path, name, actual = change
+    if any(part.startswith("_") for part in name.split(".")):
+        return True
+    owner = name.rpartition(".")[0]
+    other = REMOVED if actual == ADDED else ADDED
+    known = _index(changed)
+    moved = any(at != path for at in known.get((name, other), ()))
+    return moved or (bool(owner) and path in known.get((owner, actual), ()))
+
+
+def _index(changed: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for path, name, actual in changed:
+        found.setdefault((name, actual), set()).add(path)
+    return found

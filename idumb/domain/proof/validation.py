@@ -1,0 +1,79 @@
+"""What a validator shows for its PASS: places in files, or commands with what they printed, criterion by criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof.judgement import Citation
+
+_MOST = 200
+_WORDS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Evidence for one criterion: `place` or, where it is None, a `command` with its `output`, which nobody runs."""
+
+    criterion: str
+    place: Citation | None = None
+    command: str = ""
+    output: str = ""
+
+    @property
+    def words(self) -> str:
+        where = f"{self.place.file}:{self.place.line}" if self.place is not None else f"`{self.command}`"
+        return f"{self.criterion} by {where}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a validator writes it, and as the log has it."""
+        if self.place is not None:
+            return {"criterion": self.criterion, "file": self.place.file, "line": self.place.line}
+        return {"criterion": self.criterion, "command": self.command, "output": self.output}
+
+
+def read(answer: Mapping[str, Any]) -> tuple[Shown, ...] | str:
+    """The evidence of an answer, none where it gives none; in words, why it cannot be read."""
+    rows = answer.get("evidence") or []
+    if not isinstance(rows, list):
+        return "its evidence is no list"
+    if len(rows) > _MOST:
+        return f"it gives {len(rows)} pieces of evidence, and {_MOST} are read"
+    found = []
+    for number, row in enumerate(rows, 1):
+        shown = _shown(row)
+        if shown is None:
+            return f"its evidence {number} is neither criterion, file and line nor criterion, command and output"
+        found.append(shown)
+    return tuple(found)
+
+
+def _shown(row: object) -> Shown | None:
+    if not isinstance(row, Mapping):
+        return None
+    criterion, file, line = row.get("criterion"), row.get("file"), row.get("line")
+    command, output = row.get("command"), row.get("output")
+    if not isinstance(criterion, str) or not criterion.strip():
+        return None
+    if isinstance(file, str) and file and isinstance(line, int) and not isinstance(line, bool):
+        return Shown(criterion[:_WORDS], Citation(file[:_WORDS], line))
+    if file is None and isinstance(command, str) and command.strip() and isinstance(output, str):
+        return Shown(criterion[:_WORDS], command=command[:_WORDS], output=output[:_WORDS])
+    return None
+
+
+def shown_for(task: Task, evidence: Iterable[Shown]) -> frozenset[str]:
+    """The criteria of a task for which something is shown: by id, with words behind it or not, or by their text."""
+    said = [_folded(one.criterion) for one in evidence]
+    return frozenset(
+        c.id
+        for c in task.acceptance
+        for words in said
+        if words == _folded(c.text) or (words.startswith(c.id.casefold()) and not words[len(c.id) :][:1].isalnum())
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()

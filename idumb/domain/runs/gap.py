@@ -1,0 +1,88 @@
+"""A gap: something that a phase was to bring and that its verification did not find."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import paths
+from idumb.domain.plans.plan import FileClaim
+from idumb.domain.proof import evidence
+
+_MOST = 50
+_CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED})
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """`subject` names it in the verification, `text` says what is to hold, `why` what is open.
+
+    `check` is the command that proves it; None where a person must look.
+    """
+
+    subject: str
+    text: str
+    why: str
+    check: str | None = None
+
+
+def of_record(record: Mapping[str, Any]) -> tuple[Gap, ...]:
+    """Everything that a verification left open, criteria first; one gap for each command and each text."""
+    partial = record.get("status") == "partial"
+    found = [
+        Gap(e["subject"], e["text"], _why(e), e.get("command"))
+        for e in record["evidence"]
+        if e["result"] not in _CLOSED and (partial or e["result"] != evidence.OPINION)
+    ]
+    found += [
+        Gap("files", f"{text}: mended", "the files are not as the tasks left them") for text in record["mismatches"]
+    ]
+    found += [Gap("checks", f"No check changes {path}", f"a check changed {path}") for path in record["spoiled"]]
+    for row in record["requirements"]:
+        if not row["met"]:
+            words = f"{row['id']}: {row['text']}" if row["text"] else row["id"]
+            found.append(Gap(row["id"], f"{words} is met", "no task that is done serves it"))
+    if partial and not any(e["result"] == evidence.PASSED for e in record["evidence"]):
+        found += [
+            Gap(t, f"The work of {t} is proven", f"accepted by a person: {w}") for t, w in record["accepted"].items()
+        ]
+        found += [Gap(t, f"The work of {t} is done and proven", "it was skipped") for t in record["skipped"]]
+    known = {gap.subject for gap in found}
+    found += [gap for gap in _refuted(record) if gap.subject not in known]
+    one_each = {(gap.check or gap.text): gap for gap in reversed(found)}
+    return tuple(reversed(one_each.values()))[:_MOST]
+
+
+def _why(found: Mapping[str, Any]) -> str:
+    code = "" if found.get("exit_code") is None else f", exit {found['exit_code']}"
+    return f"{str(found['result']).replace('_', ' ')}{code}"
+
+
+def _refuted(record: Mapping[str, Any]) -> list[Gap]:
+    texts = {e["subject"]: (e["text"], e.get("command")) for e in record["evidence"]}
+    gaps = []
+    for opinion in record.get("judged_by", ()):
+        for one in opinion["judgements"]:
+            places = [f"{c['file']}:{c['line']}" for c in one["citations"] if c["resolves"]]
+            if not one["holds"] and places:
+                text, _ = texts.get(one["criterion"], (one["criterion"], None))
+                # Its check passed for work that is wrong, so it cannot close the gap.
+                gaps.append(Gap(one["criterion"], text, f"{one['why']} ({', '.join(places[:3])})"))
+    return gaps
+
+
+def reachable(claims: Collection[FileClaim]) -> tuple[str, ...]:
+    """Globs around the files that a phase's tasks write, for a task that may have to change any of them."""
+    globs = []
+    for claim in claims:
+        path = claim.target or claim.path
+        folder, slash, name = path.rpartition("/")
+        if paths.has_wildcard(path):
+            globs.append(path)
+        elif slash:
+            globs.append(f"{folder}/**")
+        else:
+            _, dot, ending = name.rpartition(".")
+            globs.append(f"*.{ending}" if dot and ending else f"{name}*")
+    return tuple(dict.fromkeys(globs))

@@ -1,0 +1,116 @@
+"""A handoff: the document that passes work on from one agent to another, and what makes it a sound one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from idumb.domain import agent, canonical_json
+from idumb.domain.settings import Settings
+
+STANDARD = "standard"
+ESCALATION = "escalation"
+COLLABORATION = "collaboration"
+ERROR_RECOVERY = "error_recovery"
+TYPES = (STANDARD, ESCALATION, COLLABORATION, ERROR_RECOVERY)
+NEVER = "never"
+"""The type by which a plan names a receiver and wants no handoff made."""
+
+PENDING = "pending"
+IN_PROGRESS = "in_progress"
+COMPLETE = "complete"
+BLOCKED = "blocked"
+FAILED = "failed"
+STATUSES = (PENDING, IN_PROGRESS, COMPLETE, BLOCKED, FAILED)
+
+PRIORITIES = ("critical", "high", "normal", "low")
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_REQUIRED = ("handoff_id", "from_agent", "to_agent", "request_id", "timestamp", "handoff_type", "status", "priority")
+
+
+_ELSE = ("human", "steps", agent.EDITOR)
+
+
+def agents(settings: Settings) -> frozenset[str]:
+    """Everybody who can give or receive work: bindings, roles, people, declared steps and who drives idumb itself."""
+    return frozenset((*settings.bindings, *agent.ROLES, *_ELSE))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is passed on. `timestamp` is UTC in ISO 8601; `request_id` names the request that the work was done for.
+
+    `workflow` is the phase. `deliverables` are paths with what became of them, `acceptance_criteria` the texts that
+    hold of them. `handoff_id` is a UUID.
+    """
+
+    handoff_id: str
+    from_agent: str
+    to_agent: str
+    request_id: str
+    timestamp: str
+    handoff_type: str = STANDARD
+    status: str = PENDING
+    priority: str = "normal"
+    title: str = ""
+    summary: str = ""
+    deliverables: tuple[str, ...] = ()
+    acceptance_criteria: tuple[str, ...] = ()
+    next_steps: str = ""
+    workflow: str = ""
+    run: str = ""
+    task: str = ""
+    attempt: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+
+_LISTS = frozenset({"deliverables", "acceptance_criteria"})
+_NAMES = tuple(field.name for field in fields(Document))
+
+
+def from_dict(found: Mapping[str, Any]) -> Document:
+    """The document that `as_dict` gave; keys that no document has are left aside."""
+    known: dict[str, Any] = {name: found[name] for name in _NAMES if name in found}
+    known |= {name: tuple(known[name]) for name in _LISTS if name in known}
+    return Document(**known)
+
+
+def new_id(run: str, task: str, attempt: int, number: int) -> str:
+    """The UUID of the handoff that an attempt makes to its receiver `number`: the same for the same attempt."""
+    digest = canonical_json.digest(["handoff", run, task, attempt, number])
+    # Version 8 of RFC 9562: what is in it is the program's own affair.
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
+
+
+def type_of(written: str | None) -> str:
+    """The type that a plan means: blanks and hyphens are as good as underscores, and case does not count."""
+    return re.sub(r"[\s-]+", "_", (written or STANDARD).strip().lower())
+
+
+def problems(document: Document, agents: Collection[str]) -> tuple[str, ...]:
+    """What is wrong with a handoff, in words; `agents` are those that can receive and give one."""
+    values = document.as_dict()
+    found = [f"{name} is missing" for name in _REQUIRED if not values[name]]
+    chosen = {"handoff_type": TYPES, "status": STATUSES, "priority": PRIORITIES}
+    for name, allowed in {"from_agent": sorted(agents), "to_agent": sorted(agents), **chosen}.items():
+        if values[name] and values[name] not in allowed:
+            found += [f"{name}: {values[name]!r} is none of {', '.join(allowed)}"]
+    if document.timestamp and not _is_moment(document.timestamp):
+        found.append(f"timestamp: {document.timestamp!r} is no time in ISO 8601 with its zone")
+    if document.handoff_id and not _UUID.fullmatch(document.handoff_id):
+        found.append(f"handoff_id: {document.handoff_id!r} is no UUID")
+    return tuple(found)
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False

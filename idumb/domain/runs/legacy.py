@@ -1,0 +1,84 @@
+"""What an old iDumb left behind: told by its files, never witnessed by this log, and so never proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain import canonical_json
+from idumb.domain.runs.run import RunState
+
+STATE = "state"
+PROGRESS = "progress"
+CHECKPOINT = "checkpoint"
+UNKNOWN = "unknown"
+
+DONE = "taken-over"
+"""The kind of the question whether a task that an old iDumb calls done is."""
+BUILD = "build"
+
+
+@dataclass(frozen=True, slots=True)
+class OldFile:
+    """`what` is one of the words above. `digest` is of what the old iDumb wrote in it: idumb may have added since.
+
+    `found` is what was understood of it, as JSON; `why` says why nothing was.
+    """
+
+    path: str
+    what: str
+    digest: str
+    found: Mapping[str, Any] = field(default_factory=dict)
+    phase: str | None = None
+    why: str = ""
+
+
+def lines(state: Mapping[str, Any], name: str) -> list[Any]:
+    """What is no list is one line."""
+    value = state.get(name)
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def told(files: tuple[OldFile, ...]) -> dict[str, Any]:
+    """What the files say together: the payload of `legacy.imported` but for where the originals are kept."""
+    state = next((file.found for file in files if file.what == STATE), {})
+    phases = sorted({file.phase for file in files if file.phase is not None})
+    return {
+        "session": state.get("session"),
+        "phase": state.get("phase"),
+        "state": {key: value for key, value in state.items() if key not in {"anchors", "history"}},
+        "anchors": lines(state, "anchors"),
+        "history": lines(state, "history"),
+        "phases": [_phase(name, [file for file in files if file.phase == name]) for name in phases],
+        "not_understood": [{"path": file.path, "why": file.why} for file in files if file.what == UNKNOWN],
+    }
+
+
+def _phase(name: str, files: list[OldFile]) -> dict[str, Any]:
+    progress: Mapping[str, Any] = next((file.found for file in files if file.what == PROGRESS), {})
+    tasks = {str(file.found["task_id"]): dict(file.found) for file in files if file.what == CHECKPOINT}
+    done = [task for task, found in tasks.items() if found.get("status") == "completed"]
+    failed = [task for task, found in tasks.items() if found.get("status") == "failed"]
+    # A task that was tried again stands in both lists of some versions; what was completed in the end counts.
+    completed = list(dict.fromkeys([*progress.get("completed", ()), *done]))
+    return {
+        "phase": name,
+        "completed": completed,
+        "failed": [t for t in dict.fromkeys([*progress.get("failed", ()), *failed]) if t not in completed],
+        "blocked": [t for t in progress.get("blocked", ()) if t not in completed],
+        "started_at": progress.get("started_at"),
+        "git_hash": progress.get("git_hash"),
+        "tasks": tasks,
+    }
+
+
+def is_to_be_built(state: RunState, task: str) -> bool:
+    """Whether a person who was asked about a task that an old iDumb calls done wants it built."""
+    asked = (i for i, one in state.decisions.items() if one["kind"] == DONE and one["task"] == task)
+    return any(state.answers.get(i, {}).get("choice") == BUILD for i in asked)
+
+
+def digest(value: object) -> str:
+    """Of a part of a file, so that the rest may change."""
+    return canonical_json.digest(value)

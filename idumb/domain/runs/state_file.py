@@ -1,0 +1,130 @@
+"""What `state.json` of iDumb says, made from the event log alone: the same log gives the same content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain.runs import legacy
+
+VERSION = "1.0.0"
+MOST_HISTORY = 50
+_VERIFIED = "verified"
+_COUNTED = ("lastValidation", "validationCount")
+_LISTS = ("history", "anchors")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the history: a run, as it stands. `action` is `execute-phase:N`, `result` pass, partial or fail.
+
+    `phase` is the word of iDumb for where the phase is since then.
+    """
+
+    timestamp: str
+    action: str
+    result: str
+    run: str = ""
+    phase: str = ""
+    agent: str = "idumb"
+
+    def as_dict(self) -> dict[str, str]:
+        line = {"timestamp": self.timestamp, "action": self.action, "agent": self.agent, "result": self.result}
+        return {**line, "run": self.run} if self.run else line
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a file held that the log did not have: lines of history, anchors, and the values of other keys."""
+
+    timestamp: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    anchors: Sequence[Any] = ()
+    history: Sequence[Any] = ()
+
+
+Told = Sequence[Entry | Imported]
+
+
+def fields(told: Told) -> dict[str, Any]:
+    """Everything that the log says, in its order, with the whole history."""
+    known: dict[str, Any] = {
+        "version": VERSION,
+        "initialized": told[0].timestamp if told else "",
+        "framework": "idumb",
+        "phase": "init",
+        "lastValidation": None,
+        "validationCount": 0,
+        "anchors": [],
+        "history": [],
+        "activeStyle": "default",
+        "styleHistory": [],
+    }
+    for one in told:
+        _follow(known, one) if isinstance(one, Entry) else _take(known, one)
+    return known
+
+
+def _follow(known: dict[str, Any], entry: Entry) -> None:
+    """A run that went on after a halt stays one line, with its newest result."""
+    line = entry.as_dict()
+    known["history"] = [k for k in known["history"] if k != line and not _same_run(k, line)] + [line]
+    if entry.phase == _VERIFIED and known["phase"] != _VERIFIED:
+        known["lastValidation"] = entry.timestamp
+        known["validationCount"] = _whole(known["validationCount"]) + 1
+    known["phase"] = entry.phase or known["phase"]
+
+
+def _take(known: dict[str, Any], found: Imported) -> None:
+    said = {key: value for key, value in found.state.items() if key not in _LISTS}
+    known.update({key: value for key, value in said.items() if value is not None or key not in known})
+    known["anchors"] = [*known["anchors"], *(a for a in found.anchors if a not in known["anchors"])]
+    known["history"] = [*(line for line in found.history if line not in known["history"]), *known["history"]]
+
+
+def _same_run(known: object, line: Mapping[str, str]) -> bool:
+    return isinstance(known, dict) and "run" in line and known.get("run") == line["run"]
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def shown(told: Told) -> dict[str, Any]:
+    """As the file has it: as in iDumb the history is held at fifty lines, unless more were imported."""
+    known = fields(told)
+    came = sum(len(one.history) for one in told if isinstance(one, Imported))
+    return {**known, "history": known["history"][-max(MOST_HISTORY, came) :]}
+
+
+def runs(told: Told) -> frozenset[str]:
+    """The runs that have a line."""
+    lines = (one.history if isinstance(one, Imported) else (one.as_dict(),) for one in told)
+    return frozenset(name for some in lines for line in some if isinstance(name := _run_of(line), str))
+
+
+def beyond(present: Mapping[str, Any], told: Told) -> Imported | None:
+    """What a file holds that the log does not, None where that is nothing."""
+    known, ran = fields(told), runs(told)
+    lines = [
+        line for line in legacy.lines(present, "history") if line not in known["history"] and _run_of(line) not in ran
+    ]
+    anchors = [anchor for anchor in legacy.lines(present, "anchors") if anchor not in known["anchors"]]
+    state = {key: value for key, value in present.items() if key not in (*_LISTS, *_COUNTED, "phase")}
+    state = {key: value for key, value in state.items() if _is_new(key, value, known)}
+    if _whole(present.get("validationCount")) > _whole(known["validationCount"]):
+        state |= {key: present[key] for key in _COUNTED if present.get(key) is not None}
+    if not any(isinstance(one, Entry) for one in told) and present.get("phase") not in (None, known["phase"]):
+        state["phase"] = present["phase"]
+    return Imported("", state, anchors, lines) if state or anchors or lines else None
+
+
+def _is_new(key: str, value: object, known: Mapping[str, Any]) -> bool:
+    """null says nothing of a key that has a value."""
+    return key not in known or (value is not None and known[key] != value)
+
+
+def _run_of(line: object) -> str | None:
+    name = line.get("run") if isinstance(line, Mapping) else None
+    return name if isinstance(name, str) else None

@@ -1,0 +1,207 @@
+"""The scripted model itself: from a request of any protocol to what is to be sent back. Touches no socket."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import model_script as script
+from idumb.domain.model_script import Answer, Chosen, Script, Used
+from idumb.fake_model import anthropic, chat, gemini, responses, tools
+from idumb.fake_model.conversation import Conversation, Reply, ToolCall
+
+MODELS = ("fake-model",)
+
+Events = Iterable[tuple[str | None, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What goes back: a JSON object, or the events of a stream; `fault` spoils how it is sent.
+
+    `note` is what the log says of it.
+    """
+
+    status: int
+    body: Any = None
+    events: Events | None = None
+    fault: str | None = None
+    seconds: float = 0.0
+    note: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Protocol:
+    name: str
+    read: Callable[[Mapping[str, Any]], Conversation]
+    whole: Callable[[Reply, Conversation], Any]
+    events: Callable[[Reply, Conversation], Events]
+    error: Callable[[str], tuple[int, Any]]
+
+
+class FakeModel:
+    """Answers requests by a script; safe to be asked by several threads at once."""
+
+    def __init__(self, known: Script) -> None:
+        self._script = known
+        self._used = Used()
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    def get(self, path: str, *, anthropic_like: bool) -> Sent:
+        """What a client may look at: which models there are."""
+        last = path.rstrip("/").rpartition("/")[2]
+        if last == "models":
+            return Sent(200, _models("v1beta" in path, anthropic_like=anthropic_like))
+        if "/models/" in path:
+            return Sent(200, {"id": last, "name": f"models/{last}", "object": "model", "inputTokenLimit": 1_000_000})
+        return Sent(200, {"server": "idumb fake-model"}) if path in {"", "/"} else _nowhere(path)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Sent:
+        """Answer one request; `path` is without its query."""
+        path = path.rstrip("/")
+        if path.endswith("/count_tokens"):
+            return Sent(200, {"input_tokens": len(json.dumps(body)) // 4})
+        if path.endswith(":countTokens"):
+            return Sent(200, {"totalTokens": len(json.dumps(body)) // 4})
+        protocol = _protocol(path)
+        return _nowhere(path) if protocol is None else self._answer(protocol, body)
+
+    def _answer(self, protocol: _Protocol, body: Mapping[str, Any]) -> Sent:
+        asked = protocol.read(body)
+        with self._lock:
+            number = next(self._numbers)
+            chosen = script.choose(
+                self._script, script.Asked(asked.prompt, asked.answered, bool(asked.tools)), self._used.counts
+            )
+            if chosen.rule is not None:
+                self._used.add(chosen.rule)
+        reply = _reply(chosen.answer, asked, number)
+        note = self._note(protocol, asked, chosen, reply)
+        return _sent(protocol, asked, chosen.answer, reply, note)
+
+    def _note(self, protocol: _Protocol, asked: Conversation, chosen: Chosen, reply: Reply) -> dict[str, Any]:
+        rule = None if chosen.rule is None else self._script.rules[chosen.rule].title
+        return {
+            "protocol": protocol.name,
+            "model": asked.model,
+            "stream": asked.stream,
+            "tools": [tool.name for tool in asked.tools],
+            "prompt_characters": len(asked.prompt),
+            "said_characters": len(asked.said),
+            "answered": asked.answered,
+            "rule": rule,
+            "answer": chosen.number,
+            "fault": chosen.answer.fault,
+            "calls": [call.name for call in reply.calls],
+        }
+
+
+def _sent(protocol: _Protocol, asked: Conversation, answer: Answer, reply: Reply, note: dict[str, Any]) -> Sent:
+    fault = answer.fault
+    if fault in _SAID:
+        status, body = protocol.error(fault)
+        return Sent(status, body, note=note)
+    fault = None if fault == script.REFUSED else fault
+    if asked.stream:
+        return Sent(200, None, protocol.events(reply, asked), fault, answer.seconds, note)
+    return Sent(200, protocol.whole(reply, asked), None, fault, answer.seconds, note)
+
+
+_SAID = frozenset(
+    {
+        script.RATE_LIMITED,
+        script.OVERLOADED,
+        script.SERVER_ERROR,
+        script.UNAUTHORIZED,
+        script.UNKNOWN_MODEL,
+        script.CONTEXT,
+    }
+)
+"""Faults that the provider tells in an answer of its own."""
+
+
+def _reply(answer: Answer, asked: Conversation, number: int) -> Reply:
+    text = answer.say
+    wanted = tools.calls(answer.calls, asked)
+    if answer.data is not None:
+        structured = tools.structured(answer.data, asked)
+        if structured is not None:
+            wanted.append(structured)
+        else:
+            text = json.dumps(answer.data)
+    if answer.fault == script.REFUSED:
+        text = text or "I cannot help with that."
+    calls = tuple(ToolCall(f"call_{number}_{i}", name, given) for i, (name, given) in enumerate(wanted))
+    text = text if text or calls else "Done."
+    said = len(text) + sum(len(call.text) for call in calls)
+    return Reply(
+        str(number),
+        asked.model,
+        text,
+        calls,
+        len(asked.said) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
+        said // 4 + 1 if answer.tokens_out is None else answer.tokens_out,
+        answer.fault == script.REFUSED,
+    )
+
+
+def _protocol(path: str) -> _Protocol | None:
+    if path.endswith("/messages"):
+        return _ANTHROPIC
+    if path.endswith("/chat/completions"):
+        return _CHAT
+    if path.endswith("/responses"):
+        return _RESPONSES
+    model, colon, method = path.rpartition("/")[2].partition(":")
+    if colon and method in {"generateContent", "streamGenerateContent"}:
+        return _gemini(model, stream=method == "streamGenerateContent")
+    return None
+
+
+def _gemini(model: str, *, stream: bool) -> _Protocol:
+    return _Protocol(
+        "gemini",
+        lambda body: gemini.conversation(body, model, stream=stream),
+        lambda reply, _: gemini.whole(reply),
+        lambda reply, _: gemini.events(reply),
+        gemini.error,
+    )
+
+
+_ANTHROPIC = _Protocol(
+    "anthropic",
+    anthropic.conversation,
+    lambda reply, _: anthropic.whole(reply),
+    lambda reply, _: anthropic.events(reply),
+    anthropic.error,
+)
+_CHAT = _Protocol(
+    "chat", chat.conversation, lambda reply, _: chat.whole(reply), lambda reply, _: chat.events(reply), chat.error
+)
+_RESPONSES = _Protocol(
+    "responses",
+    responses.conversation,
+    lambda reply, asked: responses.whole(reply, asked.tools),
+    lambda reply, asked: responses.events(reply, asked.tools),
+    responses.error,
+)
+
+
+def _nowhere(path: str) -> Sent:
+    message = f"{path} is nothing that the scripted model answers"
+    return Sent(404, {"type": "error", "error": {"type": "not_found_error", "message": message, "code": 404}})
+
+
+def _models(gemini_like: bool, *, anthropic_like: bool) -> dict[str, Any]:  # noqa: FBT001
+    if gemini_like:
+        methods = ["generateContent", "countTokens"]
+        return {"models": [{"name": f"models/{m}", "supportedGenerationMethods": methods} for m in MODELS]}
+    if anthropic_like:
+        known = [{"type": "model", "id": m, "display_name": m, "created_at": "2025-01-01T00:00:00Z"} for m in MODELS]
+        return {"data": known, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
+    return {"object": "list", "data": [{"id": m, "object": "model", "created": 0, "owned_by": "idumb"} for m in MODELS]}

@@ -1,0 +1,130 @@
+"""OpenAI Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from idumb.fake_model import chat
+from idumb.fake_model.conversation import (
+    FREEFORM,
+    MODEL,
+    PROMPT,
+    RESULT,
+    Conversation,
+    Reply,
+    Tool,
+    ToolCall,
+    Turn,
+    joined,
+    latest,
+    mapping,
+    objects,
+    spoken,
+)
+
+error = chat.error
+
+
+def conversation(body: Mapping[str, Any]) -> Conversation:
+    given = body.get("input")
+    entries = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+    turns = _turns(entries)
+    prompt, answered = latest(turns)
+    system = [joined(e.get("content")) for e in entries if e.get("role") in {"system", "developer"}]
+    wanted = mapping(body.get("text")).get("format")
+    schema = mapping(wanted).get("schema")
+    forced = mapping(body.get("tool_choice")).get("name")
+    return Conversation(
+        str(body.get("model", "")),
+        prompt,
+        answered,
+        tuple(tool for entry in objects(body.get("tools")) if (tool := chat.tool_of(entry)) is not None),
+        body.get("stream") is True,
+        spoken(turns, str(body.get("instructions") or ""), *system),
+        schema if isinstance(schema, dict) else None,
+        forced if isinstance(forced, str) else None,
+    )
+
+
+def _turns(entries: list[dict[str, Any]]) -> list[Turn]:
+    """One turn of the model may be several entries: a message, and calls."""
+    turns: list[Turn] = []
+    for entry in entries:
+        kind = str(entry.get("type", "message"))
+        if entry.get("role") == "user":
+            turns.append((PROMPT, joined(entry.get("content"))))
+        elif kind.endswith("_output"):
+            turns.append((RESULT, ""))
+        elif (entry.get("role") == "assistant" or kind.endswith("_call")) and (not turns or turns[-1][0] != MODEL):
+            turns.append((MODEL, ""))
+    return turns
+
+
+def whole(reply: Reply, tools: tuple[Tool, ...] = ()) -> dict[str, Any]:
+    done = "incomplete" if reply.refused else "completed"
+    reason = {"incomplete_details": {"reason": "content_filter"}} if reply.refused else {}
+    return {**_head(reply, done), **reason, "output": _output(reply, tools), "usage": _usage(reply)}
+
+
+def events(reply: Reply, tools: tuple[Tool, ...] = ()) -> Iterator[tuple[str | None, Any]]:
+    """The same message as (name, data) of each event of a stream."""
+    for number, (name, data) in enumerate(_events(reply, tools)):
+        yield name, {"type": name, "sequence_number": number, **data}
+
+
+def _events(reply: Reply, tools: tuple[Tool, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "response.created", {"response": {**_head(reply, "in_progress"), "output": []}}
+    for index, item in enumerate(_output(reply, tools)):
+        place = {"output_index": index}
+        about = {**place, "item_id": item["id"]}
+        if item["type"] == "message":
+            part = {**about, "content_index": 0}
+            yield "response.output_item.added", {**place, "item": {**item, "content": [], "status": "in_progress"}}
+            yield "response.content_part.added", {**part, "part": {**item["content"][0], "text": ""}}
+            yield "response.output_text.delta", {**part, "delta": reply.text}
+            yield "response.output_text.done", {**part, "text": reply.text}
+            yield "response.content_part.done", {**part, "part": item["content"][0]}
+        elif item["type"] == "function_call":
+            yield "response.output_item.added", {**place, "item": {**item, "arguments": "", "status": "in_progress"}}
+            yield "response.function_call_arguments.delta", {**about, "delta": item["arguments"]}
+            yield "response.function_call_arguments.done", {**about, "arguments": item["arguments"]}
+        else:
+            yield "response.output_item.added", {**place, "item": {**item, "input": "", "status": "in_progress"}}
+        yield "response.output_item.done", {**place, "item": item}
+    done = "response.incomplete" if reply.refused else "response.completed"
+    yield done, {"response": whole(reply, tools)}
+
+
+def _head(reply: Reply, status: str) -> dict[str, Any]:
+    return {"id": f"resp_{reply.id}", "object": "response", "created_at": 0, "status": status, "error": None,
+            "model": reply.model}  # fmt: skip
+
+
+def _output(reply: Reply, tools: tuple[Tool, ...]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if reply.text:
+        part = {"type": "output_text", "text": reply.text, "annotations": []}
+        found.append(
+            {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        )
+    freeform = {tool.name for tool in tools if tool.kind == FREEFORM}
+    found.extend(_call(call, call.name in freeform) for call in reply.calls)
+    return found
+
+
+def _call(call: ToolCall, freeform: bool) -> dict[str, Any]:  # noqa: FBT001
+    common = {"id": f"item_{call.id}", "call_id": call.id, "name": call.name, "status": "completed"}
+    if freeform:
+        return {**common, "type": "custom_tool_call", "input": call.text}
+    return {**common, "type": "function_call", "arguments": call.text}
+
+
+def _usage(reply: Reply) -> dict[str, Any]:
+    return {
+        "input_tokens": reply.tokens_in,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": reply.tokens_out,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": reply.tokens_in + reply.tokens_out,
+    }

@@ -1,0 +1,251 @@
+"""The loopback server: reads requests, sends what the scripted model says, spoilt where the script wants that."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from idumb.domain import canonical_json
+from idumb.domain import model_script as script
+from idumb.domain.errors import Refusal
+from idumb.domain.model_script import Script
+from idumb.fake_model.model import Events, FakeModel, Sent
+
+HOST = "127.0.0.1"
+LARGEST_REQUEST = 64 * 1024 * 1024
+_NAMES = frozenset({HOST, "localhost"})
+_GARBAGE = b"\x00\xff<<< not a protocol >>>\r\n{]"
+_DRIP_BYTES = 8
+
+Note = Callable[[Mapping[str, Any]], None]
+
+
+class Server(ThreadingHTTPServer):
+    """Listens on the loopback address alone; `port` 0 takes any that is free."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, known: Script, port: int, note: Note) -> None:
+        self.model = FakeModel(known)
+        self.note = note
+        self.over = threading.Event()
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as problem:
+            raise Refusal(
+                "fake-model.port",
+                f"Port {port} of {HOST} cannot be listened on: {problem.strerror or problem}",
+                hint="Leave out --port to take one that is free",
+            ) from None
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no matter of ours; the log has the request."""
+
+
+def serve(known: Script, port: int, log: str | None, ready: Callable[[str], None]) -> None:
+    """Answer until SIGINT or SIGTERM; `ready` is called with the address once clients may come.
+
+    `log` is a file to which one JSON object a request is added: what was asked for and what was answered, never a
+    header, a query or a key.
+    """
+    from idumb.system.processes import signals
+
+    with _noting(log) as note, Server(known, port, note) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        with signals.until_told() as told:
+            thread.start()
+            ready(server.address)
+            told()
+        server.over.set()
+        server.shutdown()
+
+
+@contextlib.contextmanager
+def _noting(log: str | None) -> Iterator[Note]:
+    if log is None:
+        yield lambda _: None
+        return
+    lock = threading.Lock()
+    try:
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as problem:
+        raise Refusal(
+            "fake-model.log",
+            f"The log {log} cannot be written: {problem.strerror or problem}",
+            hint="Name another file with --log",
+        ) from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+
+        def note(entry: Mapping[str, Any]) -> None:
+            with lock:
+                file.write(json.dumps(entry) + "\n")
+                file.flush()
+
+        yield note
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "idumb-fake-model"
+    sys_version = ""
+    timeout = script.LONGEST_SECONDS
+
+    def do_GET(self) -> None:
+        if self._is_for_us():
+            self._send(self.server.model.get(self._path(), anthropic_like="anthropic-version" in self.headers))
+
+    do_HEAD = do_GET  # noqa: N815 - the name that the base class calls
+
+    def do_POST(self) -> None:
+        if not self._is_for_us():
+            return
+        try:
+            body = canonical_json.decode(self._body() or b"{}")
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            self._send(Sent(400, {"error": {"type": "invalid_request_error", "message": "the request is no object"}}))
+            return
+        self._send(self.server.model.post(self._path(), body))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing on standard error: what is worth telling is in the log."""
+
+    def _path(self) -> str:
+        return self.path.partition("?")[0]
+
+    def _is_for_us(self) -> bool:
+        """A page in a browser reaches loopback too, under a name of its own; that is refused."""
+        host = self.headers.get("Host", HOST).rpartition("@")[2].partition(":")[0]
+        if host in _NAMES and self.client_address[0] == HOST:
+            return True
+        self.close_connection = True
+        self._send(Sent(403, {"error": {"type": "forbidden", "message": f"only {HOST} is answered"}}))
+        return False
+
+    def _body(self) -> bytes:
+        if "chunked" in self.headers.get("Transfer-Encoding", ""):
+            return b"".join(self._chunks())
+        size = int(self.headers.get("Content-Length") or 0)
+        if not 0 <= size <= LARGEST_REQUEST:
+            raise ValueError("too large")
+        return self.rfile.read(size)
+
+    def _chunks(self) -> Iterator[bytes]:
+        left = LARGEST_REQUEST
+        while size := int(self.rfile.readline(64).partition(b";")[0], 16):
+            left -= size
+            if left < 0:
+                raise ValueError("too large")
+            yield self.rfile.read(size)
+            self.rfile.readline(8)
+        self.rfile.readline(8)
+
+    def _send(self, sent: Sent) -> None:
+        self.server.note({"method": self.command, "path": self._path(), "status": sent.status, **(sent.note or {})})
+        with contextlib.suppress(ConnectionError):
+            if sent.fault in _SPOILED:
+                _SPOILED[sent.fault](self, sent)
+            elif sent.events is not None:
+                self._stream(sent.events)
+            else:
+                self._whole(sent.status, json.dumps(sent.body).encode("ascii"))
+
+    def _whole(self, status: int, body: bytes) -> None:
+        self._head(status, "application/json", ("Content-Length", str(len(body))))
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _stream(self, events: Events) -> None:
+        self._head(200, "text/event-stream", ("Transfer-Encoding", "chunked"))
+        for event in events:
+            self._chunk(_event(event))
+        self._chunk(b"")
+
+    def _head(self, status: int, kind: str, length: tuple[str, str]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header(*length)
+        if status == 429:
+            self.send_header("Retry-After", "1")
+        self.end_headers()
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    # Faults
+
+    def closed(self, _: Sent) -> None:
+        """Nothing comes; the connection is reset."""
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def truncated(self, sent: Sent) -> None:
+        """The first half comes, and then the connection ends."""
+        whole = _bytes(sent)
+        self._head(200, _kind(sent), ("Content-Length", str(len(whole))))
+        self.wfile.write(whole[: len(whole) // 2])
+        self.wfile.flush()
+        self.close_connection = True
+
+    def garbage(self, sent: Sent) -> None:
+        """Bytes of no protocol under a good status."""
+        self._head(200, _kind(sent), ("Content-Length", str(len(_GARBAGE))))
+        self.wfile.write(_GARBAGE)
+
+    def drip(self, sent: Sent) -> None:
+        """Everything comes, a few bytes at a time, over `seconds`."""
+        whole = _bytes(sent)
+        pieces = [whole[at : at + _DRIP_BYTES] for at in range(0, len(whole), _DRIP_BYTES)]
+        self._head(200, _kind(sent), ("Content-Length", str(len(whole))))
+        for piece in pieces:
+            self.wfile.write(piece)
+            self.wfile.flush()
+            if self.server.over.wait(min(sent.seconds, script.LONGEST_SECONDS) / len(pieces)):
+                return
+
+    def silent(self, sent: Sent) -> None:
+        """The request is taken, and for `seconds` nothing comes; then the connection ends."""
+        self.server.over.wait(min(sent.seconds or script.LONGEST_SECONDS, script.LONGEST_SECONDS))
+        self.close_connection = True
+
+
+_SPOILED: Mapping[str | None, Callable[[_Handler, Sent], None]] = {
+    script.CLOSED: _Handler.closed,
+    script.TRUNCATED: _Handler.truncated,
+    script.GARBAGE: _Handler.garbage,
+    script.DRIP: _Handler.drip,
+    script.SILENT: _Handler.silent,
+}
+
+
+def _kind(sent: Sent) -> str:
+    return "application/json" if sent.events is None else "text/event-stream"
+
+
+def _bytes(sent: Sent) -> bytes:
+    if sent.events is None:
+        return json.dumps(sent.body).encode("ascii")
+    return b"".join(map(_event, sent.events))
+
+
+def _event(event: tuple[str | None, Any]) -> bytes:
+    name, data = event
+    head = f"event: {name}\n" if name else ""
+    text = data if isinstance(data, str) else json.dumps(data)
+    return f"{head}data: {text}\n\n".encode("ascii")

@@ -1,0 +1,137 @@
+"""What the script wants done, said with whatever tools the client offers."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from idumb.domain import model_script as script
+from idumb.domain.model_script import Call
+from idumb.fake_model.conversation import FREEFORM, Conversation, Tool
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    script.WRITE: ("write", "write_file", "create_file", "create"),
+    script.EDIT: ("edit", "replace", "edit_file", "str_replace"),
+    script.READ: ("read", "read_file", "view"),
+    script.RUN: ("bash", "run_shell_command", "exec_command", "shell_command", "shell", "local_shell"),
+}
+"""What tools for each action are called, by preference."""
+_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "path": ("file_path", "filePath", "absolute_path", "path"),
+    "content": ("content", "file_text", "contents", "text"),
+    "old": ("old_string", "oldString", "old_str", "find"),
+    "new": ("new_string", "newString", "new_str", "replace"),
+    "command": ("command", "cmd"),
+}
+"""What their arguments are called."""
+_STRUCTURED = ("StructuredOutput", "structured_output", "final_result")
+_EMPTY: Mapping[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
+_PATCH = "apply_patch"
+
+Wanted = tuple[str, Mapping[str, Any] | str]  # the name of a tool and what it is given
+
+
+def calls(wanted: Sequence[Call], conversation: Conversation) -> list[Wanted]:
+    """The tool calls for what the script wants; what the client has no tool for is left out."""
+    found = (_call(one, conversation) for one in wanted)
+    return [call for call in found if call is not None]
+
+
+def structured(data: Any, conversation: Conversation) -> Wanted | None:
+    """The call by which a client wants its structured reply, None where it wants plain text."""
+    names = {tool.name for tool in conversation.tools}
+    forced = conversation.forced if conversation.forced in names else None
+    name = forced or next((known for known in _STRUCTURED if known in names), None)
+    return (name, data) if name is not None and isinstance(data, dict) else None
+
+
+def _call(call: Call, conversation: Conversation) -> Wanted | None:
+    if call.action == script.TOOL:
+        return call.values["name"], call.values["arguments"]
+    values = {name: str(value) for name, value in call.values.items()}
+    if call.action in {script.WRITE, script.EDIT} and (patched := _patched(call.action, values, conversation)):
+        return patched
+    for tool in _offered(_NAMES[call.action], conversation):
+        if (given := _arguments(tool, values, conversation)) is not None:
+            return tool.name, given
+    command = _SHELL[call.action](values)
+    return _call(Call(script.RUN, {"command": command}), conversation) if call.action != script.RUN else None
+
+
+def _offered(names: Sequence[str], conversation: Conversation) -> list[Tool]:
+    by_name = {tool.name.lower(): tool for tool in reversed(conversation.tools)}
+    return [by_name[name] for name in names if name in by_name]
+
+
+def _arguments(tool: Tool, values: Mapping[str, str], conversation: Conversation) -> dict[str, Any] | None:
+    """The values by the tool's own names, with something in every other place that it requires; None for no fit."""
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        own = next((known for known in _ARGUMENTS[name] if known in tool.properties), None)
+        if own is None:
+            return None
+        kind = _type(tool.properties[own])
+        absolute = posixpath.join(conversation.folder, value) if name == "path" else value
+        given[own] = ["bash", "-lc", value] if name == "command" and kind == "array" else absolute
+    required = tool.schema.get("required")
+    for name in required if isinstance(required, list) else ():
+        given.setdefault(name, _filler(tool.properties.get(name)))
+    return given
+
+
+def _filler(schema: Any) -> Any:
+    choices = schema.get("enum") if isinstance(schema, dict) else None
+    if isinstance(choices, list) and choices:
+        return choices[0]
+    kind = _type(schema)
+    return "as the script says" if kind == "string" else _EMPTY.get(kind, "")
+
+
+def _type(schema: Any) -> str:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), None)
+    return kind if isinstance(kind, str) else "string"
+
+
+def _patched(action: str, values: Mapping[str, str], conversation: Conversation) -> Wanted | None:
+    """The change as a patch, for clients whose only way to write is one."""
+    tool = next((tool for tool in conversation.tools if tool.name == _PATCH), None)
+    if tool is None or _offered(_NAMES[action], conversation):
+        return None
+    text = _patch(action, values)
+    if tool.kind == FREEFORM:
+        return tool.name, text
+    name = next((name for name in ("input", "patch", "patchText") if name in tool.properties), None)
+    return (tool.name, {name: text}) if name is not None else None
+
+
+def _patch(action: str, values: Mapping[str, str]) -> str:
+    path = values["path"]
+    if action == script.WRITE:
+        body = [f"*** Add File: {path}", *_prefixed("+", values["content"])]
+    else:
+        body = [f"*** Update File: {path}", "@@", *_prefixed("-", values["old"]), *_prefixed("+", values["new"])]
+    return "\n".join(("*** Begin Patch", *body, "*** End Patch", ""))
+
+
+def _prefixed(sign: str, text: str) -> list[str]:
+    return [sign + line for line in text.removesuffix("\n").split("\n")]
+
+
+def _write(values: Mapping[str, str]) -> str:
+    path = values["path"]
+    folder = posixpath.dirname(path)
+    made = f"mkdir -p {shlex.quote(folder)} && " if folder else ""
+    return f"{made}printf %s {shlex.quote(values['content'])} > {shlex.quote(path)}"
+
+
+_SHELL: Mapping[str, Callable[[Mapping[str, str]], str]] = {
+    script.WRITE: _write,
+    script.EDIT: lambda values: f"{_PATCH} <<'EOF'\n{_patch(script.EDIT, values)}EOF",
+    script.READ: lambda values: f"cat {shlex.quote(values['path'])}",
+    script.RUN: lambda values: values["command"],
+}
+"""The same with a shell, for clients that offer nothing else."""

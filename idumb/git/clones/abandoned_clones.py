@@ -1,0 +1,91 @@
+"""Clones that a killed command left: found, what is in them kept in the user's repository, and removed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import pygit2
+
+from idumb.app.ports.repository import Offered, Snapshot
+from idumb.app.ports.workspace import LeftClone
+from idumb.domain.errors import Refusal
+from idumb.git import discover
+from idumb.git.clones import agent_repository, builder_clone, clone, clone_places
+from idumb.git.clones.agent_repository import Objects, Unusable
+from idumb.git.clones.clone import BRANCH, TAKEN
+from idumb.git.discover import Repository
+from idumb.git.refs import own_refs
+from idumb.git.trees import GitTrees
+from idumb.system.processes import child_process
+
+
+class GitClones:
+    """Implements the port `Clones` for the clones of one repository."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    def require_place(self) -> None:
+        place = clone.place_of(self._repository)
+        clone_places.prepare(place, self._repository.common_dir)
+        clone_places.tidy(place)
+
+    def place(self) -> str:
+        return clone.place_of(self._repository)
+
+    def left(self) -> tuple[LeftClone, ...]:
+        if self._repository.worktree_id == clone.WORKTREE:
+            return ()
+        found = clone_places.clones(self._repository.root, self._repository.common_dir)
+        folders = dict.fromkeys(path.removesuffix(TAKEN) for path in found)
+        return tuple(LeftClone(os.path.basename(path), path) for path in folders)
+
+    def keep(self, left: LeftClone, ref: str, reason: str) -> Snapshot | None:
+        self._repository.guard()
+        child_process.end_all(
+            child_process.PLACE_COOKIE, child_process.run_cookies(left.run, left.path)[child_process.PLACE_COOKIE]
+        )
+        if not os.path.isdir(left.path) or os.path.islink(left.path):
+            return None
+        user = GitTrees(self._repository)
+        for git_folder in (left.path + TAKEN, os.path.join(left.path, ".git")):
+            with contextlib.suppress(Unusable):  # the files are kept in any case
+                self._keep_commits(user, git_folder, f"{ref}-commits")
+        head = user.repository
+        # What an agent left in its git folder may be anything, so git is asked with one of idumb's own.
+        builder_clone.move_git_folder_aside(left.path)
+        clone.make_git_folder(self._repository, left.path, None if head.head_is_unborn else str(head.head.target))
+        trees = GitTrees(discover.at(left.path), self._repository, rules=self._repository)
+        kept = trees.snapshot(ref, reason)
+        trees.close()
+        return kept
+
+    def _keep_commits(self, user: GitTrees, aside: str, ref: str) -> None:
+        """Bring home what an agent committed there; nothing where it committed nothing."""
+        if not os.path.isdir(aside) or os.path.islink(aside):
+            return
+        agent_repository.require_plain(aside, clone.alternates(clone.lenders(self._repository)))
+        last = agent_repository.tip(aside, BRANCH)
+        if last is None or pygit2.Oid(hex=last) in user.repository.odb:
+            return
+        objects = Objects(builder_clone.odb_of(self._repository, aside))
+        known = agent_repository.chain(
+            objects, last, None, lambda commit: pygit2.Oid(hex=commit) in user.repository.odb
+        )
+        base = known[0].parents[0] if known and known[0].parents else None
+        builder_clone.bring_home(user, objects, Offered(base, last, known))
+        own_refs.move(user.repository, self._repository, ref, last)
+
+    def remove(self, left: LeftClone) -> None:
+        self._repository.guard()
+        clone_places.require_plain(os.path.dirname(left.path))
+        clone.remove(left.path)
+        if os.path.lexists(left.path):
+            raise Refusal(
+                "git.clone-stays",
+                f"{left.path} could not be removed.",
+                hint=f"rm -rf {left.path}",
+                details={"path": left.path},
+            )
+        clone_places.tidy(self.place())

@@ -1,0 +1,219 @@
+"""Reads the git folder that an agent worked in: as data of a stranger, bounded, and without starting git there.
+
+Nothing of its configuration, hooks, attributes or refs is used. Its branch is read as text, and its objects through
+libgit2, which checks each against its name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from idumb.domain.proof import builder_commits
+from idumb.domain.proof.builder_commits import Commit
+from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
+from idumb.git.objects import tree_objects
+from idumb.git.objects.tree_objects import FOLDER, SUBMODULE, Item
+
+MOST_FILES = 200_000
+MOST_STEPS = 5_000_000
+"""Rows of trees that are looked at, all commits together: small trees can name each other into astronomic numbers."""
+MOST_BYTES = 512 << 20
+_MOST_TEXT = 1 << 20
+_OID = re.compile(r"[0-9a-f]{40}")
+
+
+class Unusable(Exception):
+    """Why nothing can be taken from it, in words that follow the name of a task."""
+
+
+@dataclass
+class Objects:
+    """The objects of a folder and of the user's repository behind it, with what is left to be looked at."""
+
+    odb: pygit2.Odb
+    steps: int = MOST_STEPS
+    room: int = MOST_BYTES
+    rows: dict[bytes, dict[str, Item]] = field(default_factory=dict)
+
+    def read(self, oid: bytes, kind: ObjectType, most: int | None = None) -> bytes:
+        """An object of this kind; Unusable where it is missing, damaged, another kind, or too large."""
+        name = pygit2.Oid(oid)
+        try:
+            found, size = self.odb.read_header(name)
+            if found != kind:
+                raise Unusable(f"object {oid.hex()[:12]} is no {kind.name.lower()}")
+            if size > (most if most is not None else self.room):
+                raise Unusable(f"object {oid.hex()[:12]} has {size} bytes, more than is taken")
+            data: bytes = self.odb.read(name)[1]
+        except (KeyError, ValueError, pygit2.GitError, MemoryError) as problem:
+            raise Unusable(f"object {oid.hex()[:12]} is missing or damaged") from problem
+        self.room -= len(data)
+        if self.room < 0:
+            raise Unusable(f"its commits hold more than {MOST_BYTES >> 20} MiB")
+        return data
+
+    def tree(self, oid: bytes) -> dict[str, Item]:
+        """The rows of a tree that git itself would write; Unusable for any other."""
+        if oid.hex() == tree_objects.EMPTY_TREE:
+            return {}
+        if oid not in self.rows:
+            self.rows[oid] = _parsed(oid, self.read(oid, ObjectType.TREE))
+        return self.rows[oid]
+
+    def step(self, number: int) -> None:
+        self.steps -= number
+        if self.steps < 0:
+            raise Unusable("its commits change more files than can be looked at")
+
+
+def _parsed(oid: bytes, data: bytes) -> dict[str, Item]:
+    try:
+        rows = tree_objects.parse(data)
+        same = tree_objects.from_items(rows) == data
+    except ValueError:
+        same = False
+    if not same or any(_unsafe(name) for name in rows):
+        raise Unusable(f"tree {oid.hex()[:12]} is not as git writes it, or holds an unsafe name")
+    return rows
+
+
+def _unsafe(name: str) -> bool:
+    return name in {"", ".", ".."} or "/" in name or name.lower() in {".git", "git~1"}
+
+
+def require_plain(folder: str, alternates: bytes) -> None:
+    """Its objects are plain files and folders, and it borrows from the user's repository alone."""
+    for number, (path, found) in enumerate(_below(os.path.join(folder, "objects"))):
+        if number > MOST_FILES:
+            raise Unusable(f"its git folder has more than {MOST_FILES} files")
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise Unusable(f"{os.path.relpath(path, folder)} in its git folder is no plain file")
+    if _text(os.path.join(folder, "objects", "info", "alternates")) != alternates:
+        raise Unusable("it made its clone borrow objects from elsewhere")
+
+
+def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
+    """All that is there, links not followed; Unusable where it cannot be listed."""
+    stack = [top]
+    try:
+        yield top, os.lstat(top)
+        while stack:
+            with os.scandir(stack.pop()) as found:
+                for entry in found:
+                    yield entry.path, entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        stack.append(entry.path)
+    except OSError as problem:
+        raise Unusable(f"the objects of its clone cannot be read: {problem.strerror}") from problem
+
+
+def _text(path: str) -> bytes | None:
+    """The bytes of a small plain file, None where there is none; never waits for a pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        data = stream.read(_MOST_TEXT + 1)
+    return data if len(data) <= _MOST_TEXT else None
+
+
+def tip(folder: str, branch: str) -> str | None:
+    """The commit of the branch that idumb made there, None before the first one; Unusable where HEAD is elsewhere."""
+    head = (_text(os.path.join(folder, "HEAD")) or b"").decode("utf-8", "replace").strip()
+    ref = f"refs/heads/{branch}"
+    if _OID.fullmatch(head):
+        raise Unusable(f"it left HEAD detached at {head[:12]}, not on the branch {branch} that it was given")
+    if head != f"ref: {ref}":
+        raise Unusable(f"it left HEAD on another branch than {branch}, which it was given")
+    loose = _text(os.path.join(folder, ref))
+    if loose is not None:
+        found = loose.decode("ascii", "replace").strip()
+        if not _OID.fullmatch(found):
+            raise Unusable(f"its branch {branch} names no commit")
+        return found
+    if os.path.lexists(os.path.join(folder, ref)):
+        raise Unusable(f"its branch {branch} is no plain file")
+    return _packed(_text(os.path.join(folder, "packed-refs")) or b"", ref)
+
+
+def _packed(text: bytes, ref: str) -> str | None:
+    for line in text.decode("utf-8", "replace").splitlines():
+        oid, _, name = line.partition(" ")
+        if name == ref and _OID.fullmatch(oid):
+            return oid
+    return None
+
+
+def chain(
+    objects: Objects, last: str, base: str | None, known: Callable[[str], bool] = lambda _: False
+) -> tuple[Commit, ...]:
+    """From the commit after `base`, or after one that is `known`, to `last`.
+
+    It ends early at what `commits.problem` tells.
+    """
+    found: list[Commit] = []
+    at: str | None = last
+    while at is not None and at != base and not known(at) and len(found) <= builder_commits.MOST:
+        one = builder_commits.parse(at, objects.read(bytes.fromhex(at), ObjectType.COMMIT, builder_commits.MOST_BYTES))
+        found.append(one)
+        at = one.parents[0] if len(one.parents) == 1 and _OID.fullmatch(one.parents[0]) else None
+    return tuple(reversed(found))
+
+
+def differences(objects: Objects, old: bytes, new: bytes) -> Iterator[tuple[str, Item | None, Item | None]]:
+    """Each path that differs, with both rows; folders with their own row too, named with `/` at their end."""
+    stack: list[tuple[str, bytes | None, bytes | None]] = [("", old, new)]
+    while stack:
+        prefix, left, right = stack.pop()
+        before = objects.tree(left) if left else {}
+        after = objects.tree(right) if right else {}
+        objects.step(len(before) + len(after))
+        for name in before.keys() | after.keys():
+            was, now = before.get(name), after.get(name)
+            if was == now:
+                continue
+            path = prefix + name
+            folders = [item.oid if item and item.mode == FOLDER else None for item in (was, now)]
+            if any(folders):
+                stack.append((path + "/", folders[0], folders[1]))
+                yield path + "/", was if folders[0] else None, now if folders[1] else None
+            files = [None if folder else item for folder, item in zip(folders, (was, now), strict=True)]
+            if any(files):
+                yield path, files[0], files[1]
+
+
+def changes(objects: Objects, old: str, new: str) -> tuple[Change, ...]:
+    found = [
+        _change(path, was, now)
+        for path, was, now in differences(objects, bytes.fromhex(old), bytes.fromhex(new))
+        if not path.endswith("/")
+    ]
+    return tuple(sorted(found, key=lambda change: change.path))
+
+
+def _change(path: str, was: Item | None, now: Item | None) -> Change:
+    kind = CREATED if was is None else DELETED if now is None else MODIFIED
+    left, right = (None if item is None else Entry(item.mode, item.oid.hex()) for item in (was, now))
+    return Change(path, kind, left, right)
+
+
+def new_objects(objects: Objects, old: str, new: str) -> Iterator[tuple[ObjectType, bytes]]:
+    """Kind and id of what `new` names and `old` does not, trees after what is in them."""
+    trees = [bytes.fromhex(new)]
+    for path, _, now in differences(objects, bytes.fromhex(old), bytes.fromhex(new)):
+        if now is not None and path.endswith("/"):
+            trees.append(now.oid)
+        elif now is not None and now.mode != SUBMODULE:
+            yield ObjectType.BLOB, now.oid
+    for oid in reversed(trees):
+        yield ObjectType.TREE, oid

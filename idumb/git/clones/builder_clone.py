@@ -1,0 +1,247 @@
+"""The private clone of a builder that commits: made for an attempt, taken from it, its commits brought home as objects.
+
+When the builder has ended, the git folder that it worked with is moved aside and one of idumb's own takes its place,
+before git is asked anything in the clone: configuration, hooks, index and refs of the builder are never used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from idumb.app.ports.repository import Offered
+from idumb.domain.proof import builder_commits
+from idumb.domain.proof.ledger import Change, Entry
+from idumb.git import git_program
+from idumb.git.clones import agent_repository, clone, clone_places, dry_run_clone
+from idumb.git.clones.agent_repository import Objects, Unusable
+from idumb.git.clones.clone import BRANCH, TAKEN, Clone
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.refs import own_refs
+from idumb.git.trees import GitTrees
+
+_WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
+
+
+class BuilderClone:
+    """Implements the port `CommittingClone` on the clone of a run. `redact` takes out what idumb knows to be secret."""
+
+    def __init__(self, repository: Repository, user: GitTrees, copy: Clone, redact: Callable[[str], str]) -> None:
+        self._repository = repository
+        self._user = user
+        self._copy = copy
+        self._redact = redact
+        self._folder = copy.trees.root
+        self._aside = self._folder + TAKEN
+        self._base: str | None = None
+
+    @property
+    def base(self) -> str | None:
+        return self._base
+
+    def begin(self, commit: str | None) -> None:
+        self._copy.renew(commit)
+        self._configure()
+        self._base = commit
+
+    def take(self) -> Offered:
+        clone_places.require_plain(os.path.dirname(self._folder))
+        if not self._is_there():
+            self._copy.renew(self._base)
+            self._configure()
+            return self._refused("it removed its clone, or put something else in its place")
+        self._repository.guard()
+        problem = move_git_folder_aside(self._folder)
+        self._fresh_folder()
+        if problem:
+            return self._refused(problem)
+        try:
+            agent_repository.require_plain(self._aside, clone.alternates(clone.lenders(self._repository)))
+            last = agent_repository.tip(self._aside, BRANCH)
+            if last is None and self._base is not None:
+                return self._refused(f"its branch {BRANCH} is gone")
+            found = () if last is None else self._chain(last)
+        except Unusable as unusable:
+            return self._refused(str(unusable))
+        wrong = builder_commits.problem(found, self._base) or self._telling(found)
+        if not wrong and found:
+            wrong = self._index_as(last)
+        return Offered(self._base, None if wrong else last, found, wrong)
+
+    def _refused(self, problem: str) -> Offered:
+        return Offered(self._base, None, problem=problem)
+
+    def uncommitted(self, offered: Offered, base: str, candidate: str) -> tuple[str, ...]:
+        seen = self._opened(borrowing=True)
+        before = tree_diff.tree_of(self._user.repository, self._base)
+        last = offered.commits[-1].tree if offered.commits else before
+        differ: list[Change] = []
+        for change in tree_diff.changes(seen, last, candidate):
+            path = change.path
+            committed = tree_diff.entry(seen, before, path) != tree_diff.entry(seen, last, path)
+            if committed or tree_diff.entry(seen, base, path) != tree_diff.entry(seen, candidate, path):
+                differ.append(change)
+        filtered = self._filtered(change for change in differ if _same_kind(change))
+        return tuple(one.path for one in differ if one.path not in filtered or filtered[one.path] != one.old)
+
+    def keep(self, offered: Offered, ref: str) -> str:
+        """Bring the objects home, forced to disk and named by `ref`; why they cannot be, or nothing."""
+        self._repository.guard()
+        try:
+            bring_home(self._user, Objects(odb_of(self._repository, self._aside)), offered)
+        except Unusable as unusable:
+            return str(unusable)
+        if offered.tip is not None:
+            own_refs.move(self._user.repository, self._repository, ref, offered.tip)
+        self._settle(offered.tip)
+        return ""
+
+    def drop(self) -> None:
+        self._settle(self._base)
+
+    def _is_there(self) -> bool:
+        """Whether it is a folder still, and no link that leads into files of the user's."""
+        return os.path.isdir(self._folder) and not os.path.islink(self._folder)
+
+    def _fresh_folder(self) -> None:
+        clone.make_git_folder(self._repository, self._folder, self._base)
+        self._configure()
+
+    def _configure(self) -> None:
+        """What decides how git sees files, and in whose name it commits."""
+        git_dir = os.path.join(self._folder, ".git")
+        known = dry_run_clone.settings(self._repository)
+        dry_run_clone.copy_settings(known, git_dir)
+        target = pygit2.Config(os.path.join(git_dir, "config"))
+        target["core.hooksPath"] = os.path.join(git_dir, "hooks")  # whatever hooks the user has for all repositories
+        if any(name.startswith("filter.lfs.") for name in known):
+            # Commits come home and the clone goes; without the bytes of large files they could not be pushed.
+            store = os.path.expanduser(known.get("lfs.storage", "lfs"))
+            target["lfs.storage"] = os.path.join(self._repository.common_dir, store)
+        found = git_program.read(self._repository.root, ["var", "GIT_COMMITTER_IDENT"])
+        who = _WHO.fullmatch(found.out.decode("utf-8", "replace").strip()) if found.status == 0 else None
+        if who is not None:
+            target["user.name"], target["user.email"] = who[1], who[2]
+
+    def _chain(self, last: str) -> tuple[builder_commits.Commit, ...]:
+        objects = Objects(odb_of(self._repository, self._aside))
+        found = agent_repository.chain(objects, last, self._base)
+        if builder_commits.problem(found, self._base):
+            return found
+        before, known = tree_diff.tree_of(self._user.repository, self._base), []
+        for one in found:
+            known.append(one.with_changes(agent_repository.changes(objects, before, one.tree)))
+            before = one.tree
+        return tuple(known)
+
+    def _telling(self, found: tuple[builder_commits.Commit, ...]) -> str:
+        for one in found:
+            said = f"{one.author}\n{one.committer}\n{one.message}"
+            if self._redact(said) != said:
+                return f"commit {one.id[:12]} holds a secret in its message or names"
+        return ""
+
+    def _index_as(self, last: str | None) -> str:
+        """Let git see as tracked what was committed; why git cannot, or nothing."""
+        clone.borrow(self._folder, [*clone.lenders(self._repository), os.path.join(self._aside, "objects")])
+        result = git_program.write(self._folder, ["read-tree", str(last)])
+        return f"git cannot read its last commit: {result.words}" if result.status != 0 else ""
+
+    def _opened(self, *, borrowing: bool) -> pygit2.Repository:
+        seen = pygit2.Repository(self._folder)
+        if borrowing:
+            seen.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
+        return seen
+
+    def _filtered(self, changes: Iterable[Change]) -> Mapping[str, Entry]:
+        """What git's filters (line endings, large files), as the user has them, make of the files in the clone.
+
+        Its attributes decide, for the task may have made them. What no filter could read is missing.
+        """
+        known = [(c.path, c.new.mode) for c in changes if c.new is not None and not self._waits_for_attributes(c.path)]
+        if not known:
+            return {}
+        given = b"".join(_line(path) for path, _ in known)
+        made = git_program.read(self._folder, ["hash-object", "--stdin-paths"], given).out.decode("ascii").split()
+        return {path: Entry(mode, oid) for (path, mode), oid in zip(known, made, strict=False)}
+
+    def _waits_for_attributes(self, path: str) -> bool:
+        """Whether git would wait for ever, because the builder left a pipe where attributes are read."""
+        above = [path[: at + 1] for at, letter in enumerate(path) if letter == "/"]
+        return any(_is_special(os.path.join(self._folder, folder, ".gitattributes")) for folder in ("", *above))
+
+    def _settle(self, commit: str | None) -> None:
+        """Branch and index of the clone are those of a commit of the user's repository; nothing is borrowed."""
+        clone.borrow(self._folder, clone.lenders(self._repository))
+        clone.put_head(self._folder, commit)
+        clone.remove_tree(self._aside)
+
+
+def move_git_folder_aside(folder: str) -> str:
+    """Put the git folder of a clone's builder out of the way; why there is nothing to take, or nothing."""
+    clone.remove_tree(folder + TAKEN)
+    here = os.path.join(folder, ".git")
+    try:
+        os.chmod(folder, 0o700)
+        if not stat.S_ISDIR(os.lstat(here).st_mode):
+            os.unlink(here)
+            return "its .git is no folder any more"
+        os.chmod(here, 0o700)  # without rights of its own a folder cannot be moved to another one
+        os.rename(here, folder + TAKEN)
+    except FileNotFoundError:
+        return "it removed the git folder of its clone"
+    return ""
+
+
+def odb_of(repository: Repository, aside: str) -> pygit2.Odb:
+    """The objects of a builder's git folder, and the user's behind them."""
+    odb = pygit2.Odb(os.path.join(aside, "objects"))
+    odb.add_disk_alternate(os.path.join(repository.common_dir, "objects"))
+    return odb
+
+
+def bring_home(user: GitTrees, objects: Objects, offered: Offered) -> None:
+    """Write what the commits need into the user's repository, forced to disk; Unusable where it is not sound."""
+    before = tree_diff.tree_of(user.repository, offered.base)
+    for one in offered.commits:
+        for kind, oid in agent_repository.new_objects(objects, before, one.tree):
+            _bring(user, objects, kind, oid)
+        _bring(user, objects, ObjectType.COMMIT, bytes.fromhex(one.id))
+        before = one.tree
+    user.writer.flush()
+
+
+def _bring(user: GitTrees, objects: Objects, kind: ObjectType, oid: bytes) -> None:
+    if pygit2.Oid(oid) in user.repository.odb and kind != ObjectType.COMMIT:
+        return
+    if user.writer.raw(kind, objects.read(oid, kind)) != oid:
+        raise Unusable(f"object {oid.hex()[:12]} is not what its name says")
+
+
+def _same_kind(change: Change) -> bool:
+    """Whether it is a file before and after, of the same mode."""
+    modes = {entry.mode if entry else 0 for entry in (change.old, change.new)}
+    return len(modes) == 1 and modes <= {tree_objects.FILE, tree_objects.PROGRAM}
+
+
+def _is_special(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+
+
+def _line(path: str) -> bytes:
+    """A path as git reads it from a line."""
+    data = os.fsencode(path)
+    if b"\n" not in data and not data.startswith(b'"'):
+        return data + b"\n"
+    quoted = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + quoted + b'"\n'

@@ -1,0 +1,250 @@
+"""The workspace `clone`: a private copy of a commit, whose objects and snapshots live in the user's repository.
+
+The copy has a git folder of its own, so nothing that runs in it can reach the user's refs, index or hooks.
+Results enter the user's work tree path by path, compare-and-swap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+
+import pygit2
+
+from idumb.app.ports.repository import Conflict
+from idumb.domain import errors
+from idumb.git import discover, git_program, open_repository
+from idumb.git.clones import clone_places
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.scan import uncommitted
+from idumb.git.trees import GitTrees
+from idumb.system import host_identity
+from idumb.system.files import private_folders
+
+_READY = "idumb-ready"
+_COPIED = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
+_MOST_LENDERS = 50
+BRANCH = "idumb"
+WORKTREE = "rehearsal"
+"""What the work tree of a dry run's copy is called."""
+TAKEN = ".taken"
+"""What the name of a folder beside a clone ends with, in which a builder's git folder is looked at."""
+
+
+class Clone:
+    """`user` are the trees of the user's work tree; a folder that exists already is used again."""
+
+    kind = "clone"
+
+    def __init__(self, repository: Repository, user: GitTrees, run: str, commit: str | None) -> None:
+        self._user = user
+        self._repository = repository
+        self._folder = os.path.join(clone_places.prepare(place_of(repository), repository.common_dir), run)
+        if not _is_ready(self._folder):
+            tree = None if commit is None else _as_checked_out(repository, user, commit)
+            _make(repository, self._folder, commit, tree)
+        self._trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository, rules=repository)
+
+    @property
+    def trees(self) -> GitTrees:
+        return self._trees
+
+    def renew(self, commit: str | None) -> None:
+        """Make it anew, as this commit is."""
+        tree = None if commit is None else _as_checked_out(self._repository, self._user, commit)
+        _make(self._repository, self._folder, commit, tree)
+        self._trees.forget()
+
+    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
+        """Snapshots of the clone are in the user's repository already, so only the paths are written."""
+        return candidate, self._user.restore(candidate, base, paths)
+
+    def close(self) -> None:
+        """Remove the copy; its snapshots stay. After a takeover it is the new owner's."""
+        self._repository.guard()
+        self._trees.close()
+        remove(self._folder)
+        clone_places.tidy(place_of(self._repository))
+
+
+def place_of(repository: Repository) -> str:
+    """The folder of a repository's clones; those of a dry run's copy lie beside it, and go with it."""
+    if repository.worktree_id == WORKTREE:
+        return os.path.join(os.path.dirname(repository.root), "clones")
+    return clone_places.of(repository.root, repository.common_dir)
+
+
+def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
+    """The commit's tree, with files that git filters (line endings, large files) as the user's work tree has them.
+
+    Else a builder would see other bytes than in the user's tree, and each of its results would be a conflict there.
+    """
+    tree = tree_diff.tree_of(user.repository, commit)
+    present = user.scan()
+    differ = [change.path for change in tree_diff.changes(user.repository, tree, present) if change.old and change.new]
+    if not differ:
+        return tree
+    edited = frozenset(uncommitted.find(repository, user.repository, tree, differ))
+    return user.overlay(tree, present, [path for path in differ if path not in edited])
+
+
+def _make(repository: Repository, folder: str, commit: str | None, tree: str | None) -> None:
+    repository.guard()
+    clone_places.prepare(place_of(repository), repository.common_dir)
+    remove(folder)
+    private_folders.make_private(folder)
+    if commit is not None and tree is not None:
+        write_out(open_repository.repository(repository), bytes.fromhex(tree), folder)
+    make_git_folder(repository, folder, commit)
+    with open(os.path.join(folder, ".git", _READY), "wb") as stream:
+        stream.write(_boot())
+
+
+def make_git_folder(repository: Repository, folder: str, commit: str | None) -> None:
+    """A git folder of its own in `folder`, on top of the user's objects, with one branch, at `commit`.
+
+    Its formats are those that idumb reads, whatever the user prefers for new repositories.
+    """
+    arguments = ["init", "--quiet", "--template=", "--object-format=sha1", f"--initial-branch={BRANCH}", "."]
+    # By a variable, for older versions of git do not know the option.
+    _git(folder, arguments, {"GIT_DEFAULT_REF_FORMAT": "files"})
+    git_dir = os.path.join(folder, ".git")
+    os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
+    for name in _COPIED:
+        if os.path.isfile(os.path.join(repository.common_dir, name)):
+            shutil.copyfile(os.path.join(repository.common_dir, name), os.path.join(git_dir, name))
+    borrow(folder, lenders(repository))
+    if commit is not None:
+        put_head(folder, commit)
+
+
+def lenders(repository: Repository) -> tuple[str, ...]:
+    """The user's folder of objects, and those that it borrows from itself.
+
+    All are named, because git passes over relative names in the second repository of such a chain.
+    """
+    found = [os.path.join(repository.common_dir, "objects")]
+    for folder in found:
+        found += [path for path in _borrowed_by(folder) if path not in found][: _MOST_LENDERS - len(found)]
+    return tuple(found)
+
+
+def _borrowed_by(objects: str) -> list[str]:
+    try:
+        with open(os.path.join(objects, "info", "alternates"), "rb") as stream:
+            lines = stream.read().splitlines()
+    except OSError:
+        return []
+    # What is quoted git reads by itself.
+    plain = [os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"'))]
+    return [os.path.normpath(os.path.join(objects, line)) for line in plain]
+
+
+def alternates(folders: Iterable[str]) -> bytes:
+    """What stands in the file by which a repository borrows from these folders of objects."""
+    return b"".join(os.fsencode(folder) + b"\n" for folder in folders)
+
+
+def borrow(folder: str, objects: Iterable[str]) -> None:
+    """Let the repository in `folder` read from these folders of objects, and from no others."""
+    with open(os.path.join(folder, ".git", "objects", "info", "alternates"), "wb") as stream:
+        stream.write(alternates(objects))
+
+
+def put_head(folder: str, commit: str | None) -> None:
+    """Let branch and index be at a commit; the files stay as they are."""
+    if commit is None:
+        _git(folder, ["update-ref", "-d", f"refs/heads/{BRANCH}"])
+        _git(folder, ["read-tree", "--empty"])
+        return
+    _git(folder, ["update-ref", f"refs/heads/{BRANCH}", commit])
+    _git(folder, ["read-tree", commit])
+
+
+def remove(folder: str) -> None:
+    """The marker goes first: a clone that was half removed when idumb was killed is none."""
+    if not os.path.islink(folder):
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, ".git", _READY))
+    remove_tree(folder)
+    remove_tree(folder + TAKEN)
+
+
+def remove_tree(folder: str) -> None:
+    """Remove a folder with all that is in it, or what stands in its place; no link is followed.
+
+    Rights that were taken away from folders in it are given back first.
+    """
+    if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
+        os.unlink(folder)
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    if not os.path.isdir(folder):
+        return
+    os.chmod(folder, 0o700)
+    for at, below, _ in os.walk(folder):
+        for name in below:
+            path = os.path.join(at, name)
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_ready(folder: str) -> bool:
+    """Whether it was made since the machine started: its files are never forced, so a power cut may have cut them."""
+    try:
+        with open(os.path.join(folder, ".git", _READY), "rb") as stream:
+            return stream.read() == _boot()
+    except OSError:
+        return False
+
+
+def _boot() -> bytes:
+    """Nothing where the system does not tell; there a clone outlives the boot."""
+    return (host_identity.boot_id() or "").encode()
+
+
+def _git(folder: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> None:
+    result = git_program.write(folder, arguments, extra=extra)
+    if result.status != 0:
+        raise git_program.failure(arguments, result)
+
+
+def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:
+    """Write a tree's bytes into an empty folder: no filter, and not forced to disk, since they are in git."""
+    stack = [(tree, folder)]
+    while stack:
+        oid, here = stack.pop()
+        for name, item in tree_diff.rows(repository, oid).items():
+            path = os.path.join(here, name)
+            if name.lower() == ".git" or name in {".", ".."}:
+                raise errors.Refusal("git.unsafe-tree", f"a tree holds the name {name!r}", hint="git fsck")
+            if item.mode == tree_objects.FOLDER:
+                os.mkdir(path)
+                stack.append((item.oid, path))
+            elif item.mode == tree_objects.SUBMODULE:
+                os.mkdir(path)
+            else:
+                _write_file(repository, item, path, os.path.relpath(path, folder))
+
+
+def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: str, named: str) -> None:
+    try:
+        data = repository[pygit2.Oid(item.oid)].read_raw()
+    except KeyError as problem:
+        raise errors.Refusal(
+            "git.object-missing",
+            f"object {item.oid.hex()} of {named} is not in this repository (a partial clone?)",
+            hint="git fetch --refetch --no-filter brings everything; in a sparse checkout, git sparse-checkout disable"
+            " what it left out",
+        ) from problem
+    if item.mode == tree_objects.LINK:
+        os.symlink(data, os.fsencode(path))
+        return
+    bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, bits), "wb") as stream:
+        stream.write(data)

@@ -1,0 +1,195 @@
+"""A throw-away repository with the work tree as it is: what runs in it reaches nothing of the user's.
+
+It lies where clones do, outside the git folder, because some agents refuse to write in there. Its objects are its
+own, on top of the user's, so that not even an object is added to those. A lock that ends with its process tells a copy
+in use from one that a killed process left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+
+import pygit2
+
+from idumb.app.ports.repository import Head
+from idumb.domain.errors import Refusal
+from idumb.git import discover, git_program, open_repository
+from idumb.git.clones import clone, clone_places
+from idumb.git.discover import Repository
+from idumb.git.trees import GitTrees
+from idumb.system.files import private_folders
+
+_COPY = "work"
+_LOCK = ".lock"
+# What decides how git sees files, and who commits; never what it runs by itself or where it sends something.
+_SETTINGS = frozenset(
+    {
+        "user.name", "user.email",
+        "core.autocrlf", "core.eol", "core.safecrlf", "core.filemode", "core.ignorecase", "core.symlinks",
+        "core.precomposeunicode", "core.excludesfile", "core.attributesfile",
+    }
+)  # fmt: skip
+_PATHS = frozenset({"core.excludesfile", "core.attributesfile"})
+
+
+@contextlib.contextmanager
+def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
+    """A copy with this HEAD and all files that are not ignored; `also` are ignored ones that are wanted too."""
+    clear(user)
+    place = clone.place_of(user)
+    top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
+    private_folders.make_private(top)
+    lock = _locked(top)
+    folder = lock.path.removesuffix(_LOCK)
+    try:
+        yield _copied(user, head, folder, also)
+    finally:
+        _remove(folder, lock.path)
+        lock.close()
+        _remove_empty(top)
+        clone_places.tidy(place)
+
+
+def clear(user: Repository) -> tuple[str, ...]:
+    """Remove the copies that processes which were killed have left; their folders."""
+    removed = _cleared(user, os.path.join(user.common_dir, "idumb", clone_places.COPIES))  # of older versions
+    try:
+        place = clone.place_of(user)
+    except Refusal:
+        return tuple(removed)  # most commands need no copy, so they need no place for one
+    for at in clone_places.levels(place):
+        removed += _cleared(user, os.path.join(at, clone_places.COPIES))
+    if removed:
+        clone_places.tidy(place)
+    return tuple(removed)
+
+
+def _cleared(user: Repository, top: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(top))
+    except OSError:
+        return []
+    held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
+    removed = []
+    for name in sorted(held | set(names) - {name + _LOCK for name in held}):
+        lock = _taken(os.path.join(top, name + _LOCK), create=False) if name in held else None
+        if name in held and lock is None:
+            continue
+        folder = os.path.join(top, name)
+        user.guard()
+        _remove(folder, folder + _LOCK)
+        removed.append(folder)
+        if lock is not None:
+            lock.close()
+    _remove_empty(top)
+    return removed
+
+
+class _Lock:
+    """An open file with an advisory lock on it."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _locked(top: str) -> _Lock:
+    """The lock of a name that nobody has: the lock comes before the folder and goes after it."""
+    number = 1
+    while True:
+        lock = _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)
+        if lock is not None:
+            return lock
+        number += 1
+
+
+def _taken(path: str, *, create: bool) -> _Lock | None:
+    """None where another process has it, or removed it at this moment."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
+            return _Lock(path, descriptor)
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder = os.path.join(folder, _COPY)  # beside it is room for clones of its own
+    private_folders.make_private(folder)
+    clone.make_git_folder(user, folder, None)
+    copy_settings(settings(user), os.path.join(folder, ".git"))
+    copy = discover.at(os.path.realpath(folder))
+    copy.worktree_id = clone.WORKTREE
+    # What a scan leaves lying goes to the copy.
+    seen = Repository(user.root, user.git_dir, copy.common_dir, clone.WORKTREE)
+    tree = GitTrees(seen, copy).scan(also)
+    clone.write_out(open_repository.repository(copy), bytes.fromhex(tree), copy.root)
+    _put_head(copy, head)
+    return copy
+
+
+def settings(user: Repository) -> Mapping[str, str]:
+    """Git's settings in this work tree, the user's own and the system's too: an agent may have another home.
+
+    The last of each name, with section and variable in lower case; a name alone is true.
+    """
+    rows = filter(None, git_program.output(user.root, ["config", "--list", "-z"]).split(b"\0"))
+    parted = (os.fsdecode(row).partition("\n") for row in rows)
+    return {name: value if sign else "true" for name, sign, value in parted}
+
+
+def copy_settings(source: Mapping[str, str], git_dir: str) -> None:
+    """Give a git folder what decides how git sees files, and who commits."""
+    target = pygit2.Config(os.path.join(git_dir, "config"))
+    for name, value in source.items():
+        if name in _SETTINGS or name.startswith("filter."):
+            target[name] = os.path.expanduser(value) if name in _PATHS else value
+
+
+def _put_head(copy: Repository, head: Head) -> None:
+    """The same commit on a branch of the same name; nothing is staged."""
+    if head.branch is not None:
+        _git(copy.root, "symbolic-ref", "HEAD", f"refs/heads/{head.branch}")
+    if head.commit is not None:
+        detached = ["--no-deref"] if head.branch is None else []
+        _git(copy.root, "update-ref", *detached, "HEAD", head.commit)
+        _git(copy.root, "read-tree", head.commit)
+
+
+def _git(folder: str, *arguments: str) -> None:
+    result = git_program.write(folder, arguments)
+    if result.status != 0:
+        raise git_program.failure(arguments, result)
+
+
+def _remove(folder: str, lock: str) -> None:
+    """A task may have taken rights away from folders of its own; those are given back first."""
+    for at, below, _ in os.walk(folder):
+        for name in below:
+            path = os.path.join(at, name)
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(lock)
+
+
+def _remove_empty(top: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(top)

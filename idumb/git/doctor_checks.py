@@ -1,0 +1,368 @@
+"""Checks of `idumb doctor` on git: its programs, the repository's format and state, locks, refs, what would publish."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from idumb.domain import errors, health
+from idumb.domain.health import Check, Symptom
+from idumb.git import git_program, guarded_files, obstacles, open_repository
+from idumb.git.discover import Repository
+
+OLDEST = (2, 31)
+# First release of each line with the fixes for CVE-2025-48384 (submodule paths with a carriage return) and
+# CVE-2024-32002 (links in submodules); later lines have both.
+FIXED = ((2, 43, 7), (2, 44, 4), (2, 45, 4), (2, 46, 4), (2, 47, 3), (2, 48, 2), (2, 49, 1), (2, 50, 1))
+# CVE-2024-24575 and CVE-2024-24577: a crafted revision or path could hang or overwrite memory.
+FIXED_LIBRARY = ((1, 6, 5), (1, 7, 2))
+_REF = re.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
+_SHOWN = 20
+SET_ASIDE = "set-aside"
+
+
+class Attic(Protocol):
+    """Where a damaged file is moved to."""
+
+    def put(self, kind: str, path: str) -> str: ...
+
+
+def of_programs() -> tuple[Check, ...]:
+    return (
+        Check("git.program", "the git program is there and has its security fixes", _program),
+        Check("git.library", "libgit2 has its security fixes", _library),
+    )
+
+
+def of_repository(place: Repository, attic: Attic) -> tuple[Check, ...]:
+    look = _Look(place, attic)
+    return (
+        Check("git.repository", "the repository can be worked in", look.repository),
+        Check("git.format", "the repository's format is one that idumb reads whole", look.format),
+        Check("git.state", "no merge or the like is in progress", look.state),
+        Check("git.head", "HEAD names a commit that is there", look.head),
+        Check("git.refs", "every ref can be read", look.refs, look.set_ref_aside),
+        Check("git.locks", "no git lock is left over", look.locks),
+        Check("git.identity", "git knows who commits", look.identity),
+        Check("git.hooks", "hooks that run when idumb commits", look.hooks),
+        Check("git.push", "no push publishes snapshots by itself", look.push),
+        Check("git.nested", "the repository stands for itself", look.nested),
+        Check("git.ignores", "what idumb writes for people reaches git", look.ignores),
+        Check("git.objects", "no half-written objects are left", look.objects),
+    )
+
+
+def _program() -> Iterator[Symptom]:
+    words = git_program.output("/", ["version"]).decode("ascii", "replace")
+    found = version(words)
+    if found < OLDEST:
+        yield health.problem(
+            f"git {dotted(found)} is older than {dotted(OLDEST)}", means="idumb needs a newer one", mend="install git"
+        )
+    elif not has_fix(found, FIXED):
+        yield health.warn(
+            f"git {dotted(found)} may lack the fixes for CVE-2025-48384 and CVE-2024-32002",
+            means="idumb never fetches submodules, but your own git could; distributions may have fixed it",
+            mend="install the newest git of your distribution",
+        )
+    else:
+        yield health.fine(f"git {dotted(found)}")
+
+
+def _library() -> Iterator[Symptom]:
+    import pygit2
+
+    found = version(pygit2.LIBGIT2_VERSION)
+    if not has_fix(found, FIXED_LIBRARY):
+        yield health.warn(
+            f"libgit2 {dotted(found)} lacks the fixes for CVE-2024-24575 and CVE-2024-24577",
+            means="a crafted repository could hang it or do harm",
+            mend="install a newer pygit2",
+        )
+    else:
+        yield health.fine(f"libgit2 {dotted(found)}")
+
+
+def version(words: str) -> tuple[int, ...]:
+    """The numbers of the first version in `words`: `git version 2.39.5 (Apple Git-154)` is (2, 39, 5)."""
+    match = re.search(r"\d+(?:\.\d+)+", words)
+    return tuple(int(number) for number in match[0].split(".")) if match else (0,)
+
+
+def has_fix(found: tuple[int, ...], fixed: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether a version is at or after the fix of its own line; lines after all of these have it."""
+    line = next((fix for fix in fixed if fix[:2] == found[:2]), None)
+    return found >= line if line is not None else found > fixed[-1]
+
+
+def dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    place: Repository
+    attic: Attic
+
+    def repository(self) -> Iterator[Symptom]:
+        try:
+            open_repository.repository(self.place)
+        except errors.Refusal as refusal:
+            yield health.problem(refusal.message, means="nothing can be run here", mend=refusal.hint or "")
+        else:
+            yield health.fine(self.place.root)
+
+    def format(self) -> Iterator[Symptom]:
+        """Told by the configuration alone, so that it is told of repositories that libgit2 does not open too."""
+        settings = self._settings()
+        wanted = {"extensions.objectformat": "sha1", "extensions.refstorage": "files"}
+        for name, known in wanted.items():
+            if settings.get(name, known).lower() != known:
+                yield health.problem(
+                    f"{name} is {settings[name]}",
+                    means="idumb cannot read such a repository yet",
+                    mend=f"git config {name}  (it cannot be changed in place: clone into a new repository)",
+                )
+        if "extensions.partialclone" in settings or any(name.endswith(".promisor") for name in settings):
+            yield health.warn(
+                "it is a partial clone",
+                means="objects that are not here count as missing: idumb never fetches",
+                mend="git fetch --refetch  (makes it whole, when no filter is configured)",
+            )
+        if os.path.exists(os.path.join(self.place.common_dir, "shallow")):
+            yield health.warn("it is a shallow clone", means="history before its edge is not looked at")
+
+    def _settings(self) -> dict[str, str]:
+        """The repository's own configuration by git; names in lower case, the last value counts."""
+        # By the name of the file, because git refuses the rest in a repository whose format it does not know.
+        path = os.path.join(self.place.common_dir, "config")
+        listed = git_program.read("/", ["config", "--file", path, "--no-includes", "--null", "--list"]).out
+        rows = (os.fsdecode(row).partition("\n") for row in listed.split(b"\0") if row)
+        return {name.lower(): value for name, _, value in rows}
+
+    def state(self) -> Iterator[Symptom]:
+        found = obstacles.find(self.place)
+        if found is not None and found[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
+            yield health.problem(found[1], means=f"no task starts until then [{found[0]}]", mend="git status")
+
+    def head(self) -> Iterator[Symptom]:
+        result = git_program.read(self.place.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        if result.status == 0:
+            yield health.fine(f"HEAD is {result.out.decode('ascii', 'replace').strip()[:12]}")
+            return
+        name = git_program.read(self.place.root, ["symbolic-ref", "--quiet", "HEAD"])
+        branch = os.fsdecode(name.out.strip())
+        path = os.path.join(self.place.common_dir, branch)
+        if name.status == 0 and not os.path.lexists(path):
+            yield health.fine(f"{branch.removeprefix('refs/heads/')} has no commit yet")
+            return
+        yield health.problem(
+            "HEAD names no commit that is there",
+            path if name.status == 0 else os.path.join(self.place.git_dir, "HEAD"),
+            means="git cannot tell what your branch is",
+            mend="git reflog, and git fsck",
+        )
+
+    def refs(self) -> Iterator[Symptom]:
+        """A power cut leaves refs as empty files, and then git fails on every list of refs."""
+        for path in _loose_refs(self.place):
+            if _readable(path):
+                continue
+            name = os.path.relpath(path, self.place.common_dir)
+            ours = name.startswith("refs/idumb/")
+            yield health.problem(
+                "it is empty or no ref",
+                name,
+                means="git cannot list refs; "
+                + ("the log knows its commit" if ours else "git's reflog knows its commit"),
+                mend="" if ours else f"git reflog show {name.removeprefix('refs/heads/')}",
+                mends=ours,
+                subject=path,
+            )
+
+    def set_ref_aside(self, symptom: Symptom) -> str:
+        return f"{symptom.path} was no ref; the file is in {self.attic.put(SET_ASIDE, symptom.subject)}"
+
+    def locks(self) -> Iterator[Symptom]:
+        for path in _locks(self.place):
+            age = _age(path)
+            holder = _holder(path)
+            if holder is not None:
+                yield health.warn(f"process {holder} holds it", path, means="another git command is running; wait")
+            else:
+                yield health.problem(
+                    f"it is {age} old and no process that can be seen has it open",
+                    path,
+                    means="git and idumb wait for it for ever; a git that was killed leaves it",
+                    mend="The next idumb that writes removes what a killed idumb left; anything else: make sure that no"
+                    " git runs in this repository, then remove that one file",
+                )
+
+    def identity(self) -> Iterator[Symptom]:
+        for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+            result = git_program.read(self.place.root, ["var", variable])
+            if result.status != 0:
+                yield health.warn(
+                    "git knows no name and address for commits",
+                    means="a run that commits is refused",
+                    mend="git config user.name NAME; git config user.email ADDRESS",
+                )
+                return
+            yield health.fine(os.fsdecode(result.out).partition(">")[0].strip() + ">")
+
+    def hooks(self) -> Iterator[Symptom]:
+        named = sorted(
+            name.removeprefix(".git/hooks/") for name in guarded_files.digests(self.place) if "/hooks/" in name
+        )
+        elsewhere = self._settings().get("core.hookspath")
+        if elsewhere:
+            yield health.warn(
+                f"core.hooksPath is {elsewhere}",
+                means="hooks of that folder run when idumb commits for you",
+                mend="set git.hooks to false in .idumb/config.yaml to leave them out",
+            )
+        yield health.fine(", ".join(named) or "none")
+
+    def push(self) -> Iterator[Symptom]:
+        for name, value in self._settings().items():
+            mirrors = (
+                name.startswith("remote.") and name.endswith(".mirror") and value.lower() in {"", "true", "1", "yes"}
+            )
+            wide = name.startswith("remote.") and name.endswith(".push") and publishes(value)
+            if mirrors or wide:
+                yield health.warn(
+                    f"{name} is {value or 'true'}",
+                    means="a push publishes snapshots, with every untracked file in them",
+                    mend=f"git config --unset {name}  (or push branches by name)",
+                )
+
+    def nested(self) -> Iterator[Symptom]:
+        above = _repository_above(self.place.root)
+        if above is not None:
+            yield health.warn(f"it lies inside the work tree of {above}", means="idumb works in the inner one")
+        if self.place.git_dir != self.place.common_dir:
+            yield health.fine(f"a linked work tree, {self.place.worktree_id}")
+
+    def ignores(self) -> Iterator[Symptom]:
+        """A rule of the user's own that leaves out `.idumb/` leaves out its record too."""
+        path = ".idumb/brain/execution/1/checkpoint-T1-01.md"
+        # This command knows no literal paths; the one given has nothing to be literal about.
+        literal = {"GIT_LITERAL_PATHSPECS": "0"}
+        result = git_program.read(
+            self.place.root, ["check-ignore", "--verbose", "--no-index", "--", path], extra=literal
+        )
+        if result.status == 0:
+            rule = os.fsdecode(result.out).partition("\t")[0]
+            yield health.warn(
+                f"checkpoints are ignored by {rule}",
+                ".idumb/brain",
+                means="a colleague's clone will not show what was done here",
+                mend="take that rule back, unless you want it so",
+            )
+
+    def objects(self) -> Iterator[Symptom]:
+        found = list(_half_objects(self.place))
+        if found:
+            size = sum(found_size for _, found_size in found)
+            yield health.warn(
+                f"{len(found)} half-written objects, {size / (1 << 20):.1f} MiB",
+                os.path.dirname(found[0][0]),
+                means="a git or idumb that was killed left them; nothing needs them",
+                mend="git gc  (removes them when they are old enough)",
+            )
+
+
+def publishes(refspec: str) -> bool:
+    """Whether a refspec of a push takes in `refs/idumb/`."""
+    source = refspec.removeprefix("+").partition(":")[0]
+    return source.startswith("refs/idumb") or source in {"refs/*", "*", "refs/i*"}
+
+
+def _loose_refs(place: Repository) -> Iterator[str]:
+    for here, _, names in os.walk(os.path.join(place.common_dir, "refs")):
+        yield from (os.path.join(here, name) for name in sorted(names) if not name.endswith(".lock"))
+
+
+def _readable(path: str) -> bool:
+    try:
+        with open(path, "rb") as stream:
+            return _REF.fullmatch(stream.read(4096)) is not None
+    except OSError:
+        return False
+
+
+def _locks(place: Repository) -> Iterator[str]:
+    """Every lock file of git, but for those of other programs in its folder."""
+    own = os.path.join(place.common_dir, "idumb")
+    tops = dict.fromkeys((place.git_dir, place.common_dir))
+    for top in tops:
+        for name in sorted(os.listdir(top)):
+            if name.endswith(".lock"):
+                yield os.path.join(top, name)
+    for below in ("refs", "logs", "objects/info", "objects/pack"):
+        for here, _, names in os.walk(os.path.join(place.common_dir, below)):
+            if not here.startswith(own):
+                yield from (os.path.join(here, name) for name in sorted(names) if name.endswith(".lock"))
+
+
+def _age(path: str) -> str:
+    from idumb.system import clock
+
+    seconds = max(0.0, clock.nanoseconds() / 1e9 - os.lstat(path).st_mtime)
+    units = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
+    return next(
+        (f"{seconds / size:.0f} {name}" for size, name in units if seconds >= 2 * size), f"{seconds:.0f} seconds"
+    )
+
+
+def _holder(path: str) -> int | None:
+    """A process that has the file open; None also where the system does not tell."""
+    wanted = os.lstat(path)
+    try:
+        pids = [name for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return None
+    for pid in pids:
+        if any((one.st_dev, one.st_ino) == (wanted.st_dev, wanted.st_ino) for one in _open_files(pid)):
+            return int(pid)
+    return None
+
+
+def _open_files(pid: str) -> Iterator[os.stat_result]:
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                yield os.stat(f"/proc/{pid}/fd/{name}")
+
+
+def _repository_above(root: str) -> str | None:
+    folder = os.path.dirname(root)
+    while True:
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+
+
+def _half_objects(place: Repository) -> Iterator[tuple[str, int]]:
+    """Temporary objects of git and libgit2 that are an hour old or older: younger ones may be in the making."""
+    from idumb.system import clock
+
+    now = clock.nanoseconds() / 1e9
+    for here, _, names in os.walk(os.path.join(place.common_dir, "objects")):
+        for name in names:
+            if name.startswith(("tmp_obj_", "tmp_pack_", "tmp_idx_", "tmp_object_git2_")):
+                path = os.path.join(here, name)
+                try:
+                    found = os.lstat(path)
+                except OSError:
+                    continue
+                if stat.S_ISREG(found.st_mode) and now - found.st_mtime >= 3600:
+                    yield path, found.st_size

@@ -1,0 +1,51 @@
+"""All refs below `refs/idumb/` together: written into a bundle, and deleted in one transaction of git's.
+
+By the git program alone, because repositories that libgit2 does not open are to be freed of idumb too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from idumb.domain import errors
+from idumb.git import git_program
+from idumb.git.discover import Repository
+from idumb.git.objects import durable_files
+
+PREFIX = "refs/idumb/"
+
+
+class GitKeptRefs:
+    """Implements the port `KeptRefs` for all work trees of a repository: they share their refs."""
+
+    def __init__(self, place: Repository) -> None:
+        self._place = place
+
+    def list(self) -> Mapping[str, str]:
+        listed = git_program.output(self._place.root, ["for-each-ref", "--format=%(objectname) %(refname)", PREFIX])
+        rows = (os.fsdecode(line).partition(" ") for line in listed.splitlines())
+        return {name: oid for oid, _, name in rows}
+
+    def bundle(self, path: str) -> int:
+        """Every ref with all that it needs, in a file that git reads back; how many refs. Forced to disk."""
+        result = git_program.write(self._place.root, ["bundle", "create", "--quiet", path, f"--glob={PREFIX}*"])
+        if result.status != 0:
+            raise errors.Refusal(
+                "backup.incomplete",
+                f"git writes no bundle of the refs, so nothing was removed: {result.words}",
+                hint="idumb doctor says which refs are broken; --no-backup goes on without",
+            )
+        os.chmod(path, 0o600)
+        git_program.output(self._place.root, ["bundle", "verify", path])
+        durable_files.force([path, os.path.dirname(path)])
+        return len(git_program.output(self._place.root, ["bundle", "list-heads", path]).splitlines())
+
+    def delete(self, expected: Mapping[str, str]) -> None:
+        """All or none; Refusal `git.ref-moved` when one of them is another by now."""
+        lines = b"".join(b"delete %s\0%s\0" % (os.fsencode(ref), oid.encode()) for ref, oid in expected.items())
+        result = git_program.write(self._place.root, ["update-ref", "-z", "--stdin"], lines)
+        if result.status != 0:
+            raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
+        refs = os.path.join(self._place.common_dir, "refs")
+        durable_files.force([refs, self._place.common_dir])

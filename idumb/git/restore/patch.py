@@ -1,0 +1,91 @@
+"""Differences as text, and patches applied: first to a tree, then restored into the work tree path by path."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from idumb.app.ports.repository import Conflict
+from idumb.domain.proof.ledger import Change
+from idumb.git import git_program
+from idumb.git.discover import Repository
+from idumb.system.files import private_folders
+
+_PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
+
+Counts = Mapping[str, tuple[int | None, int | None]]
+"""Path to lines added and removed; None for what is not text."""
+
+
+class Target(Protocol):
+    """What applying needs of `GitTrees`."""
+
+    def scan(self, also: Iterable[str] = ()) -> str: ...
+    def changes(self, old: str, new: str) -> tuple[Change, ...]: ...
+    def restore(self, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]: ...
+
+
+def diff(place: Repository, old: str, new: str, paths: Sequence[str] = ()) -> str:
+    """A unified diff with `a/` and `b/`; bytes that are not UTF-8 as surrogate escapes."""
+    options = [*_PLAIN, "-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/"]
+    return _between(place, [*options, old, new, "--", *paths]).decode("utf-8", "surrogateescape")
+
+
+def line_counts(place: Repository, old: str, new: str) -> Counts:
+    out = _between(place, [*_PLAIN, "--numstat", "-z", old, new])
+    counts: dict[str, tuple[int | None, int | None]] = {}
+    for row in out.split(b"\0"):
+        added, _, rest = row.partition(b"\t")
+        removed, _, path = rest.partition(b"\t")
+        if path:
+            counts[os.fsdecode(path)] = (_number(added), _number(removed))
+    return counts
+
+
+def _between(place: Repository, arguments: Sequence[str]) -> bytes:
+    return git_program.between_trees(place.root, place.git_dir, ["diff-tree", *arguments])
+
+
+def _number(text: bytes) -> int | None:
+    return None if text == b"-" else int(text)
+
+
+def apply(trees: Target, place: Repository, text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+    """(done, why not). The patch meets a private index of the present bytes.
+
+    So nothing is written before every path was judged.
+    """
+    present = trees.scan()
+    with tempfile.TemporaryDirectory(prefix="patch-", dir=_folder(place)) as folder:
+        patched = _patched(place.root, os.path.join(folder, "index"), present, text)
+    if isinstance(patched, git_program.Result):
+        return False, patched.words
+    paths = [change.path for change in trees.changes(present, patched)]
+    for path in paths:
+        why = allowed(path)
+        if why is not None:
+            return False, f"{path}: {why}"
+    conflicts = trees.restore(patched, present, paths)
+    if conflicts:
+        return False, "; ".join(f"{conflict.path} {conflict.why}" for conflict in conflicts)
+    return True, ""
+
+
+def _folder(place: Repository) -> str:
+    private_folders.make_below(place.common_dir, place.state_dir)
+    return place.state_dir
+
+
+def _patched(root: str, index: str, present: str, text: str) -> str | git_program.Result:
+    extra = {"GIT_INDEX_FILE": index}
+    given = text.encode("utf-8", "surrogateescape")
+    for arguments, data in (
+        (["read-tree", present], b""),
+        (["apply", "--cached", "--whitespace=nowarn", "-"], given),
+    ):
+        result = git_program.write(root, arguments, data, extra=extra)
+        if result.status != 0:
+            return result
+    return git_program.write(root, ["write-tree"], extra=extra).out.decode("ascii").strip()

@@ -1,0 +1,119 @@
+"""Writes paths as a tree has them, only where the present bytes are the expected ones.
+
+Every path is looked at before the first one is written, so a conflict that was there already leaves all as it is. Who
+changes a path in the moments after that, and a disk that fails, stop it with some paths written.
+Every path is walked from the root by folder descriptors that follow no link, so nothing outside can be written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from idumb.app.ports.repository import Conflict
+from idumb.domain import paths as path_rules
+from idumb.domain.proof.ledger import Entry
+from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.restore import lost_attributes, write_back
+from idumb.git.scan import open_folder, path_state
+from idumb.git.scan.path_state import Present, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pygit2
+
+
+class Known(Protocol):
+    """What snapshots know beyond trees; see `manifest.Manifest`."""
+
+    def modes(self, wanted: Mapping[str, Entry]) -> Mapping[str, int]: ...
+
+    def was_empty(self, folder: str) -> bool: ...
+
+
+def restore(
+    repository: pygit2.Repository,
+    root: str,
+    target: str,
+    expected: str,
+    paths: Iterable[str],
+    *,
+    force: bool,
+    tell: Callable[[str], None],
+    guard: Callable[[], None],
+    known: Known,
+) -> tuple[Conflict, ...]:
+    """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and what `guard` raises."""
+    wanted = {path: tree_diff.entry(repository, target, path) for path in _checked(paths)}
+    gone = frozenset(path for path, want in wanted.items() if want is None)
+    top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
+        conflicts = []
+        for step in steps:
+            before = tree_diff.entry(repository, expected, step.path)
+            why = _conflict(step, before, gone, force=force) or _blocked(top, step, gone)
+            if why is not None:
+                conflicts.append(Conflict(step.path, why))
+        if conflicts:
+            return tuple(conflicts)
+        for words in lost_attributes.told(root, steps):
+            tell(words)
+        write_back.force_done(root, steps)
+        modes = known.modes(_files(steps))
+        return write_back.apply(write_back.Writing(repository, root, top, target, modes, known.was_empty, guard), steps)
+    finally:
+        os.close(top)
+
+
+def _checked(paths: Iterable[str]) -> list[str]:
+    found = sorted(set(paths))
+    for path in found:
+        if path_rules.problem(path) or path_rules.protecting_rule(path, (), (path,)) is not None:
+            message = f"idumb never restores {path!r}"
+            raise ValueError(message)
+    return found
+
+
+def _files(steps: Iterable[Step]) -> dict[str, Entry]:
+    """The files that are to be written, links aside."""
+    wanted = {step.path: step.want for step in steps if step.present.entry != step.want}
+    return {path: want for path, want in wanted.items() if want is not None and want.mode != tree_objects.LINK}
+
+
+def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: bool) -> str | None:
+    present, want = step.present, step.want
+    if tree_objects.SUBMODULE in {entry.mode for entry in (want, before) if entry is not None}:
+        return "is a submodule, which idumb does not write"
+    if present.in_the_way is not None:
+        # Below a file or link there is nothing to remove; and what this restore removes may stand in the way.
+        if present.in_the_way in gone or want is None:
+            return None
+        return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
+    if present.is_odd:
+        return "is neither file nor link now"
+    if present.entry == want or force or present.entry == before or (present.is_folder and before is None):
+        return None
+    return _why(present, before)
+
+
+def _why(present: Present, before: Entry | None) -> str:
+    if present.entry is None:
+        return "was deleted since"
+    if before is None:
+        return "was created since"
+    if present.status is not None and present.status.st_size == 0:
+        return "is empty now; a crash may have cut it"
+    if present.entry.oid == before.oid:
+        return "has another mode than expected"
+    return "was changed since"
+
+
+def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
+    """A folder where a file has to be is in the way unless this restore empties it."""
+    if not step.present.is_folder or step.want is None:
+        return None
+    rest = next((leaf for leaf in open_folder.leaves(top, step.path) if leaf not in gone), None)
+    return None if rest is None else f"is a folder now, which holds {rest}"

@@ -1,0 +1,211 @@
+"""Which untracked paths are ignored: git decides, asked about unknown paths only."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+
+from idumb.git import git_program
+from idumb.git.discover import Repository
+
+Signature = tuple[tuple[int, ...] | None, ...]
+
+
+# So many questions are answered by looking into the raw index; with more, parsing it is cheaper.
+_RAW_QUESTIONS = 64
+_SUBMODULE_MODE = b"\0\0\xe0\0"
+
+
+class Tracked:
+    """The paths of the index. Git lists them only when the raw bytes of the index cannot rule a path out."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._signature: Signature | None = None
+        self._raw: bytes | None = None
+        self._asked = 0
+        self._paths: frozenset[str] = frozenset()
+        self._folders: frozenset[str] = frozenset()
+        self._submodules: dict[str, str] = {}
+
+    def signature(self) -> Signature:
+        return signature([os.path.join(self._repository.git_dir, "index")])
+
+    def refresh(self) -> None:
+        """Look whether the index changed. To be called before questions are asked."""
+        present = self.signature()
+        if present != self._signature:
+            self._raw = self._read()
+            self._asked = 0
+            if self._raw is None:
+                self._load()
+            self._signature = present
+
+    def holds(self, path: str) -> bool:
+        """Whether a tracked file is at or below this path."""
+        if self._ruled_out(path, b"\0", b"/"):
+            return False
+        return path in self._paths or path in self._folders
+
+    def holds_below(self, path: str) -> bool:
+        return not self._ruled_out(path, b"/") and path in self._folders
+
+    def submodule(self, path: str) -> str | None:
+        """The commit that the index records for a submodule at this path."""
+        return None if self._ruled_out(path, b"\0") else self._submodules.get(path)
+
+    def submodules(self) -> tuple[str, ...]:
+        """All that the index records; where its raw bytes hold no such mode, git is not asked."""
+        if self._raw is not None:
+            if _SUBMODULE_MODE not in self._raw:
+                return ()
+            self._raw = None
+            self._load()
+        return tuple(sorted(self._submodules))
+
+    def _ruled_out(self, path: str, *ends: bytes) -> bool:
+        if self._raw is None:
+            return False
+        self._asked += 1
+        name = os.fsencode(path)
+        if self._asked <= _RAW_QUESTIONS and not any(name + end in self._raw for end in ends):
+            return True
+        self._raw = None
+        self._load()
+        return False
+
+    def _read(self) -> bytes | None:
+        """The index, where it holds whole paths: versions 2 and 3, not split in two files."""
+        try:
+            with open(os.path.join(self._repository.git_dir, "index"), "rb") as stream:
+                data = stream.read()
+        except FileNotFoundError:
+            return b""
+        return data if data[4:8] in {b"\0\0\0\2", b"\0\0\0\3"} and b"link" not in data else None
+
+    def _load(self) -> None:
+        rows = git_program.output(self._repository.root, ["ls-files", "-s", "-z"]).split(b"\0")
+        pairs = [row.partition(b"\t")[::2] for row in rows if row]
+        self._submodules = {
+            os.fsdecode(path): meta[7:47].decode("ascii") for meta, path in pairs if meta.startswith(b"160000")
+        }
+        self._paths = frozenset(os.fsdecode(path) for _, path in pairs)
+        self._folders = frozenset(_folders(self._paths))
+
+
+def _folders(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
+
+
+def ignored(root: str, paths: Iterable[str], rules: Repository | None = None) -> frozenset[str]:
+    """Those of the paths that git's ignore rules cover, tracked or not.
+
+    `rules` is the repository whose rules outside the work tree hold, where that is another: whoever works in a clone
+    can write rules into its git folder.
+    """
+    return frozenset(os.fsdecode(path[2:]) for path in _checked(root, paths, rules) if path)
+
+
+def deciding(root: str, paths: Iterable[str], rules: Repository | None = None) -> dict[str, str]:
+    """Path to the file whose rule covers it, as git names that: relative within the work tree."""
+    rows = _checked(root, paths, rules, "--verbose")  # file, line, pattern and path, one after the other
+    found = zip(rows[::4], rows[3::4], strict=False)
+    return {os.fsdecode(path[2:]): os.fsdecode(source) for source, path in found}
+
+
+def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options: str) -> list[bytes]:
+    given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
+    if not given:
+        return []
+    arguments = ["check-ignore", "--no-index", *options, "-z", "--stdin"]
+    # The one command that knows no literal paths; `./` keeps a leading `:` from meaning anything.
+    extra = {"GIT_LITERAL_PATHSPECS": "0"}
+    if rules is not None and rules.root != root:
+        extra |= {"GIT_DIR": rules.git_dir, "GIT_COMMON_DIR": rules.common_dir, "GIT_WORK_TREE": root}
+    result = git_program.read(root, arguments, given, extra)
+    if result.status not in {0, 1}:
+        raise git_program.failure(arguments, result)
+    return result.out.split(b"\0")
+
+
+class Outside:
+    """The files outside the work tree that decide what is ignored: what git's configuration names, and what it is in.
+
+    Git is asked again only when a file of its configuration changed, included ones among them.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._watched: tuple[str, ...] = ()
+        self._seen: Signature | None = None
+        self._excludes = ""
+
+    def files(self) -> tuple[str, ...]:
+        """All of them, whether they exist or not."""
+        own = self.excludes_file()
+        return (*self._watched, os.path.join(self._repository.common_dir, "info", "exclude"), own)
+
+    def excludes_file(self) -> str:
+        """The user's own rules: `core.excludesFile`, or where git looks without it."""
+        if self._seen is None or signature(self._watched) != self._seen:
+            self._ask()
+        return self._excludes
+
+    def _ask(self) -> None:
+        root = self._repository.root
+        surroundings = git_program.environment(root)
+        home = surroundings.get("HOME", "")
+        xdg = surroundings.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        known = (
+            os.path.join(self._repository.common_dir, "config"),
+            os.path.join(self._repository.git_dir, "config.worktree"),
+            surroundings.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig"),
+            os.path.join(xdg, "git", "config"),
+        )
+        # Before git reads them: what changes while it does so is seen the next time.
+        seen = {path: stat_key(path) for path in known}
+        excludes = os.path.join(xdg, "git", "ignore")
+        rows = git_program.read(root, ["config", "--list", "--show-origin", "-z"]).out.split(b"\0")
+        for origin, row in zip(rows[::2], rows[1::2], strict=False):
+            key, _, value = os.fsdecode(row).partition("\n")
+            kind, _, place = os.fsdecode(origin).partition(":")
+            file = os.path.join(root, place) if kind == "file" else ""
+            if file:
+                seen.setdefault(file, stat_key(file))
+            if key.startswith(("include.", "includeif.")) and key.endswith(".path"):
+                named = os.path.join(os.path.dirname(file), _expanded(value, home))
+                seen.setdefault(named, stat_key(named))
+            if key == "core.excludesfile" and value:
+                excludes = os.path.join(root, _expanded(value, home))
+        self._excludes, self._watched, self._seen = excludes, tuple(seen), tuple(seen.values())
+
+
+@functools.lru_cache(maxsize=4)
+def outside(repository: Repository) -> Outside:
+    """The one of this repository, for all who ask in this process."""
+    return Outside(repository)
+
+
+def _expanded(path: str, home: str) -> str:
+    """A path as git's configuration writes it."""
+    return os.path.join(home, path[2:]) if path.startswith("~/") else os.path.expanduser(path)
+
+
+def signature(paths: Iterable[str]) -> Signature:
+    """What stat says of each file, so that a change can be noticed without reading it."""
+    return tuple(stat_key(path) for path in paths)
+
+
+def stat_key(path: str) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)

@@ -1,0 +1,143 @@
+"""What is uncommitted in submodules and nested repositories: looked at, and kept beside a snapshot.
+
+No git is started in them, for their configuration may name programs; libgit2 reads them, and writes nothing there.
+A snapshot keeps the files below `repositories/`, and the rest in `repositories.json`: repository to `{"head": commit,
+"files": {path: text}}`, where the text is other as soon as the file is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pygit2
+from pygit2.enums import FileStatus, RepositoryOpenFlag
+
+from idumb.app.ports.repository import InnerChange
+from idumb.git.objects import blobs, tree_objects
+from idumb.git.objects.tree_objects import FOLDER, Item
+
+KEPT, FACTS = "repositories", "repositories.json"
+MOST_BYTES = 64 << 20  # of all files that one snapshot keeps
+MOST_FILES = 5000
+_IN_INDEX = FileStatus.INDEX_NEW | FileStatus.INDEX_MODIFIED | FileStatus.INDEX_RENAMED | FileStatus.INDEX_TYPECHANGE
+
+Store = Callable[[str], blobs.Stored | None]
+
+
+@dataclass(slots=True)
+class Look:
+    """What was found: facts by repository, and the files that were stored, by path from the root of the work tree."""
+
+    root: str
+    store: Store
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[str, Item] = field(default_factory=dict)
+    left: int = MOST_BYTES
+
+    def add(self, repository: str) -> None:
+        """Look at one repository, and at those in it."""
+        if repository in self.facts:
+            return
+        known = self.facts[repository] = {"head": None, "files": {}}
+        known["head"], found = _uncommitted(os.path.join(self.root, repository))
+        for name, text in found:
+            path = f"{repository}/{name.rstrip('/')}"
+            if os.path.isdir(os.path.join(self.root, path)) and not os.path.islink(os.path.join(self.root, path)):
+                self.add(path)
+            else:
+                known["files"][path] = f"{text} {self._file(path)}"
+
+    def _file(self, path: str) -> str:
+        """The id of what was stored, or what the system says of a file that is not."""
+        place = os.path.join(self.root, path)
+        try:
+            status = os.lstat(place)
+        except OSError:
+            return "gone"
+        plain = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+        if plain and status.st_size <= self.left and len(self.files) < MOST_FILES and _is_readable(place, status):
+            found = self.store(place)
+            if found is not None:
+                self.left -= status.st_size
+                self.files[path] = Item(found.mode, found.oid)
+                return f"{found.mode:o} {found.oid.hex()}"
+        told = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        return " ".join(map(str, told))
+
+    def as_json(self) -> bytes:
+        return json.dumps(self.facts, sort_keys=True, ensure_ascii=True).encode("ascii")
+
+
+def look(root: str, repositories: Iterable[str], store: Store) -> Look:
+    """`repositories` are folders below the work tree at `root`; `store` keeps a file's bytes as a blob."""
+    found = Look(root, store)
+    for repository in sorted(repositories):
+        found.add(repository)
+    return found
+
+
+def is_dirty(root: str, repository: str) -> bool:
+    """Whether something in it is not as its HEAD has it."""
+    return next(iter(_uncommitted(os.path.join(root, repository))[1]), None) is not None
+
+
+def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool]) -> tuple[InnerChange, ...]:
+    """Paths of which the facts differ, and each repository whose HEAD does; `kept` tells of which there are bytes."""
+    found = []
+    for repository in sorted({*before, *after.facts}):
+        was, now = (side.get(repository) or {"head": None, "files": {}} for side in (before, after.facts))
+        if was["head"] != now["head"]:
+            found.append(InnerChange(repository, repository, kept=False))
+        left, right = was["files"], now["files"]
+        other = (path for path in sorted({*left, *right}) if left.get(path) != right.get(path))
+        found += [InnerChange(repository, path, kept=kept(path)) for path in other]
+    return tuple(found)
+
+
+def tree(files: Mapping[str, Item], write: Callable[[bytes], bytes]) -> bytes:
+    """The id of a tree of these files; `write` stores one tree object."""
+    below: dict[str, dict[str, Item]] = {}
+    rows: dict[str, Item] = {}
+    for path, item in files.items():
+        name, _, rest = path.partition("/")
+        if rest:
+            below.setdefault(name, {})[rest] = item
+        else:
+            rows[name] = item
+    rows.update((name, Item(FOLDER, tree(inner, write))) for name, inner in below.items())
+    return write(tree_objects.from_items(rows))
+
+
+def _uncommitted(folder: str) -> tuple[str | None, Iterable[tuple[str, str]]]:
+    """(commit of HEAD, each path that is not as HEAD has it, with git's state of it in a text)."""
+    try:
+        opened = pygit2.Repository(folder, RepositoryOpenFlag.NO_SEARCH)
+        head = None if opened.head_is_unborn else str(opened.head.target)
+        states = opened.status()
+        index = opened.index
+        return head, [(path, _state(index, path, flags)) for path, flags in sorted(states.items())]
+    except (pygit2.GitError, KeyError, ValueError, OSError):
+        # Nothing is checked out there, or it is nothing that libgit2 opens: every file counts.
+        return None, ((path, "-") for path in _walked(folder))
+
+
+def _state(index: pygit2.Index, path: str, flags: int) -> str:
+    staged = str(index[path].id) if flags & _IN_INDEX and path in index else ""
+    return f"{int(flags)} {staged}".rstrip()
+
+
+def _walked(folder: str) -> Iterator[str]:
+    for at, below, names in os.walk(folder):
+        below[:] = sorted(name for name in below if name != ".git")
+        inside = os.path.relpath(at, folder)
+        names += [name for name in below if os.path.islink(os.path.join(at, name))]
+        yield from (name if inside == "." else f"{inside}/{name}" for name in sorted(names) if name != ".git")
+
+
+def _is_readable(place: str, status: os.stat_result) -> bool:
+    return stat.S_ISLNK(status.st_mode) or os.access(place, os.R_OK)

@@ -1,0 +1,30 @@
+"""Submodules and nested repositories, which a plan may not write into: found without a scan of the work tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from idumb.git.discover import Repository
+from idumb.git.scan import ignores
+
+
+def of_places(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
+    """Every submodule of the index, and those of the places and the folders above them that are repositories."""
+    tracked = ignores.Tracked(place)
+    tracked.refresh()
+    found = set(tracked.submodules())
+    own = os.path.realpath(place.root)
+    for folder in dict.fromkeys(above for path in places for above in _leading(path)):
+        inside = os.path.join(place.root, folder)
+        # A link may lead back to the top.
+        if folder not in found and os.path.lexists(os.path.join(inside, ".git")) and os.path.realpath(inside) != own:
+            found.update(() if tracked.holds_below(folder) else (folder,))
+    return tuple(sorted(found))
+
+
+def _leading(path: str) -> Iterator[str]:
+    """The path and every folder above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]

@@ -1,0 +1,71 @@
+"""What is at a path now, looked at through folders only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import NamedTuple
+
+from idumb.domain.proof.ledger import Entry
+from idumb.git.objects import blobs
+from idumb.git.scan import open_folder
+
+
+class Present(NamedTuple):
+    """What is at a path now. `entry` is None for nothing, folders and things that git cannot hold.
+
+    `in_the_way` is a file or link that stands where a folder above the path would be.
+    """
+
+    entry: Entry | None
+    status: os.stat_result | None
+    in_the_way: str | None = None
+    by_link: bool = False
+
+    @property
+    def is_folder(self) -> bool:
+        return self.status is not None and stat.S_ISDIR(self.status.st_mode)
+
+    @property
+    def is_odd(self) -> bool:
+        """Neither file, link, folder nor nothing."""
+        return self.status is not None and self.entry is None and not self.is_folder
+
+
+class Step(NamedTuple):
+    """One path of a restore: what shall be there (None: nothing), and what is."""
+
+    path: str
+    want: Entry | None
+    present: Present
+
+
+def look(top: int, path: str) -> Present:
+    """The present state of one path below the open folder `top`."""
+    parts = path.split("/")
+    try:
+        folder = open_folder.open_folder(top, parts[:-1])
+    except FileNotFoundError:
+        return Present(None, None)
+    except OSError:
+        return _look_blocked(top, parts)
+    try:
+        status = os.lstat(parts[-1], dir_fd=folder)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            return Present(None, status)
+        oid = blobs.hash_at(folder, parts[-1], status)
+        return Present(Entry(blobs.git_mode(status.st_mode), oid.hex()), status)
+    except FileNotFoundError:
+        return Present(None, None)
+    finally:
+        os.close(folder)
+
+
+def _look_blocked(top: int, parts: list[str]) -> Present:
+    """A folder above is no folder: say which, and whether it is a link."""
+    for count in range(1, len(parts)):
+        with open_folder.parent(top, parts[:count]) as folder:
+            status = os.lstat(parts[count - 1], dir_fd=folder)
+        if not stat.S_ISDIR(status.st_mode):
+            return Present(None, None, "/".join(parts[:count]), stat.S_ISLNK(status.st_mode))
+    return Present(None, None)

@@ -1,0 +1,109 @@
+"""The scanner's memory between processes. Checksummed, tied to a ref that keeps its objects; safe to lose."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import marshal
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pygit2
+
+from idumb.domain import errors
+from idumb.git.discover import Repository
+from idumb.git.objects.object_writer import Writer
+from idumb.git.refs import own_refs
+from idumb.git.scan.folder_state import Folder
+from idumb.git.scan.scanner import Scanner
+
+# marshal reads only what the same Python wrote; another one starts anew.
+_FORMAT = b"idumb scan 3 " + sys.version.encode() + b"\n"
+_DIGEST = 32
+
+
+def _path(place: Repository) -> str:
+    return os.path.join(place.state_dir, "scan.cache")
+
+
+def ref(place: Repository) -> str:
+    """Without it `git gc` could remove a blob that the cache takes for present."""
+    return f"refs/idumb/worktrees/{place.worktree_id}/scan"
+
+
+def load(place: Repository, repository: pygit2.Repository, writer: Writer) -> Scanner:
+    """A scanner with what the last process saved, or an empty one."""
+    try:
+        with open(_path(place), "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return Scanner(place, writer)
+    body = data[len(_FORMAT) + _DIGEST :]
+    if not data.startswith(_FORMAT) or hashlib.sha256(body).digest() != data[len(_FORMAT) :][:_DIGEST]:
+        return Scanner(place, writer)
+    commit, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
+    if own_refs.current(repository, ref(place)) != commit:
+        return Scanner(place, writer)
+    scanner = Scanner(place, writer, _unpack(marshal.loads(packed)))  # noqa: S302 - the same
+    scanner.rules, scanner.index = rules, index
+    return scanner
+
+
+def save(
+    place: Repository,
+    repository: pygit2.Repository,
+    writer: Writer,
+    scanner: Scanner,
+    has_secret: Callable[[bytes], bool],
+) -> None:
+    """Write the cache, unless a name in it holds a secret; a failure is no failure of the caller's work."""
+    if scanner.top.tree is None or not scanner.counted:
+        return
+    with contextlib.suppress(OSError, pygit2.GitError, errors.Refusal):
+        packed = marshal.dumps(_pack(scanner.top))
+        if has_secret(packed):
+            return
+        commit = writer.commit(scanner.top.tree, "idumb: scan cache\n", [], dated=False)
+        writer.flush()
+        own_refs.move(repository, place, ref(place), commit)
+        body = marshal.dumps((commit, scanner.rules, scanner.index, packed))
+        _write(_path(place), _FORMAT + hashlib.sha256(body).digest() + body)
+        scanner.counted = 0
+
+
+def _write(path: str, data: bytes) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+            stream.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _pack(top: Folder) -> list[tuple[Any, ...]]:
+    """One row a folder, parents before children; folders nest deeper than a recursion may."""
+    rows: list[tuple[Any, ...]] = []
+    stack: list[tuple[str, int, Folder]] = [("", -1, top)]
+    while stack:
+        name, parent, folder = stack.pop()
+        here = len(rows)
+        rows.append((name, parent, folder.files, folder.ignored, folder.links, folder.odd, folder.rules, folder.tree))
+        stack.extend((below, here, child) for below, child in folder.folders.items())
+    return rows
+
+
+def _unpack(rows: list[tuple[Any, ...]]) -> Folder:
+    made: list[Folder] = []
+    for name, parent, files, ignored, links, odd, rules, tree in rows:
+        folder = Folder()
+        folder.files, folder.ignored, folder.links, folder.odd = files, ignored, links, odd
+        folder.rules, folder.tree = rules, tree
+        if parent >= 0:
+            made[parent].folders[name] = folder
+        made.append(folder)
+    return made[0]

@@ -1,0 +1,263 @@
+"""Walks the work tree and keeps what it saw: a tree object per folder, files hashed again only when stat changed.
+
+Git is never asked what is modified, so assume-unchanged, filters and line endings cannot hide a byte.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from idumb.domain import errors, file_system_kinds
+from idumb.domain.paths import IGNORE_FILE
+from idumb.git.discover import Repository
+from idumb.git.objects import blobs, tree_objects
+from idumb.git.objects.object_writer import Writer
+from idumb.git.scan import disk_space, ignores, nested_changes
+from idumb.git.scan.folder_state import UNKNOWN, Folder
+from idumb.git.scan.walk import NESTED, Forced, Walk
+from idumb.system.files import private_folders
+
+_ORDINARY = frozenset({0o644, 0o755, 0o664, 0o775})
+
+
+class Scanner:
+    """One work tree. `top` may be given from a saved cache; `counted` is how many files were hashed in all.
+
+    `owner` is the repository whose ignore rules outside the work tree hold, where that is another (of a clone).
+    """
+
+    def __init__(
+        self, place: Repository, writer: Writer, top: Folder | None = None, owner: Repository | None = None
+    ) -> None:
+        self._place = place
+        self._writer = writer
+        self._base = place.root.rstrip("/") + "/"
+        self._tracked = ignores.Tracked(place)
+        self._owner = owner or place
+        self._outside = ignores.outside(self._owner)
+        self.top = top or Folder()
+        self.rules: ignores.Signature | None = None
+        self.index: ignores.Signature | None = None
+        self._forced = Forced()
+        self._fresh = top is None
+        self._first = True
+        self.counted = 0
+        self._uncovered: set[str] = set()
+        self._marked = 0
+        self._marked_ignored: tuple[str, ...] = ()
+
+    def mark(self) -> None:
+        """From here on `uncovered` tells what was there, and ignored, before, and `gone` what of it went away."""
+        self._uncovered.clear()
+        self._marked_ignored = self.ignored()
+        self._marked = self._filesystem_time()
+
+    def left_out(self) -> dict[str, str]:
+        """Path (a folder with `/`) to why the last scan did not save it."""
+        found = dict.fromkeys(self.ignored(), file_system_kinds.IGNORED)
+        for prefix, folder in self.top.below():
+            found.update((prefix + name, why) for name, why in folder.skipped.items())
+        dirty = (path for path in self._submodules() if nested_changes.is_dirty(self._place.root, path))
+        return found | dict.fromkeys(dirty, "uncommitted work in a submodule")
+
+    def ignored(self) -> tuple[str, ...]:
+        """Paths (a folder with `/`) that git ignores, so that the last scan did not save them."""
+        found = (
+            f"{prefix}{name}{'/' if is_folder else ''}"
+            for prefix, folder in self.top.below()
+            for name, is_folder in folder.ignored.items()
+        )
+        return tuple(sorted(path for path in found if os.path.lexists(self._base + path.rstrip("/"))))
+
+    def hidden_by(self, new: frozenset[str], changed: frozenset[str]) -> dict[str, str]:
+        """Path (a folder with `/`) that git ignores to the one of these files that says so.
+
+        By `changed` files only what it did not ignore before, at the mark.
+        """
+        asked = self.ignored() if new or changed else ()
+        before = frozenset(self._marked_ignored)
+        found = ignores.deciding(self._place.root, asked, self._owner)
+        return {p: file for p, file in found.items() if file in new or (file in changed and p not in before)}
+
+    def repositories(self) -> tuple[str, ...]:
+        """Submodules and nested repositories that the last scan met."""
+        found = list(self._submodules())
+        for prefix, folder in self.top.below():
+            found += [prefix + name for name, why in folder.skipped.items() if why == NESTED]
+        return tuple(sorted(found))
+
+    def _submodules(self) -> Iterator[str]:
+        return (prefix + name for prefix, folder in self.top.below() for name in folder.links)
+
+    def gone(self) -> tuple[str, ...]:
+        """What was there, ignored by git, at the mark, and is no more: no snapshot has it."""
+        return tuple(path for path in self._marked_ignored if not os.path.lexists(self._base + path.rstrip("/")))
+
+    def uncovered(self, path: str) -> bool:
+        """Whether a file is as it was at the mark, and is seen only because other rules hold since."""
+        above = path
+        while above and above not in self._uncovered:
+            above = above.rpartition("/")[0]
+        return bool(above) and os.lstat(self._base + path).st_ctime_ns < self._marked
+
+    def scan(self, also: Iterable[str] = ()) -> bytes:
+        """The raw id of the tree of all bytes. Raises Refusal `git.unreadable-file` for what may not be read."""
+        widened = self._forced.add(also)
+        if self._outside_rules_changed():
+            self._reconsider()
+        self._reconsider_tracked(widened=widened)
+        try:
+            top = self._walk()
+        except PermissionError as problem:
+            raise errors.Refusal(
+                "git.unreadable-file",
+                f"{os.fsdecode(problem.filename)} cannot be read, so it cannot be saved",
+                hint="make it readable, or let git ignore it",
+            ) from problem
+        self._first = self._fresh = False
+        return top
+
+    def _walk(self) -> bytes:
+        walk = Walk(self._place, self.top, self._base, self._forced, self._owner)
+        walk.known()
+        if self._hash_rules(walk) or walk.rules_changed:
+            self._reconsider()
+            walk = Walk(self._place, self.top, self._base, self._forced, self._owner)
+            walk.known()
+        while walk.unknown:
+            walk.settle(self._tracked)
+        if walk.new_rules and not self._fresh:
+            # A new .gitignore can also bring back what was ignored.
+            self._reconsider()
+            return self._finish(self._walk_again())
+        return self._finish(walk)
+
+    def _hash_rules(self, walk: Walk) -> bool:
+        """Whether a known .gitignore holds other rules than before; a new stat alone is no reason to ask again."""
+        rules = [item for item in walk.changed if item[2] == IGNORE_FILE]
+        if not rules:
+            return False
+        before = [folder.files[name][5] for folder, _, name in rules]
+        now = self._filesystem_time()
+        for folder, prefix, name in rules:
+            self._hash(folder, prefix, name, now)
+        return before != [folder.files.get(name, UNKNOWN)[5] for folder, _, name in rules]
+
+    def _walk_again(self) -> Walk:
+        walk = Walk(self._place, self.top, self._base, self._forced, self._owner)
+        walk.known()
+        while walk.unknown:
+            walk.settle(self._tracked)
+        return walk
+
+    def _finish(self, walk: Walk) -> bytes:
+        disk_space.require(self._writer.repository, (f"{self._base}{prefix}{name}" for _, prefix, name in walk.changed))
+        now = self._filesystem_time() if walk.changed else 0
+        for folder, prefix, name in walk.changed:
+            self._hash(folder, prefix, name, now)
+        return self._write(walk.visited)
+
+    def _filesystem_time(self) -> int:
+        """The time that the file system would stamp on a write now; a file stamped later may change unseen."""
+        probe = os.path.join(self._place.state_dir, "clock")
+        try:
+            os.utime(probe)
+        except FileNotFoundError:
+            private_folders.make_below(self._place.common_dir, os.path.dirname(probe))
+            os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            os.utime(probe)
+        return os.stat(probe).st_ctime_ns
+
+    def _outside_rules_changed(self) -> bool:
+        present = ignores.signature(self._outside.files())
+        changed = present != self.rules
+        self.rules = present
+        return changed
+
+    def _reconsider(self) -> None:
+        """Ask git again about what was ignored.
+
+        What was included stays so while this process lives: a rule written in a run must not make a file look deleted.
+        """
+        if self._first:
+            self.top = Folder()
+            self._fresh = True
+            return
+        for prefix, folder in self.top.below():
+            self._uncovered.update(prefix + name for name in folder.ignored)
+            folder.ignored.clear()
+            folder.rules = None
+
+    def _reconsider_tracked(self, *, widened: bool) -> None:
+        present = self._tracked.signature()
+        if present == self.index and not widened:
+            return
+        self.index = present
+        holders = [(prefix, folder) for prefix, folder in self.top.below() if folder.ignored]
+        if not holders:
+            return
+        self._tracked.refresh()
+        for prefix, folder in holders:
+            for name in [name for name in folder.ignored if self._wanted(prefix + name)]:
+                del folder.ignored[name]
+
+    def _wanted(self, path: str) -> bool:
+        return self._tracked.holds(path) or self._forced.covers(path)
+
+    def _hash(self, folder: Folder, prefix: str, name: str, now: int) -> None:
+        found = blobs.put_path(self._writer, f"{self._base}{prefix}{name}")
+        if found is None:
+            folder.forget(name)
+            return
+        self.counted += 1
+        status = found.status
+        row = tree_objects.line(found.mode, name, found.oid)
+        if folder.files.get(name, UNKNOWN)[5] != row:
+            folder.tree = None
+        settled = found.steady and not _racy(status.st_ctime_ns, now)
+        folder.files[name] = (
+            status.st_ctime_ns if settled else -1,
+            status.st_mtime_ns,
+            status.st_size,
+            status.st_ino,
+            status.st_mode,
+            row,
+        )
+        _note(folder.odd, name, stat.S_IMODE(status.st_mode), ordinary=found.mode == tree_objects.LINK)
+        (folder.unsteady.discard if found.steady else folder.unsteady.add)(name)
+
+    def _write(self, visited: list[tuple[Folder, str, Folder | None, str]]) -> bytes:
+        for folder, _prefix, parent, _name in reversed(visited):
+            if folder.tree is not None:
+                continue
+            folder.tree = self._write_tree(folder)
+            if parent is not None:
+                parent.tree = None
+        return self.top.tree or bytes.fromhex(tree_objects.EMPTY_TREE)
+
+    def _write_tree(self, folder: Folder) -> bytes:
+        """Empty bytes for a folder without files, which git's trees cannot hold."""
+        rows = [state[5] for state in folder.files.values()]
+        rows += folder.links.values()
+        rows += [
+            tree_objects.line(tree_objects.FOLDER, name, child.tree)
+            for name, child in folder.folders.items()
+            if child.tree
+        ]
+        if not rows and folder is not self.top:
+            return b""
+        return self._writer.tree(tree_objects.join(rows))
+
+
+def _racy(ctime_ns: int, now: int) -> bool:
+    # File systems that keep whole seconds only need a wider margin.
+    return ctime_ns + (2_000_000_000 if ctime_ns % 1_000_000_000 == 0 else 0) >= now
+
+
+def _note(odd: dict[str, int], name: str, bits: int, *, ordinary: bool) -> None:
+    if ordinary or bits in _ORDINARY:
+        odd.pop(name, None)
+    else:
+        odd[name] = bits

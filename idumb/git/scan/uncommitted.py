@@ -1,0 +1,108 @@
+"""Which paths differ from HEAD or are untracked, as git sees it; git is asked only where the raw bytes differ."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+
+import pygit2
+from pygit2.enums import DeltaStatus, FileMode
+
+from idumb.domain import paths as path_rules
+from idumb.git import git_program, open_repository
+from idumb.git.discover import Repository
+from idumb.git.objects import blobs, tree_diff
+
+_ON_A_LINE = 200
+
+
+def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Changed paths that one of `paths` covers, sorted. `head_tree` is the empty tree before the first commit."""
+    index = _index(repository)
+    unsure = [path for path in paths if not _surely_clean(place.root, repository, index, head_tree, path)]
+    if not unsure:
+        return ()
+    # Our globs are not git's: they are matched here, on the status of everything.
+    literal = len(unsure) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, unsure))
+    arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]
+    changed = _parse(git_program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
+    return tuple(sorted(filter(path_rules.cover(unsure), changed)))
+
+
+def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> tuple[str, ...]:
+    """Those of the paths that are files which git neither tracks nor ignores; git is asked about unknown ones only."""
+    index = _index(repository)
+    unknown = sorted(path for path in set(paths) if index is None or path not in index)
+    if not unknown:
+        return ()
+    listed = git_program.output(place.root, ["ls-files", "--others", "--exclude-standard", "-z", "--", *unknown])
+    found = {os.fsdecode(name) for name in listed.split(b"\0")}
+    return tuple(path for path in unknown if path in found)
+
+
+def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: str) -> frozenset[str]:
+    """What the index has otherwise than HEAD: no commit names it, so a garbage collection may take it once unstaged."""
+    index = _index(repository)
+    if index is None:
+        base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", head_tree]
+        rows = git_program.output(place.root, ["diff-index", *base]).split(b"\0")[::2]
+        found = [row.split(b" ")[1:4:2] for row in rows if row]
+        return frozenset(oid.decode("ascii") for mode, oid in found if mode not in (b"000000", b"160000"))
+    deltas = index.diff_to_tree(repository[head_tree].peel(pygit2.Tree)).deltas
+    kept = (delta.new_file for delta in deltas if delta.status != DeltaStatus.DELETED)
+    return frozenset(str(one.id) for one in kept if one.mode != FileMode.COMMIT)
+
+
+def _index(repository: pygit2.Repository) -> pygit2.Index | None:
+    """None for formats that libgit2 does not read; then git is asked about every path."""
+    try:
+        return open_repository.index(repository)
+    except (pygit2.GitError, OSError):
+        return None
+
+
+def _surely_clean(
+    root: str, repository: pygit2.Repository, index: pygit2.Index | None, head_tree: str, path: str
+) -> bool:
+    """Whether HEAD, index and work tree hold the same raw bytes, or nothing at all."""
+    if index is None or path_rules.has_wildcard(path):
+        return False
+    head = tree_diff.entry(repository, head_tree, path)
+    committed = None if head is None else (head.mode, head.oid)
+    return _staged(index, path) == committed == _present(root, path)
+
+
+def _staged(index: pygit2.Index, path: str) -> tuple[int, str] | None:
+    if path not in index:
+        return None
+    found = index[path]
+    return int(found.mode), str(found.id)
+
+
+def _present(root: str, path: str) -> tuple[int, str] | str | None:
+    folder, _, name = os.path.join(root, path).rpartition("/")
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        status = os.lstat(name, dir_fd=descriptor)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            return "something else"
+        return blobs.git_mode(status.st_mode), blobs.hash_at(descriptor, name, status).hex()
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _parse(output: bytes) -> set[str]:
+    """Rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, `? path`."""
+    fields = {b"1": 8, b"u": 10, b"?": 1}
+    found: set[str] = set()
+    for row in output.split(b"\0"):
+        kind = row[:1]
+        if kind in fields:
+            found.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
+    return found

@@ -1,0 +1,266 @@
+"""One pass over the work tree: what changed, what is new, and whether git ignores it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+
+import pygit2
+
+from idumb.domain.paths import IGNORE_FILE
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_objects
+from idumb.git.scan import ignores, tool_caches
+from idumb.git.scan.folder_state import Folder
+
+# Listing a new folder ahead saves one question to git for each of its levels.
+_AHEAD = 500
+NESTED = "a repository of its own"
+
+
+class Walk:
+    """One pass over the work tree: what changed, what is unknown, every folder seen, parents first."""
+
+    def __init__(self, place: Repository, top: Folder, base: str, forced: Forced, owner: Repository) -> None:
+        self._root = place.root
+        self._owner = owner
+        self._base = base
+        self._forced = forced
+        self._verdicts: dict[str, bool] = {}
+        self.visited: list[tuple[Folder, str, Folder | None, str]] = []
+        self.changed: list[tuple[Folder, str, str]] = []
+        self.unknown: list[tuple[Folder, str, os.DirEntry[str]]] = []
+        self.rules_changed = False
+        self.new_rules = False
+        self._stack: list[tuple[Folder, str, Folder | None, str]] = [(top, "", None, "")]
+
+    def known(self) -> None:
+        """Walk all folders that are known to be included."""
+        while self._stack:
+            here = self._stack.pop()
+            if self._visit(*here[:3]):
+                self.visited.append(here)
+            elif here[2] is not None:
+                here[2].forget(here[3])
+
+    def _visit(self, folder: Folder, prefix: str, parent: Folder | None) -> bool:
+        try:
+            with os.scandir(self._base + prefix) as listing:
+                entries = list(listing)
+        except (FileNotFoundError, NotADirectoryError):
+            if parent is None:
+                raise
+            return False
+        self._compare(folder, prefix, entries)
+        return True
+
+    def _compare(self, folder: Folder, prefix: str, entries: list[os.DirEntry[str]]) -> None:
+        files, folders, ignored = folder.files, folder.folders, folder.ignored
+        seen = 0
+        folder.skipped.clear()
+        for entry in entries:
+            name = entry.name
+            known = files.get(name)
+            if known is not None:
+                seen += 1
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    self._file_changed(folder, prefix, name)
+                    continue
+                if (
+                    status.st_ctime_ns == known[0]
+                    and status.st_mtime_ns == known[1]
+                    and status.st_size == known[2]
+                    and status.st_ino == known[3]
+                    and status.st_mode == known[4]
+                ):
+                    continue
+                if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                    self._file_changed(folder, prefix, name)
+                else:
+                    seen -= 1  # it is no longer counted among the files
+                    self._gone(folder, name)
+                    self.unknown.append((folder, prefix, entry))
+            elif name in folders and entry.is_dir(follow_symlinks=False):
+                seen += 1
+                self._stack.append((folders[name], f"{prefix}{name}/", folder, name))
+            elif name in ignored and ignored[name] == entry.is_dir(follow_symlinks=False):
+                if name == IGNORE_FILE:
+                    self._check_rules(folder, prefix)
+            else:
+                self.unknown.append((folder, prefix, entry))
+        if seen != len(files) + len(folders) or folder.links or folder.rules:
+            self._drop_missing(folder, {entry.name for entry in entries})
+
+    def _file_changed(self, folder: Folder, prefix: str, name: str) -> None:
+        self.changed.append((folder, prefix, name))
+
+    def _gone(self, folder: Folder, name: str) -> None:
+        if name == IGNORE_FILE:
+            self.rules_changed = True
+        folder.forget(name)
+
+    def _check_rules(self, folder: Folder, prefix: str) -> None:
+        present = ignores.stat_key(f"{self._base}{prefix}.gitignore")
+        if folder.rules is None:
+            folder.rules = present
+        elif folder.rules != present:
+            self.rules_changed = True
+
+    def _drop_missing(self, folder: Folder, names: set[str]) -> None:
+        for name in [*(folder.files.keys() - names), *(folder.folders.keys() - names), *(folder.links.keys() - names)]:
+            self._gone(folder, name)
+        if folder.rules is not None and IGNORE_FILE not in names:
+            self.rules_changed = True
+
+    def settle(self, tracked: ignores.Tracked) -> None:
+        """Decide about the unknown names, then walk the folders that turned out to be included."""
+        unknown, self.unknown = self.unknown, []
+        rest = [item for item in unknown if not self._special(*item, tracked)]
+        if rest:
+            tracked.refresh()
+        asked: list[tuple[Folder, str, os.DirEntry[str]]] = []
+        for item in rest:
+            path = item[1] + item[2].name
+            if tracked.holds(path) or self._forced.covers(path):
+                self._include(*item)
+            else:
+                asked.append(item)
+        self._ask(asked)
+        rules: list[tuple[Folder, str, os.DirEntry[str]]] = []
+        for folder, prefix, entry in asked:
+            if not self._verdicts[prefix + entry.name]:
+                self._include(folder, prefix, entry)
+            elif entry.name == IGNORE_FILE and entry.is_file(follow_symlinks=False):
+                rules.append((folder, prefix, entry))
+            else:
+                self._ignore(folder, prefix, entry)
+        holders = {id(folder) for folder, _, _ in self.changed} if rules else set()
+        for folder, prefix, entry in rules:
+            # What hides other files must not hide itself.
+            empty = id(folder) not in holders and folder.holds_nothing
+            if prefix and empty and (tool_caches.is_cache(self._base + prefix) or self._is_the_owners(prefix)):
+                self._ignore(folder, prefix, entry)
+            else:
+                self._include(folder, prefix, entry)
+        self.known()
+
+    def _is_the_owners(self, prefix: str) -> bool:
+        """Whether the work tree that a clone is of has this folder too, ignoring itself by the same rules."""
+        root = self._owner.root
+        if root == self._root or not tool_caches.is_in_both(self._base + prefix, f"{root.rstrip('/')}/{prefix}"):
+            return False
+        return bool(ignores.ignored(root, [f"{prefix}.gitignore"]))
+
+    def _special(self, folder: Folder, prefix: str, entry: os.DirEntry[str], tracked: ignores.Tracked) -> bool:
+        """Git's own folder, nested repositories, submodules, and what is neither file, link nor folder."""
+        name = entry.name
+        if name.lower() == ".git":
+            return True
+        if entry.is_dir(follow_symlinks=False):
+            tracked.refresh()
+            return self._nested(folder, prefix, name, tracked)
+        if entry.is_file(follow_symlinks=False) or entry.is_symlink():
+            return False
+        folder.skipped[name] = "neither file, link nor folder"
+        return True
+
+    def _nested(self, folder: Folder, prefix: str, name: str, tracked: ignores.Tracked) -> bool:
+        path = prefix + name
+        recorded = tracked.submodule(path)
+        if recorded is None:
+            folder.links.pop(name, None)
+            if not os.path.lexists(f"{self._base}{path}/.git") or tracked.holds_below(path):
+                return False
+            folder.skipped[name] = NESTED
+            return True
+        commit = checked_out(self._base + path) or recorded
+        row = tree_objects.line(tree_objects.SUBMODULE, name, bytes.fromhex(commit))
+        if folder.links.get(name) != row:
+            folder.links[name] = row
+            folder.tree = None
+        return True
+
+    def _ask(self, items: list[tuple[Folder, str, os.DirEntry[str]]]) -> None:
+        paths = [path for _, prefix, entry in items if (path := prefix + entry.name) not in self._verdicts]
+        if not paths:
+            return
+        folders = [p for p in paths if os.path.isdir(self._base + p) and not os.path.islink(self._base + p)]
+        paths += _ahead(self._base, folders)
+        covered = ignores.ignored(self._root, paths, self._owner)
+        self._verdicts.update((path, path in covered) for path in paths)
+
+    def _ignore(self, folder: Folder, prefix: str, entry: os.DirEntry[str]) -> None:
+        if entry.name in folder.folders:
+            folder.forget(entry.name)
+        folder.ignored[entry.name] = entry.is_dir(follow_symlinks=False)
+        if entry.name == IGNORE_FILE:
+            folder.rules = ignores.stat_key(f"{self._base}{prefix}.gitignore")
+
+    def _include(self, folder: Folder, prefix: str, entry: os.DirEntry[str]) -> None:
+        name = entry.name
+        folder.ignored.pop(name, None)
+        folder.tree = None
+        if entry.is_dir(follow_symlinks=False):
+            folder.files.pop(name, None)
+            child = folder.folders.setdefault(name, Folder())
+            self._stack.append((child, f"{prefix}{name}/", folder, name))
+        else:
+            folder.folders.pop(name, None)
+            self.new_rules = self.new_rules or name == IGNORE_FILE
+            self.changed.append((folder, prefix, name))
+
+
+def _ahead(base: str, folders: list[str]) -> list[str]:
+    """Some of what is below new folders, not going into nested repositories or through links."""
+    found: list[str] = []
+    stack = list(folders)
+    while stack and len(found) < _AHEAD:
+        folder = stack.pop()
+        try:
+            with os.scandir(base + folder) as listing:
+                entries = list(listing)
+        except OSError:
+            continue
+        if any(entry.name == ".git" for entry in entries):
+            continue
+        found += [f"{folder}/{entry.name}" for entry in entries]
+        stack += [f"{folder}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return found
+
+
+def checked_out(folder: str) -> str | None:
+    """The commit that a submodule's HEAD names, read from its files; None where there is none."""
+    try:
+        found = pygit2.Repository(folder, pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
+        return str(found.head.target)
+    except (pygit2.GitError, KeyError, ValueError):
+        return None
+
+
+class Forced:
+    """Paths that are included though ignored, with all below them, and the folders that lead there."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+        self._leading: set[str] = set()
+
+    def add(self, paths: Iterable[str]) -> bool:
+        """Whether any of them is new."""
+        new = {path.rstrip("/") for path in paths} - self._paths - {""}
+        self._paths |= new
+        for path in new:
+            parts = path.split("/")
+            self._leading.update("/".join(parts[:count]) for count in range(1, len(parts)))
+        return bool(new)
+
+    def covers(self, path: str) -> bool:
+        if not self._paths:
+            return False
+        if path in self._leading:
+            return True
+        while path and path not in self._paths:
+            path = path.rpartition("/")[0]
+        return bool(path)

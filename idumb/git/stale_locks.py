@@ -1,0 +1,159 @@
+"""What programs that were killed have left: locks of git, temporary files of git and of ours. Nothing of a user's.
+
+A lock goes only if the killed operation can have made it (it is not older) and no live process can (no git stands in
+the repository, and nobody has it open). A git that outlived idumb is waited for, because it may still finish.
+From inside a container other containers cannot be seen: there a lock goes only if the killed operation ran in the same
+one, or if it is older than the machine's last start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import glob
+import math
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Iterator
+
+from idumb.domain import canonical_json
+from idumb.git import git_program
+from idumb.git.discover import Repository
+from idumb.git.objects import durable_files
+from idumb.system import host_identity
+from idumb.system.processes import foreign_processes
+
+# What `restore`, the steps' own writing and `system/atomic.py` call their files until they are whole.
+_OURS = re.compile(r"(?:\.idumb-restore-[0-9a-f]{16}|\.idumb-[0-9a-f]{12}\.tmp|\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp)")
+_PATTERNS = (":(top,glob)**/.idumb-*", ":(top,glob).idumb/**/.*.tmp", ":(top,glob).planning/**/.*.tmp")
+_PATIENCE = 5.0
+_LOOK = 0.05
+_GRAIN = 2.0  # the clock of a file system may be behind that of the system
+
+
+def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str, ...]:
+    """Remove what an operation that began at `since` and was killed has left; what was removed, as paths.
+
+    Without `since` only temporary files among idumb's own, which a kill may leave after the operation's end.
+    """
+    if since is None:
+        return _cleared(place, _private(place))
+    begun = dt.datetime.fromisoformat(since).timestamp() - _GRAIN
+    at_work = (place.root, place.git_dir)
+    span = (begun, _newest(place))
+    removed = [path for path in _locks(place, branch) if _removed(place, path, span, at_work, _PATIENCE)]
+    # What all work trees share may be of a git that stands anywhere; nobody waits for that one.
+    removed += [path for path in _shared(place) if _removed(place, path, span, ("/",), 0)]
+    durable_files.force({os.path.dirname(path) for path in removed})
+    return (
+        *removed,
+        *_cleared(place, _emptied_refs(place)),
+        *_cleared(place, _temporary(place)),
+        *_cleared(place, _private(place)),
+    )
+
+
+def _newest(place: Repository) -> float:
+    """The time from which on a lock may be of a process that cannot be seen from here."""
+    if host_identity.sees_all_processes():
+        return math.inf
+    try:
+        with open(os.path.join(place.state_dir, "owner.json"), encoding="utf-8") as stream:
+            before = canonical_json.decode(stream.read()).get("namespace_before")
+    except (OSError, ValueError, AttributeError):
+        before = None
+    if before is not None and before == host_identity.process_namespace():
+        return math.inf
+    return host_identity.booted_at() or 0.0
+
+
+def _cleared(place: Repository, paths: Iterable[str]) -> tuple[str, ...]:
+    removed = []
+    for path in paths:
+        place.guard()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+            removed.append(path)
+    durable_files.force({os.path.dirname(path) for path in removed})
+    return tuple(removed)
+
+
+def _locks(place: Repository, branch: str | None) -> Iterator[str]:
+    yield os.path.join(place.git_dir, "index.lock")
+    yield os.path.join(place.git_dir, "HEAD.lock")
+    if branch is not None:
+        yield os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")
+    # What `git commit --only` makes the index in that comes after it; the number is that of the process.
+    yield from glob.iglob(os.path.join(glob.escape(place.git_dir), "next-index-*.lock"))
+    yield from (path for path in _refs(place) if path.endswith(".lock"))
+
+
+def _emptied_refs(place: Repository) -> Iterator[str]:
+    """Refs of ours whose bytes a power cut has taken: git fails on every list of refs while they are there."""
+    yield from (path for path in _refs(place) if not path.endswith(".lock") and os.path.getsize(path) == 0)
+
+
+def _refs(place: Repository) -> Iterator[str]:
+    """The files of our own refs of this work tree."""
+    for folder, _, names in os.walk(os.path.join(place.common_dir, "refs", "idumb", "worktrees", place.worktree_id)):
+        yield from (os.path.join(folder, name) for name in names)
+
+
+def _shared(place: Repository) -> Iterator[str]:
+    """The lock of packed refs, and objects that git had not finished."""
+    yield os.path.join(place.common_dir, "packed-refs.lock")
+    for folder, below, names in os.walk(os.path.join(place.common_dir, "objects")):
+        below[:] = [name for name in below if len(name) == 2]
+        yield from (os.path.join(folder, name) for name in names if name.startswith("tmp_obj_"))
+
+
+def _removed(place: Repository, path: str, span: tuple[float, float], places: tuple[str, ...], patience: float) -> bool:
+    if not _is_dead(path, span, places, patience):
+        return False
+    place.guard()
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+        return True
+    return False
+
+
+def _is_dead(path: str, span: tuple[float, float], places: tuple[str, ...], patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            found = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or not span[0] <= found.st_mtime < span[1]:
+            return False
+        if not foreign_processes.may_be_at_work("git", places, path):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK)
+
+
+def _temporary(place: Repository) -> Iterator[str]:
+    listed = git_program.output(place.root, ["ls-files", "--others", "-z", "--", *_PATTERNS], extra=_GLOBS)
+    for name in listed.split(b"\0"):
+        yield from _if_ours(os.path.join(place.root, os.fsdecode(name)))
+
+
+def _private(place: Repository) -> Iterator[str]:
+    """Temporary files where only idumb writes."""
+    for folder in (os.path.join(place.common_dir, "idumb"), place.state_dir):
+        with contextlib.suppress(FileNotFoundError):
+            for entry in os.listdir(folder):
+                yield from _if_ours(os.path.join(folder, entry))
+
+
+# Reading commands take paths literally; these are patterns of our own.
+_GLOBS = {"GIT_LITERAL_PATHSPECS": "0"}
+
+
+def _if_ours(path: str) -> Iterator[str]:
+    match = _OURS.fullmatch(os.path.basename(path))
+    if match is not None and not (match[1] and host_identity.process_alive(int(match[1]))):
+        yield path

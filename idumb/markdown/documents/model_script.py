@@ -1,0 +1,168 @@
+"""The script of a scripted model: `yaml model` fences are its rules, all else is for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idumb.domain import model_script as script
+from idumb.domain.errors import InputError
+from idumb.domain.finding import errors, nearest
+from idumb.domain.model_script import Answer, Call, Rule, Script
+from idumb.markdown.plans import plan_parser, steps
+from idumb.markdown.settings.setting_values import WrongValue, anything, boolean, count, shown
+from idumb.markdown.syntax import blocks, yaml_nodes
+from idumb.markdown.syntax.nodes import Fence, Heading
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+
+FENCE = "yaml model"
+_RULE = ("when", "after", "times", "tools", "answers")
+_ANSWER = ("say", *script.ACTIONS, "data", "fault", "seconds", "tokens")
+_TOKENS = ("in", "out")
+
+
+def load(path: str) -> Script:
+    """The script in a file; raises InputError where it cannot be read or means nothing."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as problem:
+        raise InputError(
+            "script.unreadable",
+            f"The script {path} cannot be read: {problem.strerror or problem}",
+            hint=f"Look at `ls -l {path}`",
+        ) from None
+    return read(data, path)
+
+
+def read(data: bytes, path: str) -> Script:
+    """A script from the bytes of its file; raises InputError with every finding."""
+    _, source, problems = plan_parser.decoded(data, path)
+    rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems, quick=False), problems)
+    if not rules and not problems.findings:
+        problems.error(
+            "script.empty", 0, "the script has no rule", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"
+        )
+    if wrong := errors(problems.sorted()):
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise InputError(
+            "script.invalid",
+            f"{wrong[0].place}: {wrong[0].message}{more}",
+            findings=problems.sorted(),
+            hint=wrong[0].mend or "idumb help fake-model shows a script",
+        )
+    return Script(tuple(rules))
+
+
+def _rules(found: list[Any], problems: Problems) -> list[Rule]:
+    rules = []
+    title = ""
+    for block in found:
+        if isinstance(block, Heading):
+            title = block.text
+        elif isinstance(block, Fence) and block.info.strip() == FENCE:
+            node = _node(block, problems)
+            if node is not None:
+                rules.append(_rule(node, title, problems))
+    return [rule for rule in rules if rule is not None]
+
+
+def _node(fence: Fence, problems: Problems) -> Node | None:
+    body, place = steps.body_of(fence, problems.source)
+    node = yaml_nodes.read(body, place, problems, "model")
+    if node is None and not problems.any_error:
+        problems.error("script.bad-value", fence.start, "the rule is empty", accepted="answers", mend="add `answers`")
+    return node
+
+
+def _rule(node: Node, title: str, problems: Problems) -> Rule | None:
+    try:
+        return _made(node, title)
+    except WrongValue as wrong:
+        message = f"{wrong.found!r} cannot stand here; it takes {wrong.accepted}"
+        problems.error(
+            "script.bad-value", wrong.at, message, found=wrong.found, accepted=wrong.accepted, mend=wrong.mend
+        )
+        return None
+
+
+def _made(node: Node, title: str) -> Rule:
+    given = _keys(node, _RULE)
+    answers = given.get("answers")
+    if not isinstance(answers, Sequence) or not answers.items:
+        raise WrongValue(node.start, shown(answers or node), "`answers`, a list with at least one answer")
+    return Rule(
+        title,
+        tuple(_answer(item) for item in answers.items),
+        _texts(given["when"]) if "when" in given else (),
+        count(given["after"]) if "after" in given else None,
+        count(given["times"]) if "times" in given else None,
+        boolean(given["tools"]) if "tools" in given else None,
+    )
+
+
+def _answer(node: Node) -> Answer:
+    given = _keys(node, _ANSWER)
+    tokens = _keys(given["tokens"], _TOKENS) if "tokens" in given else {}
+    return Answer(
+        _text(given["say"]) if "say" in given else "",
+        tuple(call for action in script.ACTIONS if action in given for call in _calls(action, given[action])),
+        anything(given["data"]) if "data" in given else None,
+        _fault(given["fault"]) if "fault" in given else None,
+        _seconds(given["seconds"]) if "seconds" in given else 0.0,
+        *(count(tokens[name]) if name in tokens else None for name in _TOKENS),
+    )
+
+
+def _calls(action: str, node: Node) -> list[Call]:
+    return [_call(action, item) for item in (node.items if isinstance(node, Sequence) else [node])]
+
+
+def _call(action: str, node: Node) -> Call:
+    names = script.ACTIONS[action]
+    if isinstance(node, Scalar) and len(names) == 1:
+        return Call(action, {names[0]: _text(node)})
+    given = _keys(node, names)
+    for name in names:
+        if name not in given:
+            raise WrongValue(node.start, shown(node), f"{' and '.join(f'`{n}`' for n in names)} for `{action}`")
+    values = {name: anything(value) if name == "arguments" else _text(value) for name, value in given.items()}
+    if not isinstance(values.get("arguments", {}), dict):
+        raise WrongValue(given["arguments"].start, shown(given["arguments"]), "arguments by their names")
+    return Call(action, values)
+
+
+def _keys(node: Node, known: tuple[str, ...]) -> dict[str, Node]:
+    if not isinstance(node, Mapping):
+        raise WrongValue(node.start, shown(node), f"keys with values: {', '.join(known)}")
+    for key, _ in node.pairs:
+        if key.value not in known:
+            near = nearest(key.value, known)
+            mend = f"Did you mean {near}?" if near else "Take the key out."
+            raise WrongValue(key.start, key.value, f"the keys {', '.join(known)}", mend)
+    return {key.value: value for key, value in node.pairs}
+
+
+def _texts(node: Node) -> tuple[str, ...]:
+    return tuple(map(_text, node.items)) if isinstance(node, Sequence) else (_text(node),)
+
+
+def _text(node: Node) -> str:
+    if not isinstance(node, Scalar):
+        raise WrongValue(node.start, shown(node), "a text")
+    return node.value
+
+
+def _fault(node: Node) -> str:
+    text = _text(node)
+    if text not in script.FAULTS:
+        near = nearest(text, script.FAULTS)
+        raise WrongValue(node.start, text, ", ".join(script.FAULTS), f"Did you mean {near}?" if near else "")
+    return text
+
+
+def _seconds(node: Node) -> float:
+    value = anything(node)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= script.LONGEST_SECONDS:
+        raise WrongValue(node.start, shown(node), f"seconds from 0 to {script.LONGEST_SECONDS:g}")
+    return float(value)

@@ -1,0 +1,145 @@
+"""The section of a phase's context file in which idumb asks and people answer. Every other byte stays as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from idumb.domain.question import Question
+from idumb.domain.quoting import one_line, shown
+from idumb.markdown.syntax import headings
+
+SECTION = "## Questions and answers"
+OPEN = "_Not answered yet._"
+_WHY = "Why: "
+_ASKED = re.compile(r"### (Q-\d+): (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A question with the lines of its body, counted from 0, the last one excluded."""
+
+    id: str
+    text: str
+    start: int
+    end: int
+
+
+def read(text: str) -> tuple[Question, ...]:
+    """Every question of the section, in order; the first one of an id counts."""
+    lines = _bare(text)
+    found: dict[str, Question] = {}
+    for part in _parts(lines):
+        body = [line.strip() for line in lines[part.start : part.end]]
+        why = next((line.removeprefix(_WHY) for line in body if line.startswith(_WHY)), "")
+        said = [line for line in body if line != OPEN and not line.startswith(_WHY)]
+        answer = "\n".join(line.removeprefix("> ").removeprefix(">") for line in said).strip()
+        found.setdefault(part.id, Question(part.id, part.text, why, answer))
+    return tuple(found.values())
+
+
+def without_open(text: str) -> str:
+    """The text without the questions that nobody answered, for who reads what was decided; "" for headings alone."""
+    lines = _lines(text)
+    unanswered = {q.id for q in read(text) if not q.answer}
+    for part in reversed(list(_parts(_bare(text)))):
+        if part.id in unanswered:
+            del lines[part.start - 1 : part.end]
+    kept = "".join(lines)
+    kept = kept if any(_parts(_bare(kept))) else _without_section(kept)
+    bare = _bare(kept)
+    heads = headings.levels(bare)
+    return kept if any(line.strip() and n not in heads for n, line in enumerate(bare)) else ""
+
+
+def written(text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
+    """The file with new questions at the end of the section, and answers in the places that wait for them.
+
+    `title` is the heading of a file that is not there yet. A question of an id that is there already is left out.
+    """
+    text = text or f"# {one_line(title)}\n"
+    known = {q.id for q in read(text)}
+    for question in questions:
+        if question.id not in known:
+            text = _appended(text, question)
+    for identity, answer in answers.items():
+        text = _answered(text, identity, answer)
+    return text
+
+
+def _answered(text: str, identity: str, answer: str) -> str:
+    lines, bare = _lines(text), _bare(text)
+    part = next((p for p in _parts(bare) if p.id == identity), None)
+    if part is None:
+        return text
+    end = _ending(text)
+    quoted = [f"> {line}".rstrip() + end for line in shown(answer).strip().split("\n")]
+    waiting = next((n for n in range(part.start, part.end) if bare[n].strip() == OPEN), None)
+    if waiting is not None:
+        lines[waiting : waiting + 1] = quoted
+    else:
+        lines[part.start : part.start] = [end, *quoted]
+    return "".join(lines)
+
+
+def _appended(text: str, question: Question) -> str:
+    end = _ending(text)
+    why = [f"{_WHY}{one_line(shown(question.why))}", ""] if question.why.strip() else []
+    block = [f"### {question.id}: {one_line(shown(question.text))}", "", *why, OPEN]
+    lines = _lines(text)
+    section = _section(_bare(text))
+    if section is None:
+        gap = "" if text.endswith((end + end, "\n\n")) else end if text.endswith("\n") else end + end
+        return text + gap + end.join([SECTION, "", *block, ""])
+    at = section[1]
+    while at > section[0] and not lines[at - 1].strip():
+        at -= 1
+    if not lines[at - 1].endswith("\n"):
+        lines[at - 1] += end
+    after = end if at < len(lines) and lines[at].strip() else ""
+    lines[at:at] = [end, end.join([*block, ""]), after]
+    return "".join(lines)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with their ends; only LF ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _bare(text: str) -> list[str]:
+    return [line.rstrip("\r\n") for line in _lines(text)]
+
+
+def _ending(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _parts(lines: list[str]) -> Iterator[_Part]:
+    section = _section(lines)
+    if section is None:
+        return
+    heads = [n for n, level in headings.levels(lines).items() if section[0] < n < section[1] and level <= 3]
+    for at, following in pairwise([*heads, section[1]]):
+        asked = _ASKED.fullmatch(lines[at].rstrip())
+        if asked is not None:
+            yield _Part(asked[1], asked[2], at + 1, following)
+
+
+def _without_section(text: str) -> str:
+    lines = _lines(text)
+    section = _section(_bare(text))
+    if section is None or any(line.strip() for line in lines[section[0] + 1 : section[1]]):
+        return text
+    del lines[section[0] : section[1]]
+    return "".join(lines)
+
+
+def _section(lines: list[str]) -> tuple[int, int] | None:
+    """The section's heading and the line behind its end."""
+    heads = headings.levels(lines)
+    start = next((n for n in heads if lines[n].rstrip() == SECTION), None)
+    if start is None:
+        return None
+    return start, next((n for n, level in heads.items() if n > start and level <= 2), len(lines))

@@ -1,0 +1,178 @@
+"""ROADMAP.md: which phases it names, as headings, list items or table rows. Tolerant: it is written by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.markdown.plans.phase_names import same_phase
+from idumb.markdown.syntax import headings
+
+_NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
+_TEXT = re.compile(rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE)
+_BOX = re.compile(r"\[.\]\s*")
+_CELL = re.compile(rf"(?:Phase\s+)?({_NUMBER})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """`line` counts from 1, or is 0 where the place could not be found."""
+
+    number: str
+    title: str
+    line: int
+
+
+def read(text: str) -> tuple[Phase, ...]:
+    """Every phase once, in the order of the document; where it is named first counts."""
+    import mistune
+
+    markdown = mistune.create_markdown(renderer=None, plugins=["table", "strikethrough"])
+    blocks = markdown(text)
+    lines = text.replace("\r\n", "\n").split("\n")
+    found: dict[str, Phase] = {}
+    for number, title in _named(blocks if isinstance(blocks, list) else []):
+        if number not in found:
+            found[number] = Phase(number, title, _line(lines, number, title))
+    return tuple(found.values())
+
+
+def section(text: str, number: str) -> str:
+    """What the roadmap says of a phase: its heading and what stands below, or the item or row that names it.
+
+    A heading is preferred to a list of names; "" where the phase is not named.
+    """
+    phase = next((p for p in read(text) if same_phase(p.number, number)), None)
+    if phase is None:
+        return ""
+    lines = text.replace("\r\n", "\n").split("\n")
+    levels = headings.levels(lines)
+    own = [n for n in levels if (m := _TEXT.match(lines[n].strip(" #"))) and same_phase(m[1], number)]
+    if own:
+        end = next((n for n in levels if n > own[0] and levels[n] <= levels[own[0]]), len(lines))
+        return "\n".join(lines[own[0] : end]).strip("\n")
+    start = phase.line - 1
+    if start < 0:
+        return phase.title
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    below = (n for n in range(start + 1, len(lines)) if not _belongs(lines[n], indent))
+    return "\n".join(lines[start : next(below, len(lines))]).strip("\n")
+
+
+def _belongs(line: str, indent: int) -> bool:
+    return bool(line.strip()) and len(line) - len(line.lstrip()) > indent
+
+
+def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -> str:
+    """The roadmap with one more phase, named as those that are there; nothing else changes.
+
+    It stands behind phase `after` and what was inserted there before, or at the end.
+    """
+    if after:
+        made = _behind(text, after, f"Phase {number}: {title}", goal)
+        if made is not None and [p.number for p in read(made) if p.number != number] == [p.number for p in read(text)]:
+            return made
+    levels, own = _phase_headings(text)
+    end = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2
+    level = levels[own[0][0]] if own else 2
+    return text + gap + end.join(_section_of(level, f"Phase {number}: {title}", goal))
+
+
+def _phase_headings(text: str) -> tuple[dict[int, int], list[tuple[int, str]]]:
+    """The levels of all headings, and line and number of those that name a phase."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    levels = headings.levels(lines)
+    return levels, [(n, m[1]) for n in levels if (m := _TEXT.match(lines[n].strip(" #")))]
+
+
+def _section_of(level: int, name: str, goal: str) -> list[str]:
+    return [f"{'#' * level} {name}", "", *([goal, ""] if goal else [])]
+
+
+def _behind(text: str, after: str, name: str, goal: str) -> str | None:
+    """The text with the phase behind the heading or the list item of another one; None where there is neither."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = text.split(end)
+    levels, own = _phase_headings(text)
+    at = next((n for n, number in own if same_phase(number, after)), None)
+    if at is not None:
+        children = {n for n, number in own if _is_inserted(number, after)}
+        stop = next((n for n in levels if n > at and levels[n] <= levels[at] and n not in children), None)
+        if stop is None:
+            return None  # the last one: the new one ends the roadmap
+        gap = [] if not lines[stop - 1].strip() else [""]
+        return end.join([*lines[:stop], *gap, *_section_of(levels[at], name, goal), *lines[stop:]])
+    items = [(p.number, p.line - 1) for p in read(text) if p.line and _ITEM.match(lines[p.line - 1])]
+    of = [line for number, line in items if same_phase(number, after) or _is_inserted(number, after)]
+    marks = _ITEM.match(lines[max(of)]) if of else None
+    if marks is None:
+        return None
+    begin, bold = re.sub(r"\[.\]", "[ ]", marks[1]), marks[2] or ""
+    stop = max(of) + 1
+    while stop < len(lines) and _belongs(lines[stop], len(begin) - len(begin.lstrip())):
+        stop += 1
+    words = f"{begin}{bold}{name}{bold}{f' - {goal}' if goal else ''}"
+    return end.join([*lines[:stop], words, *lines[stop:]])
+
+
+_ITEM = re.compile(r"(\s*(?:[-*+]|\d+[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?Phase\s", re.IGNORECASE)
+
+
+def _is_inserted(number: str, after: str) -> bool:
+    parts, before = number.split("."), after.split(".")
+    return len(parts) > len(before) and all(map(same_phase, parts, before))
+
+
+def _named(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:
+    for block in blocks:
+        kind = block["type"]
+        if kind == "heading" or (listed and kind in {"block_text", "paragraph"}):
+            yield from _from_text(_headline(block), heading=kind == "heading")
+        elif kind == "table_row":
+            yield from _from_row([_words(cell).strip() for cell in block["children"]])
+        elif kind in {"list", "list_item", "table", "table_body", "block_quote"}:
+            yield from _named(block["children"], listed=listed or kind == "list_item")
+
+
+def _from_text(text: str, *, heading: bool) -> Iterator[tuple[str, str]]:
+    m = _TEXT.match(text.strip().partition("\n")[0])
+    if m and (heading or m[2]):
+        yield m[1], _title(m[2])
+
+
+def _from_row(cells: list[str]) -> Iterator[tuple[str, str]]:
+    m = _CELL.fullmatch(cells[0]) if cells else None
+    if m:
+        yield m[1], _title(m[2] or (cells[1] if len(cells) > 1 else ""))
+
+
+def _title(text: str) -> str:
+    """A title without what often follows it: a remark behind a dash belongs to the reader, not to the name."""
+    return re.split(r"\s+(?:—|–|--)\s+", text.strip(), maxsplit=1)[0].strip(" *_:")
+
+
+def _headline(token: dict[str, Any]) -> str:
+    """The text of a block, or the part in bold where it begins so, but for a box."""
+    children = token.get("children") or []
+    if children and children[0]["type"] == "text" and _BOX.fullmatch(_words(children[0])):
+        children = children[1:]
+    return _words(children[0] if children and children[0]["type"] == "strong" else token)
+
+
+def _words(token: dict[str, Any]) -> str:
+    if "children" in token:
+        return "".join(_words(child) for child in token["children"])
+    if token["type"] in {"softbreak", "linebreak"}:
+        return "\n"
+    return str(token.get("raw", ""))
+
+
+def _line(lines: list[str], number: str, title: str) -> int:
+    """mistune keeps no places; the first line with the number and the beginning of the title is the one."""
+    first = title.partition(" ")[0]
+    pattern = re.compile(rf"(?<![\w.]){re.escape(number)}(?![\w])(?!\.\d)")
+    likely = (n for n, line in enumerate(lines, 1) if pattern.search(line) and first in line)
+    return next(likely, 0)

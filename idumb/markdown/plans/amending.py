@@ -1,0 +1,253 @@
+"""Writes amendments into a plan: by span, every other byte stays, and the result is read again before it counts.
+
+A value can stand in a plan in several forms (a list in one line, bullets, YAML). Each way to write a change is tried
+until the plan that comes out says exactly what it should; where none does, nothing is changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from idumb.app.ports.planning import ParsedPlan
+from idumb.domain import amendment, contract
+from idumb.domain.amendment import Amendment
+from idumb.domain.errors import InputError
+from idumb.domain.finding import LATER, errors
+from idumb.domain.plans.plan import FileClaim, Plan, Span, Task
+from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax import writeback
+from idumb.system import escaping
+
+SECTION = "## Decisions"
+MOST = 2000  # characters of one decision
+_MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
+_PLAIN_PATH = re.compile(r"[\w./-]+", re.ASCII)
+
+
+def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
+    """The plan with the changes in it, one after the other.
+
+    Raises InputError: `plan.invalid` where the plan cannot be read, `task.unknown`, `amend.task-invalid` with findings
+    where an added task is none, `amend.cannot-write` where the plan's notation leaves no place for a change.
+    """
+    for change in changes:
+        data = _amend(data, path, change)
+    return data
+
+
+def _amend(data: bytes, path: str, change: Amendment) -> bytes:
+    read = plan_parser.parse(data, path).as_agreed
+    if read.plan is None:
+        words, folder = f"{path} cannot be read.", path.rpartition("/")[0].rpartition("/")[2]
+        raise InputError("plan.invalid", words, findings=read.findings, details={"phase": folder})
+    text, plan = read.text, read.plan
+    for candidate in _candidates(text, plan, change):
+        made = writeback.encode(candidate)
+        found = plan_parser.parse(made, path)
+        if _later(found) <= _later(read):
+            found = found.as_agreed
+        if found.plan is not None and _as_meant(plan, found.plan, change):
+            return made
+        if found.plan is None and change.kind == amendment.ADD:
+            raise InputError(
+                "amend.task-invalid",
+                f"The task that is to be added to {path} is not valid.",
+                findings=errors(found.findings),
+                hint="idumb help plan-format shows tasks in each notation",
+            )
+    raise InputError(
+        "amend.cannot-write",
+        f"{path} has no place in which this change can be written without changing anything else.",
+        hint="Change the plan in an editor, then idumb plan-diff and idumb amend --from-file",
+    )
+
+
+def _later(read: ParsedPlan) -> int:
+    """How many findings are of rules that came after plans were agreed to."""
+    return sum(1 for f in read.findings if f.code in LATER)
+
+
+def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:
+    if change.kind == amendment.ADD:
+        yield from _added(text, plan, change.text)
+    elif change.kind == amendment.DECIDE:
+        yield from _decided(text, change)
+    else:
+        task = next((t for t in plan.tasks if t.id == change.task), None)
+        if task is None:
+            raise InputError(
+                "task.unknown",
+                f"{plan.path} has no task {change.task}.",
+                hint="idumb graph",
+                details={"phase": plan.phase},
+            )
+        if change.claim is not None:
+            yield from _widened(text, task, change.claim)
+        else:
+            yield from _dropped(text, task, change.text)
+
+
+def _as_meant(old: Plan, new: Plan, change: Amendment) -> bool:
+    """Whether just this changed and nothing else."""
+    if _head(old) != _head(new):
+        return False
+    was = {t.id: contract.task_digest(_sorted(_changed(t, change), change)) for t in old.tasks}
+    now = {t.id: contract.task_digest(_sorted(t, change)) for t in new.tasks}
+    if change.kind != amendment.ADD:
+        return was == now and list(was) == list(now)
+    behind = list(now)[len(was) :]
+    return bool(behind) and list(now)[: len(was)] == list(was) and all(now[t] == was[t] for t in was)
+
+
+def _sorted(task: Task, change: Amendment) -> Task:
+    """A map of verbs has its own order of claims, which means nothing."""
+    if task.id != change.task or task.files is None:
+        return task
+    claims = sorted(task.files, key=lambda c: (c.verb, c.path, c.target or ""))
+    return dataclasses.replace(task, files=tuple(claims))
+
+
+def _head(plan: Plan) -> Plan:
+    """All but the tasks and the places of things, which move."""
+    criteria = tuple(dataclasses.replace(c, span=None) for c in plan.success_criteria)
+    return dataclasses.replace(plan, tasks=(), sha256="", spans={}, success_criteria=criteria)
+
+
+def _changed(task: Task, change: Amendment) -> Task:
+    if task.id != change.task or change.kind not in (amendment.WIDEN, amendment.DROP):
+        return task
+    if change.claim is not None:
+        return dataclasses.replace(task, files=(*(task.files or ()), change.claim))
+    left = tuple(d for d in task.depends_on if d != change.text)
+    return dataclasses.replace(task, depends_on=left)
+
+
+def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
+    """Behind the last task, and before the blank lines that follow it."""
+    last = plan.tasks[-1]
+    if last.span is None:
+        return
+    end = last.span.start + len(text[last.span.start : last.span.end].rstrip())
+    block = task.replace("\r\n", "\n").strip("\n")
+    tail = "" if text[end:].strip() or text[end:].startswith(("\n", "\r")) else "\n"
+    yield writeback.insert_after(text, Span(end, end, last.span.line), f"\n\n{block}{tail}")
+
+
+def _decided(text: str, change: Amendment) -> Iterator[str]:
+    """Behind the last point of the section that ends the plan, or in a new one."""
+    bullet = f"- **{prose(change.task or 'Decided')}**: {prose(change.text)}\n"
+    end = len(text)
+    broken = "" if text.endswith("\n") else "\n"
+    heading = re.compile(rf"(?m)^{SECTION}[ \t]*\r?$")
+    begun = [m.end() for m in heading.finditer(text)]
+    if begun and not re.search(r"(?m)^#{1,2} ", text[begun[-1] :]):
+        yield writeback.insert_after(text, Span(end, end, 0), broken + bullet)
+    yield writeback.insert_after(text, Span(end, end, 0), f"{broken}\n{SECTION}\n\n{bullet}")
+
+
+def _widened(text: str, task: Task, claim: FileClaim) -> Iterator[str]:
+    span = task.spans.get("files")
+    if span is None:
+        yield from _new_field(text, task, f"- **Files:** {_claim(claim, quoted=True)}")
+        return
+    value = text[span.start : span.end]
+    end = span.start + len(value.rstrip())
+    for written in (_claim(claim, quoted=True), _claim(claim, quoted=False)):
+        if not task.files:
+            yield writeback.edit(text, [(Span(span.start, end, span.line), written)])
+        yield writeback.insert_after(text, Span(end, end, span.line), f", {written}")
+        if value.rstrip().endswith(("]", '"', "'")):
+            before = Span(end - 1, end - 1, span.line)
+            yield writeback.insert_after(text, before, f", {written}")
+        last = value.rstrip().rsplit("\n", 1)[-1]
+        lead = re.match(r"\s*[-*+]\s+", last) or re.match(r"\s*[-*+]\s+", text[_line_start(text, span.start) :])
+        if lead:
+            yield writeback.insert_after(text, Span(end, end, span.line), f"\n{lead[0]}{written}")
+    yield from _into_mapping(text, span, claim)
+
+
+def _into_mapping(text: str, span: Span, claim: FileClaim) -> Iterator[str]:
+    """A YAML mapping of verbs to paths: one more line with the verb, or one more path behind it."""
+    if claim.target is not None:
+        return
+    value = text[span.start : span.end]
+    end = span.start + len(value.rstrip())
+    indent = " " * (span.start - _line_start(text, span.start))
+    path = claim.path if _PLAIN_PATH.fullmatch(claim.path) else json.dumps(claim.path, ensure_ascii=False)
+
+    def behind(at: int, new: str) -> str:
+        return writeback.insert_after(text, Span(at, at, span.line), new)
+
+    if value.lstrip().startswith("{"):
+        yield behind(end - 1, f", {claim.verb}: [{path}]")
+    yield behind(end, f"\n{indent}{claim.verb}: [{path}]")
+    for found in re.finditer(rf"\b{claim.verb}:[ \t]*\[([^\]\n]*)\]", value):
+        yield behind(span.start + found.end() - 1, f", {path}")
+    for found in re.finditer(rf"\b{claim.verb}:[ \t]*(?:\r?\n([ \t]*-[ \t]+)[^\r\n]+)+", value):
+        yield behind(span.start + found.end(), f"\n{found[1]}{path}")
+    for found in re.finditer(rf"\b{claim.verb}:[ \t]*([^\s\[{{-][^\r\n,}}]*)", value):
+        begun, stop = span.start + found.start(1), span.start + found.end(1)
+        yield writeback.edit(text, [(Span(begun, stop, span.line), f"[{found[1].rstrip()}, {path}]")])
+
+
+def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
+    """A field of its own before the criteria, as a bullet, indented as theirs."""
+    known = task.spans.get("acceptance") or task.spans.get("depends_on")
+    if known is None:
+        return
+    at = _line_start(text, known.start)
+    while at > 0 and not re.match(r"[ \t]*[-*+] (\*\*|__)?[A-Z]", text[at:]):
+        at = _line_start(text, at - 1)
+    indent = re.match(r"[ \t]*", text[at:])
+    place = Span(at, at, known.line)
+    yield writeback.insert_after(text, place, f"{indent[0] if indent else ''}{line}\n")
+
+
+def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
+    span = task.spans.get("depends_on")
+    if dependency not in task.depends_on or span is None:
+        raise InputError(
+            "amend.no-dependency",
+            f"{task.id} does not depend on {dependency}.",
+            hint=f"idumb show {task.id}",
+            details={"task": task.id},
+        )
+    left = [d for d in task.depends_on if d != dependency]
+    value = text[span.start : span.end]
+    kept = Span(span.start, span.start + len(value.rstrip()), span.line)
+    escaped = re.escape(dependency)
+    patterns = (
+        rf",\s*`?{escaped}`?(?![\w-])",
+        rf"(?<![\w-])`?{escaped}`?\s*,\s*",
+        rf"\n[ \t]*[-*+][ \t]+`?{escaped}`?",
+        rf"\A[-*+][ \t]+`?{escaped}`?[ \t]*\r?\n[ \t]*",  # the first bullet, which the span begins with
+    )
+    for pattern in patterns:
+        found = re.search(pattern, value)
+        if found and left:
+            gone = Span(span.start + found.start(), span.start + found.end(), span.line)
+            yield writeback.edit(text, [(gone, "")])
+    words = ", ".join(left)
+    for written in (words or "none", f"[{words}]"):
+        yield writeback.edit(text, [(kept, written)])
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def _claim(claim: FileClaim, *, quoted: bool) -> str:
+    def name(path: str) -> str:
+        return f"`{path}`" if quoted or not _PLAIN_PATH.fullmatch(path) else path
+
+    return f"{claim.verb} {name(claim.path)}" + (f" to {name(claim.target)}" if claim.target else "")
+
+
+def prose(text: str) -> str:
+    """Foreign words on one line of Markdown, in which no sign means anything."""
+    shown = escaping.show(" ".join(text.split()))
+    clipped = shown if len(shown) <= MOST else shown[: MOST - 1] + "…"
+    return _MARKUP.sub(lambda m: "\\" + m[0], clipped)

@@ -1,0 +1,342 @@
+"""Criteria: what must hold, and what proves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.domain import whole_numbers
+from idumb.domain.plans import plan
+from idumb.domain.plans.plan import Criterion, Span
+from idumb.markdown.syntax import inline, scalars
+from idumb.markdown.syntax.field_values import Bullet
+from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.problems import Problems
+
+BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
+BROKEN_BOX = re.compile(
+    r"\[\](?![(\[:])|\[[ xX]{2,}\]|\[[ xX]\](?=[^\s(\[:])|\[[-~/>?!*+.oO✓✔✗✘\u3000\u00a0]\](?=\s|$)"
+)
+_MARKED_BOX = re.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its box, on the line of the label
+ID = re.compile(r"AC-(\d+):(?:\s+|$)")
+_NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_PROOF = re.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
+_CHECK = re.compile(r"check:\s*")
+_STRAY = re.compile(
+    r"\(\s*(?:check\s*:|(?:verify|human|opinion)\s*\))|\bcheck\s*:\s*\x00|--(?:check:|(?:verify|human|opinion)\s*$)",
+    re.IGNORECASE,
+)
+MARKS = (plan.VERIFY, plan.HUMAN, plan.OPINION)
+PROOFS = "— check: `command`, — verify, — human or — opinion"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A criterion before it has an id and before Verify is known. `proof` None means that there is no mark."""
+
+    text: str
+    at: int
+    span: Span
+    number: str = ""
+    proof: str | None = None
+    command: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Rules:
+    """Where the criteria stand: their label, whether `verify` is a proof here, and what Verify holds."""
+
+    label: str
+    task: bool = True
+    commands: tuple[str, ...] = ()
+
+
+def from_bullets(bullets: Iterable[Bullet], rules: Rules, problems: Problems) -> list[Draft]:
+    return [draft for bullet in bullets if (draft := _from_bullet(bullet, rules, problems))]
+
+
+def _from_bullet(bullet: Bullet, rules: Rules, problems: Problems) -> Draft | None:
+    text = _without_box(bullet.text, bullet.start, rules, problems)
+    if text is None:
+        return None
+    draft = from_text(text, rules, problems, fences=bullet)
+    if draft:
+        _nested(draft, bullet, rules, problems)
+    return draft
+
+
+def _without_box(text: Text, start: int, rules: Rules, problems: Problems) -> Text | None:
+    box = BOX.match(text.s)
+    if box:
+        if box[1] != " ":
+            problems.warning(
+                "criterion.ticked",
+                start,
+                "a criterion is ticked; status is not kept in plans",
+                field=rules.label,
+                found=box[0].strip(),
+                mend="write [ ]",
+            )
+        return text.part(box.end())
+    if BROKEN_BOX.match(text.s) or _MARKED_BOX.match(text.s):
+        problems.error(
+            "box.malformed",
+            text.at(0),
+            "this looks like a box and is none",
+            field=rules.label,
+            found=text.s[:40],
+            accepted="- [ ] text",
+            mend="write - [ ] with one blank inside and one behind",
+        )
+        return None
+    problems.warning(
+        "criterion.no-box",
+        start,
+        "a criterion has no box",
+        field=rules.label,
+        found=text.s,
+        mend="write - [ ] before it",
+    )
+    return text
+
+
+def from_text(text: Text, rules: Rules, problems: Problems, fences: Bullet | None = None) -> Draft | None:
+    """A criterion in one text: id, text, dash, proof."""
+    number, text = _number(text, rules, problems)
+    last = text.at(len(text.s) - 1) + 1 if text.s else text.at(0)
+    line = problems.source.place(text.at(0))[0]
+    draft = Draft(text.s, text.at(0), Span(text.at(0), last, line), number)
+    dash = inline.last_dash(text.s)
+    if dash:
+        _proof(draft, text, dash, rules, problems, fences)
+    _strays(draft, text, rules, problems)
+    if draft.text:
+        return draft
+    problems.error(
+        "criterion.no-text",
+        text.at(0),
+        "a criterion says nothing",
+        field=rules.label,
+        found=text.s,
+        accepted="- [ ] text — proof",
+        mend="say what must hold",
+    )
+    return None
+
+
+def _number(text: Text, rules: Rules, problems: Problems) -> tuple[str, Text]:
+    m = ID.match(text.s)
+    if m:
+        return m[0].strip().removesuffix(":"), text.part(m.end())
+    if _NEAR_ID.match(text.s):
+        problems.error(
+            "criterion.bad-id",
+            text.at(0),
+            "this looks like the id of a criterion and is none",
+            field=rules.label,
+            found=text.s[:40],
+            accepted="AC-1: text",
+            mend="write AC-, a number and a colon, without bold or brackets",
+        )
+    return "", text
+
+
+def _proof(
+    draft: Draft, text: Text, dash: re.Match[str], rules: Rules, problems: Problems, fences: Bullet | None
+) -> None:
+    tail = text.part(dash.end())
+    before = text.s[: dash.start()].rstrip(" \t—–")
+    check = _CHECK.match(tail.s)
+    if check:
+        draft.text, draft.proof = before, plan.CHECK
+        draft.command = _check(tail.part(check.end()), rules, problems, fences)
+    elif tail.s in MARKS:
+        draft.text, draft.proof = before, tail.s
+        if tail.s == plan.VERIFY and not rules.task:
+            _near_miss(tail, rules, problems)
+    elif _PROOF.match(tail.s):
+        draft.text, draft.proof = before, plan.UNPROVEN
+        _near_miss(tail, rules, problems)
+
+
+def _check(text: Text, rules: Rules, problems: Problems, fences: Bullet | None) -> str | None:
+    if text.s:
+        return scalars.one_command(text, rules.label, problems)
+    if fences and fences.fences:
+        return scalars.fenced(fences.fences[0], rules.label, problems)
+    scalars.bare_command(text, rules.label, problems, empty=True)
+    return None
+
+
+def _near_miss(tail: Text, rules: Rules, problems: Problems) -> None:
+    problems.error(
+        "criterion.bad-proof",
+        tail.at(0),
+        f"`{tail.s}` looks like a proof and is none",
+        field=rules.label,
+        found=tail.s,
+        accepted=PROOFS if rules.task else PROOFS.replace("— verify, ", ""),
+        mend="write the proof exactly so, or put the word into backticks",
+    )
+
+
+def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
+    """A second proof, or one that is not behind a dash."""
+    blotted = inline.masked(draft.text)
+    dashes = list(inline.DASH.finditer(blotted))
+    parts = zip(dashes, [*(d.start() for d in dashes[1:]), len(blotted)], strict=False)
+    second = next((d for d, end in parts if _is_proof(blotted[d.end() : end].strip())), None) if draft.proof else None
+    stray = None if second else _STRAY.search(blotted)
+    if second:
+        problems.error(
+            "criterion.two-proofs",
+            text.at(second.start()),
+            "a criterion has two proofs",
+            field=rules.label,
+            found=text.s,
+            accepted="one proof",
+            mend="make two criteria of it, or join the commands with &&",
+        )
+    elif stray and draft.proof != plan.UNPROVEN:
+        draft.proof = draft.proof or plan.UNPROVEN  # reported here, so not a second time as unproven
+        _near_miss(text.part(stray.start()), rules, problems)
+
+
+def _is_proof(text: str) -> bool:
+    return bool(_CHECK.match(text)) or text in MARKS
+
+
+def _nested(draft: Draft, bullet: Bullet, rules: Rules, problems: Problems) -> None:
+    """Bullets below: a check, or instructions and remarks."""
+    notes: list[str] = []
+    for child in bullet.children:
+        check = _CHECK.match(child.text.s)
+        if check:
+            _nested_check(draft, child, child.text.part(check.end()), rules, problems)
+        elif BOX.match(child.text.s) or BROKEN_BOX.match(child.text.s):
+            _nested_box(child, rules, problems)
+        elif _is_near_proof(child.text.s):
+            _near_miss(child.text, rules, problems)
+        else:
+            notes += _remarks(child, rules, problems)
+    draft.notes = tuple(notes)
+
+
+def _is_near_proof(text: str) -> bool:
+    return bool(_STRAY.match(inline.masked(text))) or text.casefold() in MARKS
+
+
+def _nested_check(draft: Draft, child: Bullet, command: Text, rules: Rules, problems: Problems) -> None:
+    if draft.proof is None:
+        draft.proof = plan.CHECK
+        draft.command = _check(command, rules, problems, child)
+        return
+    problems.error(
+        "criterion.two-proofs",
+        child.start,
+        "a criterion has two proofs",
+        field=rules.label,
+        found=child.text.s,
+        accepted="one proof",
+        mend="make two criteria of it, or join the commands with &&",
+    )
+
+
+def _nested_box(child: Bullet, rules: Rules, problems: Problems) -> None:
+    problems.error(
+        "criterion.nested-box",
+        child.start,
+        "a box stands below a criterion, where it would count for nothing",
+        field=rules.label,
+        found=child.text.s,
+        accepted="bullets without a box",
+        mend="make it a criterion of its own, or take its box away",
+    )
+
+
+def _remarks(child: Bullet, rules: Rules, problems: Problems, depth: int = 0) -> list[str]:
+    notes = ["  " * depth + child.text.s]
+    for grandchild in child.children:
+        if BOX.match(grandchild.text.s) or BROKEN_BOX.match(grandchild.text.s):
+            _nested_box(grandchild, rules, problems)
+        else:
+            notes += _remarks(grandchild, rules, problems, depth + 1)
+    return notes
+
+
+def settle(drafts: list[Draft], rules: Rules, problems: Problems) -> tuple[Criterion, ...]:
+    """Ids for those that have none, and what Verify proves."""
+    ids = _ids(drafts, rules, problems)
+    any_mark = any(d.proof for d in drafts)
+    covered = bool(rules.commands) and not any_mark
+    found = []
+    for draft, id in zip(drafts, ids, strict=True):
+        proof = draft.proof or (plan.VERIFY if covered else plan.UNPROVEN)
+        if proof == plan.VERIFY and not rules.commands and rules.task:
+            _nothing_to_verify(draft, rules, problems)
+        elif proof == plan.UNPROVEN and draft.proof is None:
+            _unproven(draft, rules, problems)
+        found.append(Criterion(id, draft.text, proof, draft.command, draft.notes, draft.span))
+    return tuple(found)
+
+
+def _nothing_to_verify(draft: Draft, rules: Rules, problems: Problems) -> None:
+    problems.error(
+        "criterion.nothing-to-verify",
+        draft.at,
+        "a criterion is proven by Verify, and the task has no Verify",
+        field=rules.label,
+        found="verify",
+        accepted="a field Verify with commands",
+        mend="add - **Verify:** and a command",
+    )
+
+
+def _unproven(draft: Draft, rules: Rules, problems: Problems) -> None:
+    """Said here for plans that are not legal; of a legal plan intake says it, by the mode that it is judged by."""
+    message = f"nothing proves “{draft.text}”"
+    mend = "add — check: and a command in backticks, or — human"
+    problems.warning("criterion.unproven", draft.at, message, field=rules.label, found=draft.text, mend=mend)
+
+
+def _ids(drafts: list[Draft], rules: Rules, problems: Problems) -> list[str]:
+    taken: dict[int | None, Draft] = {}
+    for draft in drafts:
+        if not draft.number:
+            continue
+        number = whole_numbers.value(draft.number[3:])
+        if number is None:
+            problems.error(
+                "criterion.bad-id",
+                draft.at,
+                "this number of a criterion is too large",
+                field=rules.label,
+                found=draft.number,
+                accepted="AC- and a number of at most 18 digits",
+                mend="give it another number",
+            )
+        elif number in taken:
+            first = taken[number].span.line
+            problems.error(
+                "criterion.duplicate-id",
+                draft.at,
+                f"{draft.number} stands here a second time (first in line {first})",
+                field=rules.label,
+                found=draft.number,
+                accepted="ids that differ",
+                mend="give it another number",
+            )
+        taken.setdefault(number, draft)
+    ids = []
+    free = 1
+    for draft in drafts:
+        if draft.number:
+            ids.append(draft.number)
+            continue
+        while free in taken:
+            free += 1
+        ids.append(f"AC-{free}")
+        free += 1
+    return ids

@@ -1,0 +1,257 @@
+"""The fields of a task in Markdown: which bullets are fields, and what is description."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.markdown.plans import labels
+from idumb.markdown.plans.lookalikes import STEP_FENCES, Looker
+from idumb.markdown.syntax.field_values import Value, content, first_text
+from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+
+_BOLD = re.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
+_PLAIN = re.compile(r"([^:`\n]{1,60}?)\s*:\s*")
+_BOLD_LINE = re.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*([:\uff1a]?)\s*\1")
+_TRAILING = " \t:\uff1a"
+
+
+@dataclass(slots=True)
+class Label:
+    """What a bullet begins with. `name` None: not a known label; `colon` tells whether one is there."""
+
+    shown: str
+    name: str | None
+    colon: bool
+    end: int
+    bold: bool
+
+
+_LABEL = 200  # characters in which a label, of 60 at most, must have come to its end
+
+
+@dataclass(slots=True)
+class Body:
+    """A task's text taken apart. `taken` are the line ranges that are not description."""
+
+    values: list[Value]
+    steps: list[Fence]
+    taken: list[tuple[int, int]]
+
+
+def label_of(text: str) -> Label | None:
+    """The label a bullet begins with, known or not; None when nothing stands before a colon."""
+    m = _BOLD.match(text)
+    if m:
+        shown = m[2].rstrip(_TRAILING)
+        return Label(shown, labels.known(shown), bool(m[3] or m[4]), m.end(), bold=True)
+    m = _PLAIN.match(text)
+    if m:
+        return Label(m[1], labels.known(m[1]), colon=True, end=m.end(), bold=False)
+    head = re.split(r"[\uff1a]|\s[—–]\s", text[:_LABEL], maxsplit=1)[0].strip()
+    name = labels.known(head) if len(head) <= 60 and (head == text or "\uff1a" in text) else None
+    return Label(head, name, colon=False, end=len(text), bold=False) if name else None
+
+
+def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True, indent: int = 0) -> Body:
+    """Fields, steps and what is left. `fields_here` False: a known label among these blocks is an error.
+
+    `indent` is where the fields of the task above would stand.
+    """
+    body = Body([], [], [])
+    run: list[Item] = []
+    for block in flattened(blocks):
+        if isinstance(block, Item) and not block.ordered:
+            run.append(block)
+            continue
+        if isinstance(block, Fence) and block.info in STEP_FENCES and block.top and not block.indent:
+            body.steps.append(block)
+            body.taken.append((block.line, block.end_line))
+            continue
+        _run(run, body, looker, fields_here=fields_here, indent=indent)
+        run = []
+        _other(block, looker)
+    _run(run, body, looker, fields_here=fields_here, indent=indent)
+    return body
+
+
+def empty_label(item: Item) -> str:
+    """The label of a field that has no value, such as one whose bullets are not indented; "" for anything else."""
+    text, label = _first(item)
+    empty = label is not None and label.name and label.colon and label.end >= len(text.s) and len(item.children) == 1
+    return label.shown if label and empty else ""
+
+
+def _label_with_bullets(item: Item) -> str:
+    _, label = _first(item)
+    below = len(item.children) > 1 and isinstance(item.children[-1], Items)
+    return label.shown if label is not None and label.name and label.colon and below else ""
+
+
+def known_in(blocks: Iterable[Block]) -> list[tuple[Item, str]]:
+    """The bullets among these blocks that are fields, with the canonical names of their labels."""
+    bullets = (block for block in flattened(blocks) if isinstance(block, Item) and not block.ordered)
+    labelled = ((item, _first(item)[1]) for item in bullets)
+    return [(item, label.name) for item, label in labelled if label and label.name and label.colon]
+
+
+def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
+    for block in blocks:
+        if isinstance(block, Items):
+            yield from block.children
+        else:
+            yield block
+
+
+def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool, indent: int) -> None:
+    """A run of bullets is fields or description, never both."""
+    found = [(item, *_first(item)) for item in run]
+    problems = looker.problems
+    known = any(label and label.name and label.colon for _, _, label in found)
+    for number, (item, text, label) in enumerate(found):
+        boxes = not (label and label.name == "acceptance")
+        for child in item.children:
+            looker.look(child, boxes=boxes)
+        if label and label.name and not label.colon:
+            _no_colon(item, label, problems)
+        elif known and not fields_here:
+            if label and label.name:
+                _misplaced(item, label, problems, indent)
+        elif known and label and label.name and label.colon:
+            body.values.append(_value(item, text, label, problems.source))
+            body.taken.append((item.line, item.end_line))
+        elif known and text.s[:1] != "[":  # a box that is none is reported as such
+            _unknown(item, text, label, problems, found[number - 1][0] if number else None)
+
+
+def _first(item: Item) -> tuple[Text, Label | None]:
+    text, _ = first_text(item)
+    return text, label_of(text.s)
+
+
+def _value(item: Item, text: Text, label: Label, source: Source) -> Value:
+    _, rest = first_text(item)
+    bullets, fences, others = content(rest, source)
+    inline = text.part(label.end)
+    end = source.end_of(item.end_line - 1)
+    start = inline.at(0) if inline.s else (bullets[0].start if bullets else min(text.at(len(text.s) - 1) + 1, end))
+    name = label.name or ""
+    return Value(name, label.shown, item.start, inline, bullets, start, end, fences, others)
+
+
+def _other(block: Block, looker: Looker) -> None:
+    """Description; what looks like a field in it is an error."""
+    problems = looker.problems
+    if isinstance(block, Item):
+        for child in block.children:
+            looker.look(child, boxes=True)
+    if isinstance(block, Item) and block.ordered:
+        text, label = _first(block)
+        if label and label.name and label.colon:
+            problems.error(
+                "field.numbered",
+                block.start,
+                f"{label.shown} stands in a numbered list",
+                field=label.shown,
+                found=text.s,
+                accepted="- **Label:** value",
+                mend=f"write - **{label.shown}:** in a bullet",
+            )
+    elif isinstance(block, Paragraph):
+        for offset, line in block.pieces:
+            m = _BOLD_LINE.match(line)
+            name = labels.known(m[2]) if m else None
+            if m and name:
+                _no_bullet(offset, m[2], line, problems)
+
+
+def _no_bullet(at: int, label: str, line: str, problems: Problems) -> None:
+    problems.error(
+        "field.no-bullet",
+        at,
+        f"{label} stands in bold, but not in a bullet",
+        field=label,
+        found=line,
+        accepted=f"- **{label}:** value",
+        mend="write - before it",
+    )
+
+
+def _no_colon(item: Item, label: Label, problems: Problems) -> None:
+    problems.error(
+        "field.no-colon",
+        item.start,
+        f"{label.shown} has no colon",
+        field=label.shown,
+        found=label.shown,
+        accepted=f"- **{label.shown}:** value",
+        mend=f"write - **{label.shown}:**",
+    )
+
+
+def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> None:
+    problems.error(
+        "field.misplaced",
+        item.start,
+        f"{label.shown} belongs to no task here",
+        field=label.shown,
+        found=label.shown,
+        accepted="fields of a checklist task are bullets below its box, those of a YAML task are keys",
+        mend=f"indent it by {indent} spaces, below the task, instead of {problems.source.place(item.start)[1] - 1}"
+        if indent
+        else "move it into the task",
+    )
+
+
+def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, above: Item | None) -> None:
+    shown = label.shown if label and label.colon else text.s
+    near = labels.nearest_label(shown[:60])
+    known = ", ".join(labels.SHOWN.values())
+    mend = f"did you mean {near}?" if near else "part it from the fields by a line of text, or call it x-…"
+    if above is not None and (owner := empty_label(above) or _label_with_bullets(above)):
+        spaces = above.column - problems.source.place(above.start)[1] + 1
+        mend = f"indent it by {spaces} spaces below {owner}, if it is its value"
+    problems.error(
+        "task.unknown-label" if label and label.colon else "task.not-a-field",
+        item.start,
+        f"`{shown}` is no label, and it stands among the fields of a task",
+        field="task",
+        found=shown,
+        accepted=known,
+        mend=mend,
+    )
+
+
+def lines_left(region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0) -> str:
+    """The lines of a region that are description, as written, without comments.
+
+    Where something was taken out, the parts before and behind it are paragraphs of their own.
+    """
+    parts: list[list[str]] = [[]]
+    cut = sorted(taken)
+    line, last = region
+    while line < last:
+        if cut and line >= cut[0][0]:
+            line = max(line, cut.pop(0)[1])
+            parts.append([])
+            continue
+        if line not in source.hidden:
+            text = source.cuts.get(line, source.lines[line])
+            parts[-1].append(_dedented(text, dedent))
+        line += 1
+    return "\n\n".join(filter(None, (_trimmed(part) for part in parts)))
+
+
+def _dedented(line: str, width: int) -> str:
+    return line[min(width, len(line) - len(line.lstrip(" \t"))) :] if width else line
+
+
+def _trimmed(lines: list[str]) -> str:
+    while lines and not lines[-1].strip():
+        lines.pop()
+    first = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
+    return "\n".join(lines[first:])

@@ -1,0 +1,86 @@
+"""Which tool a file was written for, where it is no plan of idumb. It is only named; nothing is read from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from idumb.domain.finding import Finding
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+
+_KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:")
+_GSD = frozenset({"wave", "files_modified", "files-modified", "must_haves", "autonomous"})
+_OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_count", "estimated_hours"})
+_BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
+
+# A tool, what one line of its files looks like, and what another line must look like too.
+_LINES: tuple[tuple[str, str, str], ...] = (
+    ("GSD", r"<task type=", ""),
+    ("spec-kitty", r"## Work Package WP\d", ""),
+    ("spec-kit", r"- \[[ xX]\] \**T\d{3,}\**\s", ""),
+    ("OpenSpec", r"- \[[ xX]\] \d+\.\d+ ", r"## \d+\. "),
+    ("GSD-2", r"- \[[ xX]\] \*\*T\d+: ", ""),
+    ("BMAD", r"# Story \d+\.\d+", ""),
+    ("Backlog.md", r"<!-- (?:AC|SECTION:\w+):BEGIN -->", ""),
+    ("Task Master", r"\{", r'.*"tasks"\s*:\s*\['),
+)
+
+
+def tool(lines: Sequence[str]) -> tuple[str, int] | None:
+    """The tool and the line, from 0, that shows it; None for what may be a plan of idumb with mistakes."""
+    keys = _keys(lines)
+    if {"title", "goal"} <= keys.keys():
+        return None
+    for name, known in _BY_KEYS:
+        if known(frozenset(keys)):
+            shown = [keys[key] for key in keys if key in _GSD | _OLD_IDUMB | _BACKLOG | {"work_package_id"}]
+            return name, min(shown, default=0)
+    for name, one, other in _LINES:
+        found = next((n for n, line in enumerate(lines) if re.match(one, line)), None)
+        if found is not None and (not other or any(re.match(other, line) for line in lines)):
+            return name, found
+    return None
+
+
+def findings(source: Source) -> tuple[Finding, ...]:
+    """That a file is another tool's; nothing more, for all that its keys and lines are not would hide it."""
+    named = tool(source.lines)
+    if named is None:
+        return ()
+    name, line = named
+    problems = Problems(source)
+    problems.error(
+        "plan.foreign-format",
+        source.starts[line],
+        said(name),
+        found=source.lines[line].strip(),
+        accepted="a plan of idumb: type: plan, phase, plan, title, goal, and tasks",
+        mend="write its tasks as `idumb help plan-format` shows, or let idumb plan-phase write the plan",
+    )
+    return problems.sorted()
+
+
+def said(tool: str, file: str = "this") -> str:
+    return f"{file} is a file of {tool}, and idumb does not read that format"
+
+
+_BY_KEYS: tuple[tuple[str, Callable[[frozenset[str]], bool]], ...] = (
+    ("spec-kitty", lambda keys: "work_package_id" in keys),
+    ("GSD", lambda keys: len(keys & _GSD) >= 2),
+    ("the original iDumb", lambda keys: bool(keys & _OLD_IDUMB)),
+    ("Backlog.md", lambda keys: {"id", "title", "status"} <= keys and bool(keys & _BACKLOG)),
+)
+
+
+def _keys(lines: Sequence[str]) -> dict[str, int]:
+    """The keys of the frontmatter with their lines."""
+    found: dict[str, int] = {}
+    if not lines or lines[0].rstrip() != "---":
+        return found
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == "---":
+            break
+        if key := _KEY.match(line):
+            found.setdefault(key[1], number)
+    return found

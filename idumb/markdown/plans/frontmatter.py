@@ -1,0 +1,393 @@
+"""The YAML between the `---` lines at the top of a plan."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain import whole_numbers
+from idumb.domain.finding import nearest
+from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
+from idumb.markdown.plans import criteria, structured_values, yaml_criteria
+from idumb.markdown.syntax import inline, yaml_nodes
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+
+MAX_BYTES = 64 * 1024
+REQUIRED = ("type", "phase", "plan", "title", "goal")
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
+_WORD = re.compile(r"[^\s,`\"'\[\]{}]+")
+
+
+@dataclass(slots=True)
+class Frontmatter:
+    """The plan without its tasks; `end_line` is the line behind the closing `---`."""
+
+    end_line: int
+    values: dict[str, Any] = field(default_factory=dict)
+    spans: dict[str, Span] = field(default_factory=dict)
+    criteria: list[criteria.Draft] | None = None
+
+
+def read(source: Source, problems: Problems) -> Frontmatter | None:
+    """None when there is no frontmatter to be found at all."""
+    end = _closing(source, problems)
+    if end is None:
+        return None
+    found = Frontmatter(end + 1)
+    begin = source.starts[1]
+    text = source.text[begin : source.starts[end]]
+    if len(text.encode()) > MAX_BYTES:
+        problems.error(
+            "plan.frontmatter-too-large",
+            source.starts[0],
+            "the frontmatter is larger than 64 KiB",
+            accepted="64 KiB",
+            mend="move long texts into the body of the plan",
+        )
+        return found
+    node = yaml_nodes.read(text, lambda index: begin + index, problems, "frontmatter")
+    if isinstance(node, Mapping):
+        _Reader(found, problems).read(node)
+    elif node is not None or not problems.any_error:
+        problems.error(
+            "plan.no-frontmatter", source.starts[0], "the frontmatter holds no keys", accepted="key: value", mend=_ADD
+        )
+    return found
+
+
+_MARGIN = "write --- in line {} at the margin, with neither tab nor space before it"
+_ADD = "begin the file with ---, type: plan, phase, plan, title, goal and ---"
+
+
+def _closing(source: Source, problems: Problems) -> int | None:
+    lines = source.lines
+    if lines[0].rstrip(" \t") != "---":
+        problems.error(
+            "plan.no-frontmatter",
+            source.starts[0],
+            "a plan begins with frontmatter",
+            found=lines[0],
+            accepted="---",
+            mend=_MARGIN.format(1) if lines[0].strip() == "---" else _ADD,
+        )
+        return None
+    for n in range(1, len(lines)):
+        if lines[n].startswith("---") and not lines[n][3:].strip(" \t"):
+            return n
+    indented = next((n for n, line in enumerate(lines[1:], 2) if line.strip() == "---"), 0)
+    problems.error(
+        "plan.frontmatter-never-closed",
+        source.starts[0],
+        "the frontmatter is opened and never closed",
+        found="---",
+        accepted="---",
+        mend=_MARGIN.format(indented) if indented else "close it with --- on a line of its own",
+    )
+    return None
+
+
+class _Reader:
+    """Reads key by key into `found`; each method of `_KEYS` takes the key and its node."""
+
+    def __init__(self, found: Frontmatter, problems: Problems) -> None:
+        self.found = found
+        self.problems = problems
+
+    def read(self, node: Mapping) -> None:
+        for key, value in node.pairs:
+            self._key(key, value)
+        given = {key.value for key, _ in node.pairs}
+        missing = [k for k in REQUIRED if k not in given]
+        for name in missing:
+            message = f"the frontmatter needs `{name}`"
+            self._error("plan.missing-key", self.problems.source.starts[0], name, message, mend=f"add {name}:")
+
+    def _key(self, key: Scalar, node: Node) -> None:
+        name = key.value
+        if name[:2].lower() == "x-" and len(name) > 2:
+            self.found.values.setdefault("extra", {})[name] = plain(node)
+            return
+        if name not in _KEYS:
+            near = nearest(name, _KEYS)
+            mend = f"did you mean {near}?" if near else f"remove it, or call it x-{name}"
+            if owner := next((one for one, keys in _INNER.items() if name in keys), ""):
+                mend = f"indent it, if it belongs to {owner}; otherwise {mend}"
+            self._error("plan.unknown-key", key.start, name, f"unknown key `{name}`", found=name, mend=mend)
+            return
+        line = self.problems.source.place(node.start)[0]
+        self.found.spans[name] = Span(node.start, node.end, line)
+        if isinstance(node, Scalar) and node.is_null:
+            mend = "write a value, or remove it"
+            self._error("plan.empty-value", key.start, name, f"`{name}` has no value", mend=mend)
+            return
+        value = _KEYS[name](self, name, node)
+        if value is not None:
+            self.found.values[name] = value
+
+    def _error(self, code: str, at: int, name: str, message: str, *, found: str = "", mend: str = "") -> None:
+        accepted = _ACCEPTED.get(name, ", ".join(_KEYS) if code == "plan.unknown-key" else "")
+        self.problems.error(
+            code, at, message, field=name, found=found, accepted=accepted, mend=mend or f"write {accepted}"
+        )
+
+    def _bad(self, name: str, node: Node, message: str = "") -> None:
+        message = message or f"`{name}` does not hold {_ACCEPTED.get(name, 'this')}"
+        self._error("plan.bad-value", node.start, name, message, found=self._shown(node))
+
+    def _shown(self, node: Node) -> str:
+        """What stands there: of a list or a map its first line."""
+        if isinstance(node, Scalar):
+            return node.value
+        return self.problems.source.text[node.start : node.end].partition("\n")[0].strip()
+
+    # One key each
+
+    def type(self, name: str, node: Node) -> None:
+        if not isinstance(node, Scalar) or node.value != "plan":
+            self._error("plan.wrong-type", node.start, name, "the type of a plan is `plan`", found=self._shown(node))
+
+    def text(self, name: str, node: Node) -> str | None:
+        if isinstance(node, Scalar) and node.value.strip():
+            return node.value.strip()
+        self._bad(name, node)
+        return None
+
+    def id(self, name: str, node: Node) -> str | None:
+        if isinstance(node, Scalar) and _is_id(node.value):
+            return node.value
+        self._bad(name, node)
+        return None
+
+    def version(self, name: str, node: Node) -> str | None:
+        if isinstance(node, Scalar) and _VERSION.fullmatch(node.value):
+            return node.value
+        self._bad(name, node)
+        return None
+
+    def mode(self, name: str, node: Node) -> str | None:
+        if isinstance(node, Scalar) and node.value in {GUIDED, STRICT}:
+            return node.value
+        self._bad(name, node)
+        return None
+
+    def name(self, name: str, node: Node) -> str | None:
+        if isinstance(node, Scalar) and _WORD.fullmatch(node.value):
+            return node.value
+        self._bad(name, node)
+        return None
+
+    def ids(self, name: str, node: Node) -> tuple[str, ...] | None:
+        if isinstance(node, Scalar):
+            text = node.value.strip()
+            if text == "none":
+                return ()
+            node = Sequence(
+                [Scalar(t.strip(), plain=True, start=node.start, end=node.end) for t in text.split(",")],
+                node.start,
+                node.end,
+            )
+        items = node.items if isinstance(node, Sequence) else []
+        texts = [i.value for i in items if isinstance(i, Scalar) and _is_id(i.value)]
+        if len(texts) == len(items) and isinstance(node, Sequence):
+            return tuple(texts)
+        self._bad(name, node)
+        return None
+
+    def requirements(self, name: str, node: Node) -> dict[str, str] | None:
+        found: dict[str, str] = {}
+        if isinstance(node, Mapping):
+            for key, value in node.pairs:
+                if isinstance(value, Scalar) and value.value.strip() and _WORD.fullmatch(key.value):
+                    found[key.value] = value.value.strip()
+                else:
+                    self._bad(name, key)
+            return found
+        if isinstance(node, Sequence):
+            for one in node.items:
+                if isinstance(one, Scalar) and _WORD.fullmatch(one.value) and one.value not in found:
+                    found[one.value] = ""
+                else:
+                    self._bad(name, one)
+            return found
+        self._bad(name, node)
+        return None
+
+    def scope(self, name: str, node: Node) -> Scope | None:
+        fields = self._fields(name, node, _INNER[name])
+        if fields is None:
+            return None
+        root = self._text_of(name, fields.get("root"))
+        protected = self._texts_of(name, fields.get("protected"))
+        return Scope(root, protected)
+
+    def non_goals(self, name: str, node: Node) -> tuple[NonGoal, ...]:
+        found = []
+        for item in self._list(name, node):
+            fields = self._fields(name, item, _INNER[name])
+            if fields is not None:
+                id, text = self._text_of(name, fields["id"]), self._text_of(name, fields["text"])
+                found.append(NonGoal(id or "", text or "", self._texts_of(name, fields.get("paths"))))
+        self._unique(name, node, [n.id for n in found])
+        return tuple(found)
+
+    def invariants(self, name: str, node: Node) -> tuple[Invariant, ...]:
+        found = []
+        for item in self._list(name, node):
+            fields = self._fields(name, item, _INNER[name])
+            if fields is not None:
+                id, text, check = (self._text_of(name, fields[k]) for k in ("id", "text", "check"))
+                found.append(Invariant(id or "", text or "", _command(check or "")))
+        self._unique(name, node, [i.id for i in found])
+        return tuple(found)
+
+    def success_criteria(self, name: str, node: Node) -> None:
+        rules = criteria.Rules("success_criteria", task=False)
+        self.found.criteria = yaml_criteria.from_nodes(self._list(name, node), rules, self.problems)
+
+    def texts(self, name: str, node: Node) -> tuple[str, ...]:
+        return self._texts_of(name, node)
+
+    def setup(self, name: str, node: Node) -> tuple[Setup, ...]:
+        found = []
+        for item in self._list(name, node):
+            fields = self._fields(name, item, _INNER[name])
+            if fields is None:
+                continue
+            texts = [self._text_of(name, fields.get(k)) for k in ("service", "why", "where", "check")]
+            service, why, where, check = texts
+            env = fields.get("env")
+            given = Sequence([env], env.start) if isinstance(env, Scalar) else env
+            names = self._texts_of(name, given)
+            found.append(Setup(service or "", why or "", names, where or "", _command(check) if check else None))
+        return tuple(found)
+
+    def limits(self, name: str, node: Node) -> Limits | None:
+        if isinstance(node, Mapping):
+            return structured_values.limits_of(node, name, self.problems)
+        self._bad(name, node)
+        return None
+
+    # Parts of values
+
+    def _list(self, name: str, node: Node) -> list[Node]:
+        if isinstance(node, Sequence):
+            return node.items
+        self._bad(name, node)
+        return []
+
+    def _fields(self, name: str, node: Node, keys: dict[str, bool]) -> dict[str, Node] | None:
+        """The values of a mapping with these keys (True: required), or None when it is none."""
+        if not isinstance(node, Mapping):
+            self._bad(name, node)
+            return None
+        found = {}
+        for key, value in node.pairs:
+            if key.value in keys:
+                found[key.value] = value
+            else:
+                near = nearest(key.value, keys)
+                mend = f"did you mean {near}?" if near else "remove it"
+                if key.value in _KEYS:
+                    mend = f"write it at the margin, if it is a key of the plan; otherwise {mend}"
+                message = f"`{name}` has no key `{key.value}`"
+                self._error("plan.unknown-key", key.start, name, message, found=key.value, mend=mend)
+        missing = [k for k, required in keys.items() if required and k not in found]
+        for absent in missing:
+            self._error("plan.missing-key", node.start, name, f"`{name}` needs `{absent}`", mend=f"add {absent}:")
+        return None if missing else found
+
+    def _text_of(self, name: str, node: Node | None) -> str | None:
+        if node is None:
+            return None
+        if isinstance(node, Scalar) and node.value.strip():
+            return node.value.strip()
+        self._bad(name, node)
+        return None
+
+    def _texts_of(self, name: str, node: Node | None) -> tuple[str, ...]:
+        if node is None:
+            return ()
+        texts = [self._text_of(name, item) for item in self._list(name, node)]
+        return tuple(text for text in texts if text)
+
+    def _unique(self, name: str, node: Node, ids: list[str]) -> None:
+        for id in sorted(id for id, count in Counter(ids).items() if count > 1):
+            self._error("plan.duplicate-id", node.start, name, f"`{id}` stands twice in `{name}`", found=id)
+
+
+_KEYS: dict[str, Callable[[_Reader, str, Node], Any]] = {
+    "type": _Reader.type,
+    "phase": _Reader.id,
+    "plan": _Reader.id,
+    "title": _Reader.text,
+    "goal": _Reader.text,
+    "version": _Reader.version,
+    "mode": _Reader.mode,
+    "depends_on": _Reader.ids,
+    "requirements": _Reader.requirements,
+    "scope": _Reader.scope,
+    "non_goals": _Reader.non_goals,
+    "invariants": _Reader.invariants,
+    "success_criteria": _Reader.success_criteria,
+    "assumptions": _Reader.texts,
+    "setup": _Reader.setup,
+    "builder": _Reader.name,
+    "validator": _Reader.name,
+    "limits": _Reader.limits,
+}
+# The keys of maps inside; True: required.
+_INNER: dict[str, dict[str, bool]] = {
+    "scope": {"root": False, "protected": False},
+    "non_goals": {"id": True, "text": True, "paths": False},
+    "invariants": {"id": True, "text": True, "check": True},
+    "setup": {"service": True, "why": True, "env": False, "where": False, "check": False},
+}
+_ACCEPTED = {
+    "type": "plan",
+    "phase": "an id such as 1 or 06.2",
+    "plan": "an id such as 01",
+    "title": "a text",
+    "goal": "a text",
+    "version": "a version such as 2 or 1.4.0, of at most 64 characters",
+    "mode": "guided or strict",
+    "depends_on": "a list of plan ids",
+    "requirements": "a map of ids to texts, or a list of ids",
+    "scope": "{root, protected: [globs]}",
+    "non_goals": "a list of {id, text, paths?}",
+    "invariants": "a list of {id, text, check}",
+    "success_criteria": "a list of texts or {text, check | human | opinion}",
+    "assumptions": "a list of texts",
+    "setup": "a list of {service, why, env?, where?, check?}",
+    "builder": "the name of a role binding",
+    "validator": "the name of a role binding",
+    "limits": "{files: N, lines: N, paths: [globs]}",
+}
+
+
+def scope(node: Node, problems: Problems) -> Scope | None:
+    """The value of the key `scope`; None, and problems, where it holds something else."""
+    return _Reader(Frontmatter(0), problems).scope("scope", node)
+
+
+def _is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None and not whole_numbers.too_long(text)
+
+
+def _command(text: str) -> str:
+    """A command in YAML needs no backticks; those around the whole are taken off."""
+    return inline.code(text) or text
+
+
+def plain(node: Node) -> Any:
+    """A node as lists, maps and texts."""
+    if isinstance(node, Scalar):
+        return node.value
+    if isinstance(node, Sequence):
+        return [plain(item) for item in node.items]
+    return {key.value: plain(value) for key, value in node.pairs}

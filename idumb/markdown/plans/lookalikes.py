@@ -1,0 +1,238 @@
+"""What looks like a task, a box or a data fence and is none: always an error, never quietly text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from idumb.markdown.plans import criteria, unread
+from idumb.markdown.syntax.field_values import fence_text
+from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Paragraph, Quote, Raw
+from idumb.markdown.syntax.problems import Problems
+
+STEP_FENCES = ("yaml steps", "json steps")
+DATA_FENCES = ("yaml task", *STEP_FENCES)
+_NEAR_FENCES = {
+    "yamltask": "yaml task",
+    "yamltasks": "yaml task",
+    "jsontask": "yaml task",
+    "jsontasks": "yaml task",
+    "yamlstep": "yaml steps",
+    "yamlsteps": "yaml steps",
+    "jsonstep": "json steps",
+    "jsonsteps": "json steps",
+}
+LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
+YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
+_LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
+_TITLED = re.compile(r"(?:<\w+>)?\W*(\S+?)[\])*_`~]*\s*(?::|—|–|--|-(?=\s))\s*\S")
+_LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
+_LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
+_LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
+_LINE_DEEP = re.compile(r"#{7,}[ \t]*(.*)")
+_TAG = re.compile(r"<task[\s>]", re.IGNORECASE)
+_TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
+_LINE_FENCE = re.compile(r"(?:`{3,}|~{3,})([^`]*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Looker:
+    """`prefix` begins every task id of the plan, `T1-`, or is `T` where the phase is unknown."""
+
+    prefix: str
+    problems: Problems
+
+    @property
+    def free(self) -> str:
+        """An id that a new task of the plan can have."""
+        return self.problems.source.free_id(self.prefix if len(self.prefix) > 1 else "T1-")
+
+    def like_task(self, text: str) -> bool:
+        """Whether a heading begins like the heading of a task."""
+        return bool(_LIKE_TASK.match(text)) or text.startswith(self.prefix if len(self.prefix) > 1 else "\n")
+
+    def like_id(self, text: str) -> bool:
+        """Whether a text begins with what looks like a task id."""
+        return bool(LIKE_ID.match(text)) or (len(self.prefix) > 1 and text.startswith(self.prefix))
+
+    def like_titled(self, text: str) -> bool:
+        """Whether a line is a task id, a colon or a dash, and a title."""
+        titled = _TITLED.match(text)
+        return titled is not None and self.like_task(text[titled.start(1) :])
+
+    def look(self, block: Block, *, boxes: bool, top: bool = False) -> None:
+        """Report what looks like data in a block that is none.
+
+        `boxes`: whether any box here is a mistake. `top`: the block stands in no item, whose box is read elsewhere.
+        """
+        for inner in walk(block):
+            if isinstance(inner, Paragraph | Raw):
+                for offset, text in inner.pieces:
+                    self._line(offset, text.strip(), boxes=boxes, raw=isinstance(inner, Raw))
+                if boxes:
+                    self._unread(inner, first=top and inner is block)
+            elif isinstance(inner, Heading):
+                if self.like_task(inner.text):
+                    self._nested(inner.start, inner.text)
+            elif isinstance(inner, Fence):
+                if not near_fence(inner.info, inner.start, self.problems) and boxes:
+                    self._unread_fence(inner)
+            elif isinstance(inner, Item):
+                self._item(inner, boxes=boxes)
+
+    def _item(self, item: Item, *, boxes: bool) -> None:
+        first = item.children[0] if item.children else None
+        if not isinstance(first, Paragraph):
+            return
+        text = first.pieces[0][1]
+        if text[:1] == "[":
+            self._box(item.start, text, boxes=boxes)
+        elif YAML_ID.match(text):
+            self._nested(item.start, text)
+
+    def _line(self, offset: int, text: str, *, boxes: bool, raw: bool) -> None:
+        if text[:1] == "#":
+            heading = _LINE_HEADING.match(text)
+            if heading and self.like_task(heading[1]):
+                self._no_heading(offset, text)
+        elif _TIGHT_BOX.match(text):
+            if boxes or self.like_id(text.partition("]")[2].lstrip()):
+                broken_box(offset, text, self.problems)
+        elif raw and (fence := _LINE_FENCE.match(text)):
+            near_fence(fence[1].strip(), offset, self.problems)
+        elif raw and (box := _LINE_BOX.match(text)):
+            self._box(offset, box[1], boxes=boxes)
+
+    def _unread(self, block: Paragraph | Raw, *, first: bool) -> None:
+        """Lines that were a task before they lost a marker, and tasks in the tags of another tool.
+
+        `first`: whether a box on the first line is one of them.
+        """
+        for number, (offset, line) in enumerate(block.pieces):
+            text = line.strip()
+            if (number or first) and self.like_start(text):
+                self.unread(offset, text)
+            elif _TAG.match(text):
+                self.problems.error(
+                    "task.foreign-tag",
+                    offset,
+                    "this is a task in the tags of GSD, which idumb does not read",
+                    field="task",
+                    found=text,
+                    accepted=f"### {self.free}: Title",
+                    mend=f"write it as ### {self.free}: and the title, with fields below",
+                )
+        lines = [text.strip() for _, text in block.pieces]
+        if isinstance(block, Paragraph) and not any(map(_LINE_ID.match, lines)) and unread.like_yaml_task(lines):
+            self.unread(*block.pieces[0])
+
+    def like_start(self, text: str) -> bool:
+        """Whether a line begins a task, but for a marker that is missing or too much."""
+        yaml_id, deep, box = _LINE_ID.match(text), _LINE_DEEP.match(text), criteria.BOX.match(text)
+        return bool(
+            (yaml_id and self.like_id(yaml_id[1]))
+            or (deep and self.like_task(deep[1]))
+            or (box and self.like_id(text[box.end() :]))
+        )
+
+    def unread(self, at: int, text: str) -> None:
+        self.problems.error(
+            "task.unread",
+            at,
+            f"`{text[:60]}` looks like a task and is not read as one",
+            field="task",
+            found=text,
+            accepted=f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}",
+            mend="write the marker of a task before it, or put it into a fence `example`",
+        )
+
+    def _unread_fence(self, fence: Fence) -> None:
+        meant = unread.in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"), self.prefix)
+        if meant is None:
+            return
+        what = "a task" if meant == unread.TASK else "steps"
+        self.problems.error(
+            "fence.unread",
+            fence.start,
+            f"this fence holds {what}, and nothing reads it",
+            field="fence",
+            found=fence.mark + fence.info,
+            accepted=", ".join(DATA_FENCES) + ", at the margin",
+            mend=f"write {fence.mark}{meant} at the margin, or {fence.mark}yaml example if it only shows something",
+        )
+
+    def _no_heading(self, offset: int, text: str) -> None:
+        self.problems.error(
+            "task.not-a-heading",
+            offset,
+            "this looks like the heading of a task and is none in Markdown",
+            field="task",
+            found=text,
+            accepted=f"### {self.free}: Title",
+            mend="write it at the margin, with one blank behind the #",
+        )
+
+    def _box(self, at: int, text: str, *, boxes: bool) -> None:
+        box = criteria.BOX.match(text) or criteria.BROKEN_BOX.match(text)
+        if box and (boxes or self.like_id(text[box.end() :])):
+            self.problems.error(
+                "box.unexpected",
+                at,
+                "a box stands where it would count for nothing",
+                field="task",
+                found=text,
+                accepted="boxes of tasks at the margin, boxes of criteria under Acceptance",
+                mend="make it a criterion, a task at the margin, or a bullet without a box",
+            )
+
+    def _nested(self, at: int, text: str) -> None:
+        self.problems.error(
+            "task.nested",
+            at,
+            "a task stands inside a list or a quote",
+            field="task",
+            found=text,
+            accepted=f"### {self.free}: Title at the margin",
+            mend="write it at the margin",
+        )
+
+
+def broken_box(at: int, text: str, problems: Problems) -> None:
+    problems.error(
+        "box.malformed",
+        at,
+        "this looks like a box and is none",
+        field="task",
+        found=text[:60],
+        accepted="- [ ] text",
+        mend="write - [ ] with one blank inside and one behind",
+    )
+
+
+def near_fence(info: str, at: int, problems: Problems) -> bool:
+    """Report a fence that was meant to be data and is not, by its info string; whether it is one."""
+    meant = _NEAR_FENCES.get(re.sub(r"[\s_-]", "", info.casefold()).replace("yml", "yaml"))
+    if meant is None:
+        return False
+    exact = info in DATA_FENCES
+    problems.error(
+        "fence.misplaced" if exact else "fence.near-miss",
+        at,
+        "this fence is indented or nested" if exact else f"`{info}` is almost `{meant}`",
+        field="fence",
+        found=info,
+        accepted=", ".join(DATA_FENCES) + ", at the margin",
+        mend="write it at the margin" if exact else f"write {meant}, or another word for an example",
+    )
+    return True
+
+
+def walk(block: Block) -> Iterator[Block]:
+    """The block and everything inside it, in order."""
+    stack = [block]
+    while stack:
+        one = stack.pop()
+        yield one
+        if isinstance(one, Items | Item | Quote):
+            stack.extend(reversed(one.children))

@@ -1,0 +1,474 @@
+"""Where the tasks are: sections, groups, the four notations, and what only looks like a task."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from idumb.domain import whole_numbers
+from idumb.markdown.plans import criteria, fields, labels, lookalikes, unread
+from idumb.markdown.plans.lookalikes import Looker
+from idumb.markdown.syntax import blocks, indents
+from idumb.markdown.syntax.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+
+_ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
+_SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
+_HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
+_BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
+
+_TASKS = re.compile(r"\s*##\s+tasks\s*$", re.IGNORECASE)
+
+HEADING = "heading"
+CHECKLIST = "checklist"
+FENCE = "fence"
+LIST = "list"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A task as it stands in the document: where it begins and ends, and the blocks that belong to it.
+
+    `inner` are the blocks of a box task's own item; `body` the top-level blocks behind the start.
+    """
+
+    notation: str
+    id: str
+    title: str
+    start: int
+    line: int
+    body_line: int
+    end_line: int = 0
+    level: int = 7
+    title_at: int = 0
+    canonical: Canonical | None = None
+    fence: Fence | None = None
+    yaml: YamlItem | None = None
+    item: Item | None = None
+    body: list[Block] = field(default_factory=list)
+    bad: bool = False  # reported already; what would follow from that is not
+    text_end: int | None = None  # the line of the group heading that ends the text of the task
+
+
+@dataclass(slots=True)
+class Outline:
+    tasks: list[Draft]
+    success: list[Item] | None = None
+    success_line: int = 0
+
+
+def read(found: list[Block], source: Source, phase: str | None, problems: Problems) -> Outline:
+    return _Outliner(found, source, phase, problems).read()
+
+
+class _Outliner:
+    """Goes through the top-level blocks once."""
+
+    def __init__(self, found: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
+        self.found = found
+        self.source = source
+        self.prefix = f"T{phase}-" if phase else "T"
+        self.problems = problems
+        self.looker = Looker(self.prefix, problems)
+        self.outline = Outline([])
+        self.task: Draft | None = None
+        self.section = ""
+        self.tasks_line: int | None = None
+        self.has_tasks = any(_section(b) == "tasks" for b in found)
+        self.heading: Heading | None = None  # the last one that is no task, since the last task began
+        self.last: Block | None = None
+        self.told: set[int] = set()
+        self.above: Item | None = None
+
+    def read(self) -> Outline:
+        for block in self.found:
+            self._block(block)
+            self.last = block
+        self._end(len(self.source.lines))
+        return self.outline
+
+    def _block(self, block: Block) -> None:
+        if isinstance(block, Canonical):
+            self._canonical(block)
+        elif isinstance(block, Heading):
+            self._heading(block)
+        elif isinstance(block, Items):
+            self._items(block)
+        elif isinstance(block, Fence):
+            self._fence(block)
+        elif isinstance(block, YamlItem):
+            self._yaml_item(block)
+        else:
+            self._keep(block)
+
+    @property
+    def _free(self) -> str:
+        return self.looker.free
+
+    @property
+    def _boxes_count(self) -> bool:
+        """Whether boxes are data here."""
+        return self.section in {"tasks", "success criteria"} or self._in_free_task
+
+    @property
+    def _in_criteria(self) -> bool:
+        """In the success criteria, and in no task of a plan without a section `## Tasks`."""
+        return self.section == "success criteria" and self.task is None
+
+    @property
+    def _in_free_task(self) -> bool:
+        """Inside a task of a plan without a section `## Tasks`."""
+        return not self.has_tasks and self.task is not None and self.task.text_end is None
+
+    def _error(self, code: str, at: int, message: str, found: str, mend: str, accepted: str = "") -> None:
+        accepted = accepted or f"### {self._free}: Title"
+        self.problems.error(code, at, message, field="task", found=found, accepted=accepted, mend=mend)
+
+    # Blocks
+
+    def _items(self, block: Items) -> None:
+        owned = self.task is not None and self.task.text_end is None and self.heading is None
+        known = [] if owned and not isinstance(self.last, Paragraph) else fields.known_in([block])
+        if known and not self._behind_box(block, known[0][0]) and self._fields_of_no_task(known):
+            return
+        self.above = None
+        for item in block.children:
+            self._item(item)
+            self.above = item
+
+    def _behind_box(self, block: Items, field: Item) -> bool:
+        """Whether a checklist task of this very list comes before the field, which should be indented below it."""
+        if self.section != "tasks":
+            return False
+        texts = (_text_of(item) for item in block.children if item.line < field.line)
+        boxes = ((text, criteria.BOX.match(text)) for text in texts)
+        return any(box and self.looker.like_id(text[box.end() :]) for text, box in boxes)
+
+    def _indent(self, item: Item) -> int:
+        return self.source.place(item.start)[1] - 1
+
+    def _fields_of_no_task(self, known: list[tuple[Item, str]]) -> bool:
+        """Report fields that belong to no task, at the line that should begin it; whether they do."""
+        task, heading = self.task, self.heading
+        if (self.section == "tasks" or not self.has_tasks) and self._titled_line():
+            return True
+        names = {name for _, name in known}
+        if task is None and self.section != "tasks":
+            if heading is None or self.section or (self.has_tasks and heading.level > 2):
+                return False
+            if not unread.like_section_of_task(heading.text, names, like_tasks=heading.level > 2):
+                return False
+        elif not unread.OF_TASKS.intersection(names) or (heading is None and not unread.like_task(names)):
+            return False
+        elif task is not None and (heading is None or not self._begins_another(task, known)):
+            return False  # fields of the task; those of a checklist or YAML task are reported where they are read
+        if heading is not None:
+            self._no_id_heading(heading)
+            return True
+        item, name = known[0]
+        self._error(
+            "field.no-task",
+            item.start,
+            f"{labels.SHOWN.get(name, name)} stands in `## Tasks` and belongs to no task",
+            self.source.lines[item.line].strip(),
+            "write the heading of the task above it",
+        )
+        return True
+
+    def _titled_line(self) -> bool:
+        """Report the line above, if it is the heading of a task without its signs; whether it is."""
+        above = self.last
+        if not isinstance(above, Paragraph):
+            return False
+        at, text = above.pieces[-1]
+        if text.startswith("#") or not self.looker.like_titled(text):  # a heading that is none is told by itself
+            return False
+        self.looker.unread(at, text)
+        return True
+
+    @staticmethod
+    def _begins_another(task: Draft, known: list[tuple[Item, str]]) -> bool:
+        """Whether fields below a heading are those of a task that has no id, and not of the task above it.
+
+        A task may write its fields below a deeper heading, if it has none above, and any one of them in any case.
+        """
+        if task.text_end is not None or task.notation != HEADING:
+            return True
+        if not unread.like_task({name for _, name in known} - {"acceptance"}):
+            return False
+        if task.canonical:
+            return True
+        first = next((b.line for b in task.body if isinstance(b, Heading)), 0)
+        return bool(fields.known_in(b for b in task.body if b.line < first))
+
+    def _no_id_heading(self, heading: Heading) -> None:
+        if heading.line in self.told:
+            return
+        self.told.add(heading.line)
+        self._error(
+            "task.heading-without-id",
+            heading.start,
+            "this heading has no id, and the fields below it belong to no task",
+            heading.text,
+            f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text",
+            f"{'#' * max(heading.level, 3)} {self._free}: Title",
+        )
+
+    def _canonical(self, block: Canonical) -> None:
+        m = block.match
+        if not self._valid(m[2]) or (self.has_tasks and self.section != "tasks"):
+            for part in blocks.expand(self.source, block, self.problems):
+                self._block(part)
+            return
+        level = len(m[1])
+        draft = Draft(HEADING, m[2], m[3].rstrip(), m.start(), block.line, block.line + 1, level=level, canonical=block)
+        draft.title_at = m.start(3)
+        self._begin(draft)
+
+    def _keep(self, block: Block) -> None:
+        if self.task:
+            self.task.body.append(block)
+        self.looker.look(block, boxes=self._boxes_count, top=True)
+
+    def _heading(self, heading: Heading) -> None:
+        self.heading = heading
+        if heading.level <= 2:
+            self._end(heading.line)
+            self._open_section(heading)
+            self.heading = None if self.section else heading
+            if self.looker.like_task(heading.text):
+                self._no_task_heading(heading)
+            return
+        if self.looker.like_task(heading.text):
+            self._task_heading(heading)
+            return
+        if self.task and heading.level <= self.task.level and self.task.text_end is None:
+            self.task.text_end = heading.line
+        if self.task:
+            self.task.body.append(heading)
+
+    def _open_section(self, heading: Heading) -> None:
+        self.section = _section(heading)
+        if self.section == "tasks":
+            if self.tasks_line is not None:
+                self._second("plan.second-tasks-section", heading, "## Tasks", self.tasks_line)
+            self.tasks_line = heading.line
+        elif self.section == "success criteria":
+            if self.outline.success is not None:
+                self._second("plan.second-criteria", heading, "## Success criteria", self.outline.success_line)
+            self.outline.success = []
+            self.outline.success_line = heading.line
+
+    def _second(self, code: str, heading: Heading, title: str, first: int) -> None:
+        self._error(
+            code,
+            heading.start,
+            f"there is a second section `{title}` (the first is in line {first + 1})",
+            heading.text,
+            "put everything into one section",
+            f"one section `{title}`",
+        )
+
+    def _task_heading(self, heading: Heading) -> None:
+        m = _HEADING.fullmatch(heading.text)
+        bad = not m or not self._valid(m[1])
+        if bad or heading.indent or (self.has_tasks and self.section != "tasks"):
+            self._no_task_heading(heading)
+        if not m:
+            m = re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
+            assert m  # noqa: S101 (every text matches)
+        at = heading.text_at + max(heading.text.rfind(m[2]), 0)
+        draft = Draft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line, level=heading.level)
+        draft.title_at = at
+        draft.bad = bad
+        self._begin(draft)
+
+    def _valid(self, id: str) -> bool:
+        rest = id[len(self.prefix) :]
+        return id.startswith(self.prefix) and (self.prefix == "T" or bool(_SEQUENCE.fullmatch(rest)))
+
+    def _no_task_heading(self, heading: Heading) -> None:
+        m = _HEADING.fullmatch(heading.text)
+        at, text = heading.start, heading.text
+        if heading.level <= 2:
+            self._error("task.heading-level", at, "a task heading has level 3 to 6", text, f"write ### {text}")
+        elif not m and (near := re.match(rf"({_ID})\s+(.*)", text)) and self._valid(near[1]):
+            mend = f"write {'#' * heading.level} {near[1]}: {near[2]}"
+            self._error("task.no-colon", at, "a task heading has a colon or a dash behind the id", text, mend)
+        elif not m or not self._valid(m[1]):
+            mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, a colon and a title"
+            self._error("task.bad-id", at, f"`{text}` looks like a task and has no valid id", text, mend)
+        elif heading.indent:
+            message = f"a task heading is indented by {indents.spaces(heading.indent)}"
+            self._error("task.indented", at, message, text, "write it at the margin")
+        else:
+            self._outside(at, text)
+
+    @cached_property
+    def _indented_section(self) -> int | None:
+        """The line of a heading `## Tasks` that is indented and so may be none."""
+        lines = enumerate(self.source.lines)
+        return next((n for n, line in lines if line[:1] in {" ", "\t"} and _TASKS.match(line)), None)
+
+    def _outside(self, at: int, text: str, message: str = "tasks stand only in the section `## Tasks`") -> None:
+        mend = "move it into the section ## Tasks"
+        if self._indented_section is not None:
+            what = "tab" if indents.has_tab(self.source.lines[self._indented_section]) else "indentation"
+            mend = f"remove the {what} before ## Tasks in line {self._indented_section + 1}"
+        self._error("task.outside-section", at, message, text, mend)
+
+    def _item(self, item: Item) -> None:
+        text = _text_of(item)
+        box = criteria.BOX.match(text)
+        if box:
+            self._box(item, text, box)
+            return
+        if lookalikes.YAML_ID.match(text):
+            self._outside(item.start, text, "a YAML task stands outside of `## Tasks`, or deeper than its lists do")
+        elif self._titled_item(item, text):
+            self._look_inside(item)
+            return
+        elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or self.looker.like_id(text.partition("]")[2])):
+            lookalikes.broken_box(item.start, text, self.problems)
+        elif self._in_criteria and self.outline.success is not None and not item.ordered:
+            self.outline.success.append(item)
+            return
+        if self.task:
+            self.task.body.append(item)  # looked at where fields are told from description
+        else:
+            self._look_inside(item)
+
+    def _box(self, item: Item, text: str, box: re.Match[str]) -> None:
+        rest = text[box.end() :]
+        like = self.looker.like_id(rest)
+        if self._in_criteria and self.outline.success is not None:
+            self.outline.success.append(item)
+            if item.ordered:
+                self._numbered(item, text)
+        elif self.section != "tasks":
+            if like:
+                self._outside(item.start, text)
+            elif self._in_free_task:
+                self._no_id(item, text)
+            self._look_inside(item)
+        elif like:
+            self._box_task(item, rest, box)
+        else:
+            self._no_id(item, text)
+            self._look_inside(item)
+
+    def _titled_item(self, item: Item, text: str) -> bool:
+        """Report a bullet with a task id and fields below, or another almost right one; whether it is one."""
+        area = self.section == "tasks" or not self.has_tasks
+        titled = self.looker.like_id(text) and fields.known_in(item.children)
+        if not area or not (titled or self.looker.like_start(text)):
+            return False
+        self.looker.unread(item.start, text)
+        return True
+
+    def _look_inside(self, item: Item) -> None:
+        for child in item.children:
+            self.looker.look(child, boxes=self._boxes_count)
+
+    def _numbered(self, item: Item, text: str) -> None:
+        self._error("box.numbered", item.start, "boxes stand in bullets, not in numbered lists", text, "write - [ ]")
+
+    def _no_id(self, item: Item, text: str) -> None:
+        mend = f"write - [ ] {self._free} and the title, or put the box under Acceptance"
+        above = _innermost(self.above) if self.above else None
+        label = fields.empty_label(above) if above is not None else ""
+        if above is not None and label:
+            spaces = indents.spaces(above.column - self._indent(above))
+            mend = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
+        self._error(
+            "task.box-without-id",
+            item.start,
+            "a box in the tasks has no id",
+            text,
+            mend,
+            f"- [ ] {self._free} Title",
+        )
+
+    def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
+        m = _BOX.fullmatch(rest)
+        bad = not m or not self._valid(m[1])
+        if bad:
+            mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, and a title"
+            self._error("task.bad-id", item.start, f"`{rest}` looks like a task and has no valid id", rest, mend)
+            m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
+        if item.ordered:
+            self._numbered(item, rest)
+        if box[1] != " ":
+            self.problems.warning(
+                "task.ticked",
+                item.start,
+                "a task is ticked; status is not kept in plans",
+                field="task",
+                found=box[0].strip(),
+                mend="write [ ]",
+            )
+        assert m  # noqa: S101 (one of the two matched)
+        draft = Draft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, item=item)
+        first = item.children[0]
+        assert isinstance(first, Paragraph)  # noqa: S101 (the box stands in it)
+        draft.title_at = first.pieces[0][0] + box.end() + m.start(2)
+        draft.bad = bad
+        self._begin(draft)
+
+    def _fence(self, fence: Fence) -> None:
+        if fence.info == "yaml task" and not fence.indent:
+            if self.section != "tasks":
+                self._outside(fence.start, fence.info)
+            self._begin(Draft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
+            return
+        if fence.info in lookalikes.STEP_FENCES and not fence.indent:
+            if self.task:
+                self.task.body.append(fence)
+            else:
+                self._error(
+                    "steps.no-task",
+                    fence.start,
+                    "steps stand in no task",
+                    fence.info,
+                    "move them into a task",
+                    "a task",
+                )
+            return
+        self._keep(fence)
+
+    def _yaml_item(self, item: YamlItem) -> None:
+        self._begin(Draft(LIST, "", "", item.start, item.line, item.end_line, yaml=item))
+
+    def _begin(self, draft: Draft) -> None:
+        self._end(draft.line)
+        self.heading = None
+        self.task = draft
+        self.outline.tasks.append(draft)
+
+    def _end(self, line: int) -> None:
+        if self.task:
+            self.task.end_line = line
+            self.task = None
+
+
+def _text_of(item: Item) -> str:
+    """The first line of an item."""
+    first = item.children[0] if item.children else None
+    return first.pieces[0][1] if isinstance(first, Paragraph) else ""
+
+
+def _innermost(item: Item) -> Item:
+    """The item that stands last in it."""
+    while item.children and isinstance(last := item.children[-1], Items) and last.children:
+        item = last.children[-1]
+    return item
+
+
+def _section(block: Block) -> str:
+    """What a heading of level 1 or 2 opens: tasks, success criteria, or anything else."""
+    if not isinstance(block, Heading) or block.level != 2:
+        return ""
+    text = " ".join(block.text.casefold().split())
+    return text if text in {"tasks", "success criteria"} else ""

@@ -1,0 +1,68 @@
+"""Names of phase folders and plan files. Pure: takes the names, opens nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from idumb.domain import whole_numbers
+
+_DIGITS = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
+_NUMBER = re.compile(rf"{_DIGITS}(?=$|[-_ ])")
+_OTHER = re.compile(rf"(?:phase[-_ ]?)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
+_TEXT = (-1, 0, "")  # before every number
+_PARTS = re.compile(r"\d+|\D+")
+
+
+def number(name: str) -> str | None:
+    """The phase that a folder holds: `01-name` → `01`, `06.1` → `06.1`; None when it begins with no number."""
+    m = _NUMBER.match(name)
+    return m[0] if m else None
+
+
+def other_number(name: str) -> str | None:
+    """The phase of a folder that is named in another way: `phase-1`, `Phase 01`, `phase_1-auth`, `01.auth`."""
+    m = _OTHER.match(name) if number(name) is None else None
+    return m[1] if m else None
+
+
+def numbered(names: Iterable[str]) -> list[tuple[str, str]]:
+    """(number, folder) of every phase; a folder named in another way counts where no other has its number."""
+    known = list(names)
+    found = [(n, name) for name in known if (n := number(name)) is not None]
+    taken = {_bare(n) for n, _ in found}
+    others = ((n, name) for name in known if (n := other_number(name)) is not None)
+    return [*found, *((n, name) for n, name in others if _bare(n) not in taken)]
+
+
+def same_phase(one: str, other: str) -> bool:
+    """Whether two spellings mean one phase: zeros before the number do not count (`1` and `01`, `6.1` and `06.1`)."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(phase: str) -> str:
+    bare = phase.lstrip("0")
+    return (bare if bare[:1].isdigit() else "0" + bare if len(bare) < len(phase) else bare).casefold()
+
+
+def matching_folders(names: Iterable[str], phase: str) -> list[str]:
+    """The folders that are phase `phase`: `1`, `01` and `01-name` for `1`, in natural order.
+
+    Only where there is none, those named in another way (`other_number`). One is right; none and several are for the
+    caller to report.
+    """
+    known = list(names)
+    found = [name for name in known if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
+    if not found:
+        found = [name for name in known if (n := other_number(name)) is not None and same_phase(n, phase)]
+    return sorted(found, key=_natural)
+
+
+def plan_files(names: Iterable[str]) -> list[str]:
+    """The files of a phase folder that are plans, `*PLAN.md`, in natural order (`2-PLAN.md` before `10-PLAN.md`)."""
+    return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=_natural)
+
+
+def _natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
+    parts = [(whole_numbers.order(p), "") if p[0].isdecimal() else (_TEXT, p) for p in _PARTS.findall(name)]
+    return parts, name

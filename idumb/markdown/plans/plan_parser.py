@@ -1,0 +1,178 @@
+"""The front door: the bytes of a plan in, the plan or everything that is wrong with it out.
+
+`parse` never raises on what it reads, and loads nothing by halves: with one error there is no plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from idumb.app.ports.planning import ParsedPlan
+from idumb.domain.plans.plan import Criterion, Plan, Task
+from idumb.markdown.plans import (
+    criteria,
+    foreign_formats,
+    frontmatter,
+    lookalikes,
+    outline,
+    remedies,
+    task_reader,
+    tasks,
+)
+from idumb.markdown.plans.frontmatter import Frontmatter
+from idumb.markdown.plans.outline import Outline
+from idumb.markdown.syntax import blocks, fast_path
+from idumb.markdown.syntax.field_values import from_item
+from idumb.markdown.syntax.nodes import Block, Canonical, Fence
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+
+MAX_BYTES = 32 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024
+MAX_TASKS = 10_000
+
+
+__all__ = ["ParsedPlan", "parse"]
+
+
+def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, quick: bool = True) -> ParsedPlan:
+    """Read a plan. `path` is only written into the findings and the plan; the text keeps a byte-order mark.
+
+    `others` are the other plans of the phase, whose ids are not free.
+    `quick` False reads every task the general way; the result is the same.
+    """
+    text, source, problems = decoded(data, path, others)
+    if problems.findings:
+        return ParsedPlan(None, problems.sorted(), text)
+    head = frontmatter.read(source, problems)
+    if problems.any_error and (other := foreign_formats.findings(source)):
+        return ParsedPlan(None, other, text)
+    if head is None:
+        return ParsedPlan(None, problems.sorted(), text)
+    found = blocks.scan(source, head.end_line, problems, quick=quick)
+    _long_lines(source, head.end_line, found, problems)
+    plan = _plan(data, path, head, found, problems)
+    if not problems.any_error:
+        return ParsedPlan(plan, problems.sorted(), text, plan)
+    findings = remedies.explained(problems.sorted(), source, head.end_line, found)
+    return ParsedPlan(None, findings, text, plan)
+
+
+def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, Source, Problems]:
+    """The text of a file as far as it can be read, and what is wrong with it as a whole."""
+    too_large = len(data) > MAX_BYTES
+    try:
+        text = "" if too_large else data.decode("utf-8")
+        bad = -1
+    except UnicodeDecodeError as error:
+        bad = error.start
+        text = data[:bad].decode("utf-8")
+    source = Source(text, path, others)
+    problems = Problems(source)
+    if too_large:
+        problems.error("plan.too-large", 0, "the plan is larger than 32 MiB", accepted="32 MiB", mend="split it")
+    elif bad >= 0:
+        message = f"byte {data[bad]:#04x} is not UTF-8"
+        problems.error("plan.not-utf-8", len(text), message, accepted="UTF-8", mend="save the file as UTF-8")
+    elif "\0" in text:
+        problems.error("plan.nul", text.index("\0"), "a plan holds no NUL character", accepted="text", mend="remove it")
+    return text, source, problems
+
+
+def _long_lines(source: Source, first: int, found: list[Block], problems: Problems) -> None:
+    """A line holds at most 64 KiB, except inside step fences."""
+    if max(map(len, source.lines)) <= MAX_LINE_BYTES // 4:
+        return
+    long = [n for n, line in enumerate(source.lines) if len(line) > MAX_LINE_BYTES // 4]
+    fences = list(_step_fences(found))
+    for n in long:
+        fence = fences[at - 1] if (at := bisect_left(fences, n, key=lambda f: f.line)) else None
+        if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or (fence and n < fence.end_line):
+            continue
+        problems.error(
+            "plan.line-too-long",
+            source.starts[n],
+            "the line is longer than 64 KiB",
+            accepted="64 KiB, but for step fences",
+            mend="break the line, or move the text into a file",
+        )
+
+
+def _step_fences(found: list[Block]) -> Iterator[Fence]:
+    """In the order of their lines."""
+    for block in found:
+        fence = block.fence if isinstance(block, Canonical) else block
+        if isinstance(fence, Fence) and fence.info in lookalikes.STEP_FENCES:
+            yield fence
+
+
+def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problems: Problems) -> Plan:
+    values: dict[str, Any] = dict(head.values)
+    phase = values.get("phase")
+    drawn = outline.read(found, problems.source, phase, problems)
+    context = task_reader.Context(
+        phase,
+        values.get("requirements", {}),
+        [i.id for i in values.get("invariants", ())],
+        problems,
+        fast_path.shared(phase, frozenset(values.get("requirements", ()))),
+    )
+    read = [task for draft in drawn.tasks for task in tasks.read(draft, context)]
+    _whole(read, drawn, context)
+    values["success_criteria"] = _success(head, drawn, problems)
+    for required in frontmatter.REQUIRED[1:]:
+        values.setdefault(required, "")
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Plan(path=path, sha256=sha256, tasks=tuple(read), spans=head.spans, **values)
+
+
+def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> None:
+    """What must hold of all tasks together."""
+    problems = context.problems
+    if not read and not drawn.tasks:
+        problems.error(
+            "plan.no-tasks",
+            problems.source.starts[0],
+            "the plan has no tasks",
+            accepted=f"### {context.looker.free}: Title in a section ## Tasks",
+            mend="write a task",
+        )
+    if len(read) > MAX_TASKS:
+        message = f"the plan has {len(read)} tasks"
+        problems.error("plan.too-many-tasks", problems.source.starts[0], message, accepted=f"{MAX_TASKS} tasks a phase")
+    first: dict[str, Task] = {}
+    for task in read:
+        if task.id in first and task.span:
+            line = span.line if (span := first[task.id].span) else 0
+            problems.error(
+                "task.duplicate-id",
+                task.span.start,
+                f"{task.id} stands here a second time (first in line {line})",
+                field="id",
+                found=task.id,
+                accepted="ids that differ",
+                mend=f"give one of them the id {context.looker.free}",
+            )
+        if task.id:
+            first.setdefault(task.id, task)
+
+
+def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Criterion, ...]:
+    rules = criteria.Rules("success_criteria", task=False)
+    source = problems.source
+    if drawn.success is not None and head.criteria is not None:
+        problems.error(
+            "plan.criteria-twice",
+            source.starts[drawn.success_line],
+            "success criteria stand in the frontmatter and in a section",
+            field="success_criteria",
+            accepted="one of the two",
+            mend="keep one of them",
+        )
+    drafts = head.criteria
+    if drafts is None and drawn.success is not None:
+        drafts = criteria.from_bullets([from_item(item, source) for item in drawn.success], rules, problems)
+    return criteria.settle(drafts or [], rules, problems)

@@ -1,0 +1,57 @@
+"""The plan of one task that a person named on the command line. JSON texts are YAML, so no word of it can be syntax."""
+
+from __future__ import annotations
+
+import json
+
+from idumb.domain.plans import quick_plan
+from idumb.domain.plans.quick_plan import Wanted
+
+_PLAN = """\
+---
+type: plan
+phase: "{phase}"
+plan: "01"
+title: {title}
+goal: {title}
+---
+
+## Tasks
+
+```yaml task
+{task}
+```
+"""
+
+
+def text(phase: str, wanted: Wanted) -> str:
+    """The plan's text; the same for the same wish, so that it can be agreed to before it is written."""
+    given: dict[str, object] = {"id": f"T{phase}-01", "title": wanted.title}
+    if " ".join(wanted.words.split()) != wanted.title:
+        given["description"] = wanted.words.strip()
+    given["files"] = _files(quick_plan.ANYWHERE if wanted.files is None else wanted.files)
+    given["acceptance"] = _acceptance(wanted)
+    if wanted.builder is not None:
+        given["builder"] = wanted.builder
+    lines = (f"{name}: {_json(value)}" for name, value in given.items())
+    return _PLAN.format(phase=phase, title=_json(wanted.title), task="\n".join(lines))
+
+
+def _acceptance(wanted: Wanted) -> list[dict[str, object]]:
+    done = f"It is done: {wanted.title}"
+    checked: list[dict[str, object]] = [{"text": done, "check": wanted.check}] if wanted.check else []
+    if wanted.files is None:
+        return [*checked, {"text": f"What changed is what should change: {wanted.title}", "human": True}]
+    words = "Something changed, and only in the declared files; nothing proves more"
+    return checked or [{"text": words, "changed": True}]
+
+
+def _files(files: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
+    by_verb: dict[str, list[str]] = {}
+    for verb, path in files:
+        by_verb.setdefault(verb, []).append(path)
+    return by_verb
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

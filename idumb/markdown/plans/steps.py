@@ -1,0 +1,331 @@
+"""Steps: declared tool calls in a `yaml steps` or `json steps` fence, or under `steps` in a YAML task."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from idumb.domain import whole_numbers
+from idumb.domain.finding import nearest
+from idumb.domain.plans.plan import Step
+from idumb.markdown.plans import step_tools
+from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax.nodes import Fence
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+
+KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
+_REQUIRED = ("tool", "intent", "arguments")
+_JSON_LINE = re.compile(r"^- \{.*\}[ \t]*$", re.MULTILINE)
+_FIRST = re.compile(r"\S")
+
+
+class _Bad(Exception):
+    """A step cannot be read; `at` is an offset."""
+
+    def __init__(
+        self, code: str, message: str, at: int, *, found: str = "", accepted: str = "", mend: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.code, self.at, self.found, self.accepted, self.mend = code, at, found, accepted, mend
+
+
+class _Pairs(dict[str, Any]):
+    """A JSON object; says when a key stood twice."""
+
+    twice: str | None = None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    marked = _Pairs(found)
+    seen: set[str] = set()
+    marked.twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return marked
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=whole_numbers.of_json)
+
+
+def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:
+    """The steps of a top-level fence."""
+    body, place = body_of(fence, problems.source)
+    entries = _json(body, place, problems) if fence.info.startswith("json") else _yaml(body, place, problems)
+    return _steps(entries, fence.start, problems)
+
+
+def body_of(fence: Fence, source: Source) -> tuple[str, Callable[[int], int]]:
+    """The text inside a top-level fence with LF only, and the source offset of an index into it."""
+    begin = source.starts[fence.line + 1] if fence.line + 1 < len(source.starts) else len(source.text)
+    last = fence.end_line - 1 if fence.closed else fence.end_line
+    end = source.starts[last] if last < len(source.starts) else len(source.text)
+    body = source.text[begin:end]
+    return _unfold(body, begin) if "\r" in body else (body, _shifted(begin))
+
+
+def _shifted(begin: int) -> Callable[[int], int]:
+    return lambda index: begin + index
+
+
+def _unfold(body: str, begin: int) -> tuple[str, Callable[[int], int]]:
+    """The body with LF only; places are still those of the source."""
+    from bisect import bisect_right
+
+    lines = body.split("\r\n")
+    bounds = [0]
+    for line in lines:
+        bounds.append(bounds[-1] + len(line) + 1)
+    return "\n".join(lines), lambda index: begin + index + max(bisect_right(bounds, index) - 1, 0)
+
+
+def from_nodes(node: yaml_nodes.Node, problems: Problems) -> tuple[Step, ...]:
+    """The steps of a YAML task."""
+    return _steps(_entries(node, problems), node.start, problems)
+
+
+_Entry = tuple[int, Any]  # offset, and a plain value or a YAML node
+
+
+def _steps(entries: Iterator[_Entry], at: int, problems: Problems) -> tuple[Step, ...]:
+    found = []
+    count = 0
+    for start, entry in entries:
+        line = problems.source.place(start)[0]
+        step = _step(count, entry, start, line, problems)
+        count += 1
+        if step:
+            found.append(step)
+    if not count and not problems.any_error:
+        problems.error("steps.empty", at, "there is no step", field="steps", accepted="a list of steps", mend="add one")
+    return tuple(found)
+
+
+# Reading
+
+
+def _json(body: str, place: Callable[[int], int], problems: Problems) -> Iterator[_Entry]:
+    first = _FIRST.search(body)
+    if first is None:
+        return
+    listed = first[0] == "["
+    position = first.start() + listed
+    try:
+        while (position := _skip(body, position)) < len(body) and body[position] != "]":
+            if body[position] != "{":
+                raise ValueError("a step is an object")
+            value, end = _DECODER.raw_decode(body, position)
+            yield place(position), value
+            position = _after(body, end, listed=listed)
+        if listed and (position >= len(body) or body[position + 1 :].strip()):
+            raise ValueError("the list is not closed, or something follows it")
+        if not listed and position < len(body):
+            raise ValueError("a list is closed that was never opened")
+    except (ValueError, RecursionError) as error:
+        at = getattr(error, "pos", position)
+        problems.error(
+            "json.unreadable",
+            place(min(at, max(len(body) - 1, 0))),
+            f"this is not readable JSON: {getattr(error, 'msg', error)}",
+            field="steps",
+            found=body[position : position + 60].partition("\n")[0],
+            accepted="a list of objects, or one object a line",
+            mend="check quotes, commas and brackets",
+        )
+
+
+def _skip(body: str, at: int) -> int:
+    m = _FIRST.search(body, at)
+    return m.start() if m else len(body)
+
+
+def _after(body: str, end: int, *, listed: bool) -> int:
+    """Where the next object may begin: behind a comma in a list, on another line otherwise."""
+    at = _skip(body, end)
+    if listed:
+        if body[at : at + 1] == ",":
+            at = _skip(body, at + 1)
+            if body[at : at + 1] == "]":
+                raise ValueError("a comma stands before the end of the list")
+            return at
+        if body[at : at + 1] == "]" or at == len(body):
+            return at
+        raise ValueError("a comma is missing between steps")
+    if at < len(body) and "\n" not in body[end:at]:
+        raise ValueError("one object a line")
+    return at
+
+
+def _yaml(body: str, place: Callable[[int], int], problems: Problems) -> Iterator[_Entry]:
+    """JSON lines as JSON, what lies between them as YAML."""
+    position = 0
+    for m in _JSON_LINE.finditer(body):
+        value = _json_line(body, m.start() + 2, m.end())
+        if value is None:
+            continue
+        yield from _yaml_part(body, position, m.start(), place, problems)
+        yield place(m.start()), value
+        position = m.end()
+    yield from _yaml_part(body, position, len(body), place, problems)
+
+
+def _json_line(body: str, begin: int, end: int) -> dict[str, Any] | None:
+    try:
+        value, stop = _DECODER.raw_decode(body, begin)
+    except (ValueError, RecursionError):
+        return None
+    return value if not body[stop:end].strip(" \t") else None
+
+
+def _yaml_part(body: str, begin: int, end: int, place: Callable[[int], int], problems: Problems) -> Iterator[_Entry]:
+    part = body[begin:end]
+    if not part.strip():
+        return
+    node = yaml_nodes.read(part, lambda index: place(begin + index), problems, "steps")
+    if node is not None:
+        yield from _entries(node, problems)
+
+
+def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
+    if isinstance(node, yaml_nodes.Sequence):
+        for item in node.items:
+            yield item.start, item
+        return
+    problems.error(
+        "steps.not-a-list", node.start, "steps are a list", field="steps", accepted="- tool: …", mend="begin it with -"
+    )
+
+
+# Checking
+
+
+def _step(index: int, entry: Any, at: int, line: int, problems: Problems) -> Step | None:
+    found: list[_Bad] = []
+    made = None
+    try:
+        fields, places = _mapping(entry, at, "a step")
+        found += _keys(fields, places, at)
+        tool = _tool(fields.get("tool"), places, found)
+        arguments = _arguments(tool, fields.get("arguments"), places("arguments"), found) if tool else {}
+        others = _others(fields, places, found)
+        if not found and tool:
+            made = Step(index, tool, arguments=arguments, line=line, **others)
+    except _Bad as bad:
+        found.append(bad)
+    for one in found:
+        problems.error(one.code, one.at, str(one), field="steps", found=one.found, accepted=one.accepted, mend=one.mend)
+    return made
+
+
+def _tool(tool: Any, places: Callable[[str], int], found: list[_Bad]) -> str | None:
+    if isinstance(tool, str) and tool in step_tools.TOOLS:
+        return str(tool)
+    if tool is not None:
+        near = nearest(str(tool), step_tools.TOOLS)
+        mend = f"did you mean {near}?" if near else "write a tool of the list"
+        accepted = ", ".join(step_tools.TOOLS)
+        message = f"there is no tool `{tool}`" if isinstance(tool, str) else "the tool is not a text"
+        bad = _Bad("step.unknown-tool", message, places("tool"), found=str(tool)[:80], accepted=accepted, mend=mend)
+        found.append(bad)
+    return None
+
+
+_OTHERS = {"intent": "name", "scope": "argv", "timeout": "seconds", "continue_on_error": "boolean"}
+
+
+def _others(fields: dict[str, Any], places: Callable[[str], int], found: list[_Bad]) -> dict[str, Any]:
+    given = {}
+    for key, kind in _OTHERS.items():
+        if (value := fields.get(key)) is not None:
+            given[key] = _checked(key, kind, value, places(key), found)
+    if given.get("scope") is not None:
+        given["scope"] = tuple(given["scope"])
+    return given
+
+
+def _checked(key: str, kind: str, value: Any, at: int, found: list[_Bad]) -> Any:
+    checked = step_tools.CHECKS[kind](value)
+    if checked is None:
+        accepted = step_tools.ACCEPTED[kind]
+        shown = str(value)[:80] if isinstance(value, str | int | float | None) else ""
+        message = f"{key} is not {accepted}"
+        found.append(_Bad("step.bad-value", message, at, found=shown, accepted=accepted, mend=f"write {accepted}"))
+    return checked
+
+
+def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[str], int]]:
+    """Keys and plain values, and where each key stands."""
+    if isinstance(entry, yaml_nodes.Mapping):
+        starts = {key.value: key.start for key, _ in entry.pairs}
+        values = {key.value: _plain(value) for key, value in entry.pairs}
+        return values, lambda key: starts.get(key, at)
+    if isinstance(entry, dict):
+        twice = getattr(entry, "twice", None)
+        if twice is not None:
+            words = f"the key `{twice}` stands here twice"
+            raise _Bad("yaml.duplicate-key", words, at, found=twice, accepted=yaml_nodes.ACCEPTED, mend="keep one")
+        return entry, lambda _: at
+    raise _Bad("step.not-a-mapping", f"{what} is a mapping", at, accepted="tool, intent, arguments")
+
+
+def _plain(node: yaml_nodes.Node) -> Any:
+    """Texts stay texts; a mapping keeps its nodes, so that places are known."""
+    from idumb.markdown.syntax import json_nodes
+
+    if isinstance(node, json_nodes.Literal):
+        return node.native
+    if isinstance(node, yaml_nodes.Scalar):
+        return None if node.is_null else step_tools.Plain(node.value) if node.plain else node.value
+    if isinstance(node, yaml_nodes.Sequence):
+        return [_plain(item) for item in node.items]
+    return node
+
+
+def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iterator[_Bad]:
+    for key in fields:
+        if key not in KEYS:
+            near = nearest(key, KEYS)
+            mend = f"did you mean {near}?" if near else "remove it"
+            accepted = ", ".join(KEYS)
+            yield _Bad(
+                "step.unknown-key", f"a step has no key `{key}`", places(key), found=key, accepted=accepted, mend=mend
+            )
+    for key in _REQUIRED:
+        if fields.get(key) is None:
+            place = places(key) if key in fields else at
+            accepted = ", ".join(_REQUIRED)
+            yield _Bad("step.missing-key", f"a step needs `{key}`", place, accepted=accepted, mend=f"add {key}")
+
+
+def _arguments(tool: str, given: Any, at: int, found: list[_Bad]) -> dict[str, Any]:
+    if given is None:
+        return {}
+    fields, places = _mapping(given, at, "arguments")
+    shape = step_tools.TOOLS[tool]
+    accepted = ", ".join(shape)
+    checked = {}
+    for key, value in fields.items():
+        if key in shape:
+            checked[key] = _checked(key, shape[key].rstrip("?"), value, places(key), found)
+            continue
+        near = nearest(key, shape)
+        mend = f"did you mean {near}?" if near else "remove it"
+        message = f"{tool} has no argument `{key}`"
+        found.append(_Bad("step.unknown-argument", message, places(key), found=key, accepted=accepted, mend=mend))
+    for key, kind in shape.items():
+        if key not in fields and not kind.endswith("?"):
+            message = f"{tool} needs `{key}`"
+            found.append(_Bad("step.missing-argument", message, at, accepted=accepted, mend=f"add {key}"))
+    one_of = step_tools.ONE_OF.get(tool)
+    if one_of and (one_of[0] in fields) == (one_of[1] in fields):
+        message = f"{tool} needs exactly one of {one_of[0]} and {one_of[1]}"
+        mend = "write one of them"
+        found.append(_Bad("step.missing-argument", message, at, accepted=" or ".join(one_of), mend=mend))
+    return checked

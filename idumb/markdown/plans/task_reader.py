@@ -1,0 +1,246 @@
+"""A task while it is read: its fields one by one, each by its reader, and what must hold of it as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain import whole_numbers
+from idumb.domain.plans import plan
+from idumb.domain.plans.plan import Span, Task
+from idumb.markdown.plans import claims, criteria, labels, outline, shapes, steps, structured_values, yaml_criteria
+from idumb.markdown.plans.lookalikes import Looker
+from idumb.markdown.plans.spans import Spans
+from idumb.markdown.syntax import fast_path, scalars, yaml_nodes
+from idumb.markdown.syntax.field_values import Bullet, Value
+from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.nodes import Fence
+from idumb.markdown.syntax.problems import Problems
+
+
+@dataclass(slots=True)
+class Context:
+    """What the tasks of one plan share."""
+
+    phase: str | None
+    requirements: Iterable[str]
+    invariants: Iterable[str]
+    problems: Problems
+    common: fast_path.Shared
+
+    @property
+    def looker(self) -> Looker:
+        return Looker(f"T{self.phase}-" if self.phase else "T", self.problems)
+
+
+@dataclass(slots=True)
+class Reading:
+    """A task while it is read: keyword arguments of `Task`, and the places of its fields."""
+
+    notation: str
+    id: str
+    title: str
+    start: int
+    end: int
+    line: int
+    bad: bool = False
+    given: dict[str, Any] = field(default_factory=dict)
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+    acceptance: Value | None = None
+
+
+def read_field(reading: Reading, value: Value, context: Context) -> None:
+    """Put the value of one field into `reading`."""
+    problems = context.problems
+    name = value.name
+    if name in reading.spans:
+        _twice(reading, value, problems)
+        return
+    reading.spans[name] = (value.start, value.end)
+    if not shapes.usable(value, problems):
+        return
+    if name.startswith("x-"):
+        reading.given.setdefault("extra", {})[name] = structured_values.free_text(value, problems)
+    elif name == "acceptance":
+        reading.acceptance = value
+    elif name == "requirements":
+        reading.given[name] = _ids(value, context.requirements, "requirement", context)
+    elif name == "invariants":
+        reading.given[name] = _ids(value, context.invariants, "invariant", context)
+    elif name == "depends_on":
+        reading.given[name] = _dependencies(reading, value, context)
+    else:
+        found = _READERS[name](value, problems)
+        if found is not None:
+            reading.given[name] = found
+
+
+def _twice(reading: Reading, value: Value, problems: Problems) -> None:
+    first = problems.source.place(reading.spans[value.name][0])[0]
+    shown = labels.SHOWN.get(value.name, value.label)
+    problems.error(
+        "task.duplicate-label",
+        value.label_at,
+        f"{value.label} stands in {reading.id} a second time (first in line {first})",
+        field=shown,
+        found=value.label,
+        accepted="each field once",
+        mend="join the two",
+    )
+
+
+def _ids(value: Value, known: Iterable[str], what: str, context: Context) -> tuple[str, ...]:
+    found = scalars.names(value, context.problems)
+    label = labels.SHOWN[value.name]
+    code = f"task.unknown-{what}"
+    scalars.unknown_ids(found, known, context.problems, code=code, label=label, what=what)
+    return tuple(one for one, _ in found)
+
+
+def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str, ...]:
+    found: list[str] = []
+    several = value.start < value.end and len(value.bullets) > 1
+    for one, at in scalars.names(value, context.problems):
+        if context.phase is not None and not is_id(one, context.phase):
+            _bad_dependency(one, at, context)
+            continue
+        if several:
+            reading.spans[f"depends_on[{len(found)}]"] = (at, at + len(one))
+        found.append(one)
+    return tuple(found)
+
+
+def _bad_dependency(one: str, at: int, context: Context) -> None:
+    context.problems.error(
+        "task.bad-dependency",
+        at,
+        f"`{one}` is no task id of phase {context.phase}",
+        field="Depends on",
+        found=one,
+        accepted=f"T{context.phase}-01, …, or none",
+        mend="name the tasks; a plan of the phase that must come first stands under depends_on in the frontmatter",
+    )
+
+
+def is_id(text: str, phase: str) -> bool:
+    """Whether `text` is a task id of the phase, spelled as the frontmatter spells it."""
+    prefix = f"T{phase}-"
+    digits = text[len(prefix) :]
+    if digits[-1:].isascii() and digits[-1:].islower():
+        digits = digits[:-1]
+    return (
+        text.startswith(prefix)
+        and 2 <= len(digits) <= whole_numbers.MOST_DIGITS
+        and digits.isascii()
+        and digits.isdigit()
+    )
+
+
+def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> None:
+    for fence in fences:
+        if "steps" in reading.spans:
+            first = problems.source.place(reading.spans["steps"][0])[0]
+            problems.error(
+                "steps.two-fences",
+                fence.start,
+                f"{reading.id} has steps in two places (first in line {first})",
+                field="steps",
+                found=fence.info,
+                accepted="one fence a task",
+                mend="join the two",
+            )
+            continue
+        reading.spans["steps"] = (fence.start, problems.source.end_of(fence.end_line - 1))
+        reading.given["steps"] = steps.from_fence(fence, problems)
+
+
+def _choice(*choices: str) -> Callable[[Value, Problems], Any]:
+    return lambda value, problems: scalars.choice(value, choices, problems)
+
+
+_READERS: dict[str, Callable[[Value, Problems], Any]] = {
+    "kind": _choice(*plan.KINDS),
+    "files": claims.files,
+    "symbols": claims.symbols,
+    "interfaces": structured_values.interfaces,
+    "verify": scalars.commands,
+    "tests": structured_values.tests,
+    "preconditions": structured_values.conditions,
+    "postconditions": structured_values.conditions,
+    "change": _choice("preserving", "extending", "modifying", "breaking"),
+    "limits": structured_values.limits,
+    "rollback": structured_values.rollback,
+    "on_failure": _choice("block", "retry", "ask"),
+    "estimate": scalars.duration,
+    "timeout": scalars.duration,
+    "on_timeout": _choice("fail", "skip", "retry"),
+    "reads": scalars.paths,
+    "writes": scalars.paths,
+    "owns": scalars.paths,
+    "parallel": structured_values.yes,
+    "builder": scalars.name,
+    "validator": scalars.name,
+    "handoff_to": structured_values.handoffs,
+    "priority": _choice("critical", "high", "normal", "low"),
+    "options": structured_values.options,
+    "notes": structured_values.free_text,
+    "references": structured_values.free_text,
+    "tags": structured_values.free_text,
+    "assigned_to": structured_values.free_text,
+}
+
+
+def finished(reading: Reading, context: Context) -> Task:
+    problems = context.problems
+    given = reading.given
+    if not reading.title and not reading.bad and reading.notation in {outline.HEADING, outline.CHECKLIST}:
+        problems.error(
+            "task.no-title",
+            reading.start,
+            f"{reading.id} has no title",
+            field="title",
+            found=reading.id,
+            accepted=f"{reading.id}: Title",
+            mend="write a title behind the id",
+        )
+    given["acceptance"] = _acceptance(reading, context)
+    source = problems.source
+    spans = Spans(reading.spans, source)
+    span = Span(reading.start, reading.end, reading.line)
+    return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **given)
+
+
+def _acceptance(reading: Reading, context: Context) -> tuple[plan.Criterion, ...]:
+    problems = context.problems
+    value = reading.acceptance
+    human = reading.given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
+    if value is None or value.is_none:
+        if not human and not reading.bad and (value is not None or "acceptance" not in reading.spans):
+            _no_acceptance(reading, problems)
+        return ()
+    commands = reading.given.get("verify", ())
+    rules = criteria.Rules(labels.SHOWN["acceptance"], commands=commands)
+    return criteria.settle(_criteria(value, rules, problems), rules, problems)
+
+
+def _criteria(value: Value, rules: criteria.Rules, problems: Problems) -> list[criteria.Draft]:
+    node = value.node
+    if node is not None:
+        nodes = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
+        return yaml_criteria.from_nodes(nodes, rules, problems)
+    if value.bullets:
+        return criteria.from_bullets(value.bullets, rules, problems)
+    text = Text(value.inline.s, value.inline.marks)
+    return criteria.from_bullets([Bullet(text, text.at(0))], rules, problems)
+
+
+def _no_acceptance(reading: Reading, problems: Problems) -> None:
+    problems.error(
+        "task.no-acceptance",
+        reading.start,
+        f"{reading.id} says nowhere when it is done",
+        field="Acceptance",
+        accepted="- **Acceptance:** with boxes below",
+        mend="add - **Acceptance:** and - [ ] what must hold — check: and a command in backticks",
+    )

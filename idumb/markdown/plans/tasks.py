@@ -1,0 +1,97 @@
+"""From a task in the document to a `Task`, whatever notation it has."""
+
+from __future__ import annotations
+
+from idumb.domain.plans.plan import Span, Task
+from idumb.markdown.plans import fields, outline, steps, task_reader, yaml_tasks
+from idumb.markdown.plans.lookalikes import Looker
+from idumb.markdown.plans.outline import Draft
+from idumb.markdown.plans.spans import Spans
+from idumb.markdown.plans.task_reader import Context, Reading
+from idumb.markdown.syntax import blocks, fast_path
+from idumb.markdown.syntax.nodes import Block, Canonical
+
+
+def read(draft: Draft, context: Context) -> list[Task]:
+    """One task, or several where a YAML fence holds a list."""
+    if draft.notation in {outline.FENCE, outline.LIST}:
+        return yaml_tasks.read(draft, context)
+    if draft.canonical:
+        return [_from_canonical(draft, draft.canonical, context)]
+    return [_from_markdown(draft, context)]
+
+
+def _from_canonical(draft: Draft, block: Canonical, context: Context) -> Task:
+    source = context.problems.source
+    found = fast_path.read(block, context.common)
+    if found is None:
+        _, *body = blocks.expand(source, block, context.problems)
+        draft.body[:0] = body
+        return _from_markdown(draft, context)
+    given, ranges = found
+    m = block.match
+    end = fast_path.end_of_text(m)
+    if draft.body:
+        _group(draft.body, context.looker)
+    if block.fence:
+        end = source.end_of(block.fence.end_line - 1)
+        ranges["steps"] = (block.fence.start, end)
+        given["steps"] = steps.from_fence(block.fence, context.problems)
+    span = Span(draft.start, end, draft.line + 1)
+    return Task(draft.id, draft.title, span=span, spans=Spans(ranges, source), **given)
+
+
+def _from_markdown(draft: Draft, context: Context) -> Task:
+    problems = context.problems
+    source = problems.source
+    task = _begun(draft, draft.id, draft.title, draft.title_at, context)
+    split = _split_at_group(draft)
+    if draft.item:
+        inner = fields.read(draft.item.children[1:], context.looker)
+        outer = fields.read(split[0], context.looker, fields_here=False, indent=draft.item.column)
+        inner.steps += outer.steps
+        text = fields.lines_left((draft.item.line + 1, draft.item.end_line), inner.taken, source, draft.item.column)
+        region = (draft.item.end_line, draft.text_end or draft.end_line)
+        behind = fields.lines_left(region, outer.taken, source)
+        task.given["description"] = "\n\n".join(filter(None, (text, behind)))
+    else:
+        inner = fields.read(split[0], context.looker)
+        region = (draft.body_line, draft.text_end or draft.end_line)
+        task.given["description"] = fields.lines_left(region, inner.taken, source)
+    _group(split[1], context.looker)
+    for value in inner.values:
+        task_reader.read_field(task, value, context)
+    task_reader.step_fences(task, inner.steps, problems)
+    return task_reader.finished(task, context)
+
+
+def _split_at_group(draft: Draft) -> tuple[list[Block], list[Block]]:
+    if draft.text_end is None:
+        return draft.body, []
+    own = [b for b in draft.body if b.line < draft.text_end]
+    return own, draft.body[len(own) :]
+
+
+def _group(blocks: list[Block], looker: Looker) -> None:
+    """Text under a group heading belongs to no task."""
+    body = fields.read(blocks, looker, fields_here=False)
+    for fence in body.steps:
+        looker.problems.error(
+            "steps.no-task",
+            fence.start,
+            "steps stand under a group heading, in no task",
+            field="steps",
+            found=fence.info,
+            accepted="a task",
+            mend="move them into a task",
+        )
+
+
+def _begun(draft: Draft, id: str, title: str, title_at: int, context: Context) -> Reading:
+    source = context.problems.source
+    last = draft.end_line if draft.text_end is None else draft.text_end
+    while last > draft.line + 1 and not source.lines[last - 1].strip():
+        last -= 1
+    task = Reading(draft.notation, id, title, draft.start, source.end_of(last - 1), draft.line + 1, draft.bad)
+    task.spans["title"] = (title_at, title_at + len(title))
+    return task

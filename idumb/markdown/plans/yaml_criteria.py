@@ -1,0 +1,111 @@
+"""Criteria in YAML: a text, or a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from idumb.domain.finding import nearest
+from idumb.domain.plans import plan
+from idumb.domain.plans.plan import Span
+from idumb.markdown.plans import criteria
+from idumb.markdown.syntax import inline, yaml_nodes
+from idumb.markdown.syntax.field_values import yaml_text
+from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.problems import Problems
+
+_KEYS = ("id", "text", "check", "verify", "human", "opinion", "changed")
+
+
+def from_nodes(nodes: Iterable[yaml_nodes.Node], rules: criteria.Rules, problems: Problems) -> list[criteria.Draft]:
+    return [draft for node in nodes if (draft := _from_node(node, rules, problems))]
+
+
+def _from_node(node: yaml_nodes.Node, rules: criteria.Rules, problems: Problems) -> criteria.Draft | None:
+    if isinstance(node, yaml_nodes.Scalar) and not node.is_null:
+        text = yaml_text(node)
+        if criteria.BOX.match(text.s) or criteria.BROKEN_BOX.match(text.s):
+            _bad_node(node.start, "a criterion in YAML has no box", text.s, rules, problems, "criterion.box-in-yaml")
+            return None
+        return criteria.from_text(Text(text.s, text.marks), rules, problems)
+    if isinstance(node, yaml_nodes.Mapping):
+        return _from_mapping(node, rules, problems)
+    _bad_node(node.start, "a criterion is a text or a mapping", "", rules, problems, "criterion.not-text")
+    return None
+
+
+def _bad_node(
+    at: int, message: str, found: str, rules: criteria.Rules, problems: Problems, code: str, mend: str = ""
+) -> None:
+    accepted = "a text, or {id?, text, check | verify | human | opinion | changed}"
+    problems.error(
+        code, at, message, field=rules.label, found=found, accepted=accepted, mend=mend or "write " + accepted
+    )
+
+
+def _from_mapping(node: yaml_nodes.Mapping, rules: criteria.Rules, problems: Problems) -> criteria.Draft | None:
+    pairs = {key.value: (key, value) for key, value in node.pairs}
+    for key, _ in pairs.values():
+        if key.value not in _KEYS:
+            near = nearest(key.value, _KEYS)
+            mend = f"did you mean {near}?" if near else ""
+            _bad_node(
+                key.start, f"unknown key `{key.value}`", key.value, rules, problems, "criterion.unknown-key", mend
+            )
+    text = pairs["text"][1] if "text" in pairs else None
+    if not isinstance(text, yaml_nodes.Scalar) or text.is_null:
+        _bad_node(node.start, "a criterion needs a text", "", rules, problems, "criterion.no-text")
+        return None
+    line = problems.source.place(node.start)[0]
+    draft = criteria.Draft(text.value.strip(), node.start, Span(node.start, node.end, line))
+    _mapping_id(draft, pairs, rules, problems)
+    _mapping_proof(draft, pairs, rules, problems)
+    return draft
+
+
+_Pairs = dict[str, tuple[yaml_nodes.Scalar, yaml_nodes.Node]]
+
+
+def _mapping_id(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, problems: Problems) -> None:
+    if "id" not in pairs:
+        return
+    key, node = pairs["id"]
+    if isinstance(node, yaml_nodes.Scalar) and criteria.ID.fullmatch(node.value + ":"):
+        draft.number = node.value
+    else:
+        _bad_node(key.start, "the id of a criterion is AC- and a number", "", rules, problems, "criterion.bad-id")
+
+
+def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, problems: Problems) -> None:
+    given = [name for name in (plan.CHECK, *criteria.MARKS, plan.CHANGED) if name in pairs]
+    if len(given) > 1:
+        at = pairs[given[1]][0].start
+        _bad_node(at, "a criterion has two proofs", ", ".join(given), rules, problems, "criterion.two-proofs")
+    if not given:
+        return
+    key, node = pairs[given[0]]
+    draft.proof = given[0]
+    if draft.proof == plan.CHECK:
+        if isinstance(node, yaml_nodes.Scalar) and not node.is_null and node.value.strip():
+            draft.command = inline.code(node.value.strip()) or node.value.strip()
+        else:
+            _bad_node(key.start, "check holds a command", "", rules, problems, "command.empty")
+    elif draft.proof == plan.VERIFY and not rules.task:
+        _bad_node(key.start, "there is no Verify here", "verify", rules, problems, "criterion.bad-proof")
+    elif draft.proof == plan.CHANGED and not rules.task:
+        _bad_node(key.start, "a phase has no files of its own", "changed", rules, problems, "criterion.bad-proof")
+    else:
+        _mapping_mark(draft, key, node, rules, problems)
+
+
+def _mapping_mark(
+    draft: criteria.Draft, key: yaml_nodes.Scalar, node: yaml_nodes.Node, rules: criteria.Rules, problems: Problems
+) -> None:
+    if isinstance(node, yaml_nodes.Scalar) and node.plain and node.value in {"true", "True", "TRUE"}:
+        return
+    entries = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
+    texts = [e.value.strip() for e in entries if isinstance(e, yaml_nodes.Scalar) and not e.is_null]
+    false = isinstance(node, yaml_nodes.Scalar) and node.plain and node.value.casefold() == "false"
+    if draft.proof == plan.HUMAN and texts and len(texts) == len(entries) and not false:
+        draft.notes = tuple(texts)
+        return
+    _bad_node(key.start, f"{draft.proof} is true, or absent", "", rules, problems, "criterion.bad-proof")

@@ -1,0 +1,402 @@
+"""`.idumb/config.yaml` as `Settings`: every problem at once, with its line; defaults where the file says nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from idumb.domain import agent, roles
+from idumb.domain.errors import InputError
+from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.proof import levels
+from idumb.domain.settings import (
+    BRANCHES,
+    COMMIT_POLICIES,
+    DEFAULT_ENVIRONMENT,
+    DEVIATION_POLICIES,
+    NAMED,
+    Binding,
+    Ceiling,
+    GateSettings,
+    GitSettings,
+    Limits,
+    RoleSettings,
+    RunSettings,
+    Settings,
+)
+from idumb.markdown.settings import prompt_files
+from idumb.markdown.settings import setting_values as values
+from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
+from idumb.markdown.syntax.yaml_nodes import Node, Scalar
+from idumb.system.files import plain_files
+
+PATH = ".idumb/config.yaml"
+MAX_BYTES = 1024 * 1024
+
+_BUILT_IN = ("steps", "human", agent.EDITOR)
+_NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
+
+
+def load(root: str) -> Settings:
+    """The settings of the repository at `root`; raises InputError with findings, gives defaults without a file."""
+    try:
+        data = plain_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return Settings(prompts=prompt_files.load(root))
+    except OSError as problem:
+        raise InputError(
+            "config.unreadable", f"{PATH} cannot be read: {problem.strerror}", hint=f"Look at `ls -l {PATH}`."
+        ) from problem
+    settings, findings = read(data)
+    if settings is None:
+        wrong = [f for f in findings if f.severity == ERROR]
+        first = wrong[0]
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise InputError(
+            "config.invalid",
+            f"{first.place}: {first.message}{more}",
+            findings=findings,
+            hint=first.mend or f"Correct {PATH}; idumb help configuration explains every key.",
+        )
+    settings = dataclasses.replace(settings, prompts=prompt_files.load(root))
+    _require_templates(settings)
+    return settings
+
+
+def place(root: str, *keys: str) -> tuple[int, int]:
+    """Line and column of the key that these lead to, from the top; of the last that is there where not all are."""
+    try:
+        text = _decoded(plain_files.read(os.path.join(root, PATH), MAX_BYTES + 1))
+    except (OSError, ValueError):
+        return 1, 1
+    source = Source(text, PATH)
+    node, at = yaml_nodes.read(text, lambda at: at, Problems(source), "configuration"), 0
+    for key in keys:
+        found = next((p for p in node.pairs if p[0].value == key), None) if isinstance(node, MappingNode) else None
+        if found is None:
+            break
+        at, node = found[0].start, found[1]
+    return source.place(at)
+
+
+def _require_templates(settings: Settings) -> None:
+    """Every template that a role names is there; InputError `prompt.missing`."""
+    for role in settings.roles:
+        named = roles.filling(settings, role).prompt
+        if named not in settings.prompts and named not in agent.ROLES:
+            place = f"{prompt_files.FOLDER}/{named}{prompt_files.ENDING}"
+            raise InputError(
+                "prompt.missing", f"The role {role} names the prompt template {named}, but there is no {place}.",
+                hint=f"Write {place}, or take `prompt` out of roles.{role} in {PATH}",
+            )  # fmt: skip
+
+
+def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding, ...]]:
+    """Settings from the bytes of a configuration file; None when a finding is an error."""
+    try:
+        text = _decoded(data)
+    except ValueError as problem:
+        return None, (Finding("config.unreadable", ERROR, path, 1, 1, "", "", "UTF-8 text", f"{path} {problem}."),)
+    problems = Problems(Source(text, path))
+    node = yaml_nodes.read(text, lambda at: at, problems, "configuration")
+    settings = Settings()
+    if node is not None and not problems.any_error:
+        settings = _Reading(problems).settings(node)
+    findings = problems.sorted()
+    return (None if problems.any_error else settings), findings
+
+
+def _decoded(data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"has more than {MAX_BYTES} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"is not UTF-8 at byte {problem.start}") from None
+
+
+class _Reading:
+    """Turns nodes into settings and notes what is wrong."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._places: dict[str, int] = {}
+
+    def settings(self, node: Any) -> Settings:
+        found = self._section(node, "", _TOP)
+        bindings = self._bindings(found.pop("bindings", None))
+        git = self._section(found.pop("git", None), "git", _GIT)
+        run = self._section(found.pop("run", None), "run", _RUN)
+        limits = self._section(found.pop("limits", None), "limits", _LIMITS)
+        gates = self._gates(found.pop("gates", None))
+        times = self._times(found.pop("levels", None))
+        profiles = self._profiles(found.pop("profiles", None))
+        ceilings = self._ceilings(found.pop("ceilings", None))
+        breaker = self._section(found.pop("breaker", None), "breaker", _BREAKER)
+        retry = self._section(found.pop("retry", None), "retry", _RETRY)
+        ask = self._section(found.pop("ask", None), "ask", _ASK)
+        if "profile" in found:
+            found["profile"] = self._chosen("profile", found["profile"], profiles, "profiles")
+        for role in _NAMED_ROLES:
+            if role in found:
+                found[role] = self._binding_name(role, found[role], bindings)
+        roles = self._roles(found.pop("roles", None), bindings)
+        for role in _NAMED_ROLES:
+            own = roles[role].binding if role in roles else None
+            if own is not None and found.setdefault(role, own) != own:
+                self._wrong(f"roles.{role}.binding", self._places[role], own, f"{found[role]}, as `{role}` says")
+        if "environment" in found:
+            found["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *found["environment"])))
+        return Settings(
+            bindings=bindings,
+            git=GitSettings(**git),
+            run=RunSettings(**run),
+            limits=Limits(**limits),
+            gates=gates,
+            levels=times,
+            roles=roles,
+            profiles=profiles,
+            ceilings=ceilings,
+            breaker=breaker,
+            retry=retry,
+            ask=ask,
+            named=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
+            **found,
+        )
+
+    def _gates(self, node: Any) -> dict[str, GateSettings]:
+        """Level and timeout of gates and roles; a timeout is in the range of the level."""
+        found: dict[str, GateSettings] = {}
+        for key, value in self._pairs(node, "gates"):
+            where = f"gates.{key.value}"
+            if key.value not in levels.KNOWN:
+                self._unknown(where, key, levels.KNOWN)
+                continue
+            made = GateSettings(**self._section(value, where, _GATE))
+            kind, usual = levels.KNOWN[key.value]
+            if made.timeout is not None and kind == levels.GATE:
+                self._wrong(f"{where}.timeout", key.start, f"{made.timeout}s", "for a gate, which waits for nothing")
+            elif made.timeout is not None and key.value == agent.BUILDER:
+                words = "for builders, whose time is that of the task or of roles.builder"
+                self._wrong(f"{where}.timeout", key.start, f"{made.timeout}s", words)
+            elif made.timeout is not None:
+                self._in_range(f"{where}.timeout", key.start, usual if made.level is None else made.level, made.timeout)
+            found[key.value] = made
+        return found
+
+    def _times(self, node: Any) -> dict[str, int]:
+        """The usual timeout of a level, in its range."""
+        found: dict[str, int] = self._section(node, "levels", _LEVELS)
+        for number, timeout in found.items():
+            self._in_range(f"levels.{number}", node.start, int(number), timeout)
+        return found
+
+    def _in_range(self, where: str, at: int, level: int, timeout: int) -> None:
+        problem = levels.problem(level, timeout)
+        if problem is not None:
+            self._wrong(where, at, f"{timeout}s", problem)
+
+    def _bindings(self, node: Any) -> dict[str, Binding]:
+        found: dict[str, Binding] = {}
+        for key, value in self._pairs(node, "bindings"):
+            where = f"bindings.{key.value}"
+            if key.value in _BUILT_IN or not values.NAME.fullmatch(key.value):
+                self._wrong(where, key.start, key.value, f"a name without blanks, other than {', '.join(_BUILT_IN)}")
+                continue
+            fields = self._section(value, where, _BINDING)
+            adapter = fields.pop("adapter", None)
+            if "limits" in fields:
+                fields["limits"] = Limits(**self._section(fields["limits"], f"{where}.limits", _LIMITS))
+            if adapter is None:
+                self._wrong(where, key.start, "no adapter", "adapter: command", "Add `adapter: command`.")
+            elif adapter == "command" and not fields.get("argv"):
+                self._wrong(where, key.start, "no argv", "argv: [program, argument, ...]", "Add `argv`.")
+            found[key.value] = Binding(key.value, adapter or "", **fields)
+        return found
+
+    def _binding_name(
+        self, role: str, named: tuple[str, int], bindings: Mapping[str, Binding], where: str = ""
+    ) -> str | None:
+        built_in = {agent.BUILDER: _BUILT_IN, agent.VALIDATOR: ("human",)}.get(role, ())
+        return self._chosen(where or role, named, (*bindings, *built_in), "bindings")
+
+    def _chosen(self, where: str, named: tuple[str, int], known: Iterable[str], section: str) -> str | None:
+        """A name that must be one of those that are defined in a section."""
+        name, at = named
+        known = tuple(known)
+        if name in known:
+            return name
+        near = nearest(name, known)
+        mend = f"Did you mean {near}?" if near else f"Define {name} under `{section}`."
+        self._wrong(where, at, name, ", ".join(known) or f"defined under `{section}`", mend)
+        return None
+
+    def _roles(self, node: Any, bindings: Mapping[str, Binding]) -> dict[str, RoleSettings]:
+        """How each role is filled; where its binding was named is kept in `_places`."""
+        found: dict[str, RoleSettings] = {}
+        for key, value in self._of_roles(node, "roles"):
+            where = f"roles.{key.value}"
+            fields = self._section(value, where, _ROLE)
+            if "binding" in fields:
+                self._places[key.value] = fields["binding"][1]
+                fields["binding"] = self._binding_name(key.value, fields["binding"], bindings, f"{where}.binding")
+            if "ceiling" in fields:
+                fields["ceiling"] = self._ceiling(fields["ceiling"], f"{where}.ceiling")
+            if key.value == agent.VALIDATOR and "timeout" in fields:
+                self._wrong(f"{where}.timeout", key.start, f"{fields['timeout']}s", "set here, but by gates.validator")
+            found[key.value] = RoleSettings(**fields)
+        return found
+
+    def _profiles(self, node: Any) -> dict[str, dict[str, str]]:
+        """The model of each role, by the name of a profile."""
+        found: dict[str, dict[str, str]] = {}
+        for key, value in self._pairs(node, "profiles"):
+            where = f"profiles.{key.value}"
+            if not values.NAME.fullmatch(key.value):
+                self._wrong(where, key.start, key.value, "a name without blanks")
+                continue
+            found[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
+        return found
+
+    def _ceilings(self, node: Any) -> dict[str, Ceiling]:
+        read = self._section(node, "ceilings", {"task": values.node, "run": values.node})
+        return {name: self._ceiling(value, f"ceilings.{name}") for name, value in read.items()}
+
+    def _ceiling(self, node: Node, where: str) -> Ceiling:
+        fields = self._section(node, where, _CEILING)
+        if "time" in fields:
+            fields["seconds"] = fields.pop("time")
+        return Ceiling(**fields)
+
+    def _of_roles(self, node: Any, where: str) -> Iterable[tuple[Scalar, Node]]:
+        for key, value in self._pairs(node, where):
+            if key.value in agent.ROLES:
+                yield key, value
+            else:
+                self._unknown(f"{where}.{key.value}", key, agent.ROLES)
+
+    def _section(self, node: Node | None, where: str, readers: Mapping[str, values.Reader]) -> dict[str, Any]:
+        """The values of one mapping, by key; what is wrong is noted and left out."""
+        found: dict[str, Any] = {}
+        for key, value in self._pairs(node, where):
+            name = f"{where}.{key.value}" if where else key.value
+            if key.value not in readers:
+                self._unknown(name, key, readers)
+                continue
+            try:
+                found[key.value] = readers[key.value](value)
+            except values.WrongValue as wrong:
+                self._wrong(name, wrong.at, wrong.found, wrong.accepted, wrong.mend)
+        return found
+
+    def _pairs(self, node: Node | None, where: str) -> Iterable[tuple[Scalar, Node]]:
+        if node is None or (isinstance(node, Scalar) and values.is_null(node)):
+            return ()
+        if not isinstance(node, MappingNode):
+            self._wrong(where or "configuration", node.start, values.shown(node), "keys with values")
+            return ()
+        return node.pairs
+
+    def _unknown(self, name: str, key: Scalar, known: Iterable[str]) -> None:
+        near = nearest(key.value, known)
+        self._problems.error(
+            "config.unknown-key",
+            key.start,
+            f"{name} is no key of the configuration",
+            field=name,
+            found=key.value,
+            accepted=", ".join(known),
+            mend=f"Did you mean {near}?" if near else "Take the key out.",
+        )
+
+    def _wrong(self, name: str, at: int, found: str, accepted: str, mend: str = "") -> None:
+        self._problems.error(
+            "config.bad-value",
+            at,
+            f"{name}: {found!r} is not {accepted}",
+            field=name,
+            found=found,
+            accepted=accepted,
+            mend=mend or f"Write {accepted}.",
+        )
+
+
+_TOP: Mapping[str, values.Reader] = {
+    "builder": values.placed,
+    "validator": values.placed,
+    "bindings": values.node,
+    "git": values.node,
+    "run": values.node,
+    "protected": values.list_of(values.glob),
+    "environment": values.list_of(values.variable),
+    "limits": values.node,
+    "gates": values.node,
+    "levels": values.node,
+    "roles": values.node,
+    "profile": values.placed,
+    "profiles": values.node,
+    "ceilings": values.node,
+    "breaker": values.node,
+    "retry": values.node,
+    "ask": values.node,
+}
+_BINDING: Mapping[str, values.Reader] = {
+    "adapter": values.words,
+    "argv": values.list_of(values.argument),
+    "prompt": values.one_of(("stdin", "file")),
+    "environment": values.list_of(values.variable),
+    "timeout": values.duration,
+    "idle_timeout": values.duration,
+    "limits": values.node,
+    "options": values.options,
+    "model": values.words,
+}
+_ROLE: Mapping[str, values.Reader] = {
+    "binding": values.placed,
+    "model": values.words,
+    "prompt": values.template_name,
+    "timeout": values.duration,
+    "ceiling": values.node,
+}
+_BREAKER: Mapping[str, values.Reader] = {"failures": values.count, "time": values.duration}
+_RETRY: Mapping[str, values.Reader] = {"calls": values.count, "pause": values.duration}
+_ASK: Mapping[str, values.Reader] = {"timeout": values.duration}
+_CEILING: Mapping[str, values.Reader] = {
+    "attempts": values.count,
+    "time": values.duration,
+    "tokens": values.count,
+    "cost_usd": values.money,
+}
+_GIT: Mapping[str, values.Reader] = {
+    "commit": values.one_of(COMMIT_POLICIES),
+    "hooks": values.boolean,
+    "commit_reports": values.boolean,
+    "branch": values.one_of(BRANCHES),
+    "branch_name": values.branch_name,
+    "network": values.boolean,
+}
+_RUN: Mapping[str, values.Reader] = {
+    "max_attempts": values.count,
+    "halt_after": values.count,
+    "on_deviation": values.one_of(DEVIATION_POLICIES),
+    "validator_timeout": values.duration,
+    "check_timeout": values.duration,
+    "output_limit": values.count,
+    "workspace": values.one_of(("here", "clone")),
+    "idle_timeout": values.duration,
+    "check_idle_timeout": values.duration,
+}
+_GATE: Mapping[str, values.Reader] = {"level": values.level, "timeout": values.duration}
+_LEVELS: Mapping[str, values.Reader] = {"1": values.duration, "2": values.duration}
+_LIMITS: Mapping[str, values.Reader] = {
+    "memory": values.size,
+    "cpu": values.duration,
+    "processes": values.count,
+    "file_size": values.size,
+    "open_files": values.count,
+}

@@ -1,0 +1,133 @@
+"""`.idumb/policy/tools.yaml` and the system-wide one as a `Policy`: every problem at once, with its line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+
+from idumb.domain.errors import InputError
+from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.plans import policy
+from idumb.domain.plans.policy import Policy
+from idumb.markdown.plans import step_tools
+from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+from idumb.system.files import plain_files
+
+PATH = ".idumb/policy/tools.yaml"
+MAX_BYTES = 64 * 1024
+_KEYS = ("allow", "deny")
+
+
+def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
+    """The policy of the repository at `root`, narrowed by system-wide files, each a path and whether it must be there.
+
+    Raises InputError `policy.unreadable` or `policy.invalid`: a policy that cannot be read allows nothing.
+    """
+    found = [_one(path, path, required=required) for path, required in system]
+    found.append(_one(os.path.join(root, PATH), PATH, required=False))
+    return policy.narrowed(tuple(one for one in found if one is not None))
+
+
+def _one(place: str, shown: str, *, required: bool) -> Policy | None:
+    try:
+        data = plain_files.read(place, MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError) as problem:
+        if required:
+            raise _unreadable(shown, "it is not there") from problem
+        return None
+    except OSError as problem:
+        raise _unreadable(shown, problem.strerror or "the system refuses") from problem
+    made, findings = read(data, shown)
+    if made is None:
+        wrong = [f for f in findings if f.severity == ERROR]
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise InputError(
+            "policy.invalid",
+            f"{wrong[0].place}: {wrong[0].message}{more}",
+            findings=findings,
+            hint=wrong[0].mend or "idumb help configuration shows a policy",
+        )
+    return made
+
+
+def _unreadable(shown: str, why: str) -> InputError:
+    return InputError(
+        "policy.unreadable", f"The policy {shown} cannot be read: {why}.", hint=f"Look at `ls -l {shown}`."
+    )
+
+
+def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
+    """A policy from the bytes of its file; None when a finding is an error."""
+    text, why = _decoded(data)
+    problems = Problems(Source(text, path))
+    if why:
+        problems.error("policy.bad-value", 0, why, accepted="UTF-8 text", mend="Save the file as UTF-8.")
+        return None, problems.sorted()
+    node = yaml_nodes.read(text, lambda at: at, problems, "policy")
+    named = {} if problems.any_error else _named(node, problems)
+    if problems.any_error:
+        return None, problems.sorted()
+    allowed = frozenset(named.get("allow", step_tools.TOOLS)) - frozenset(named.get("deny", ()))
+    return Policy(allowed if named else None, ((path, hashlib.sha256(data).hexdigest()),)), problems.sorted()
+
+
+def _decoded(data: bytes) -> tuple[str, str]:
+    """The text, and why there is none."""
+    if len(data) > MAX_BYTES:
+        return "", f"the policy has more than {MAX_BYTES} bytes"
+    try:
+        return data.decode("utf-8"), ""
+    except UnicodeDecodeError as problem:
+        return "", f"byte {problem.start} is not UTF-8"
+
+
+def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
+    """Key to tools."""
+    if node is None or (isinstance(node, Scalar) and node.is_null):
+        return {}
+    if not isinstance(node, Mapping):
+        _wrong(problems, node, "policy", "allow and deny, each with a list of tools")
+        return {}
+    found: dict[str, list[str]] = {}
+    for key, value in node.pairs:
+        if key.value in _KEYS:
+            found[key.value] = _tools(key.value, value, problems)
+            continue
+        near = nearest(key.value, _KEYS)
+        mend = f"Did you mean {near}?" if near else "Take the key out."
+        message = f"{key.value} is no key of a policy"
+        problems.error(
+            "policy.unknown-key",
+            key.start,
+            message,
+            field=key.value,
+            found=key.value,
+            accepted="allow, deny",
+            mend=mend,
+        )
+    return found
+
+
+def _tools(key: str, node: Node, problems: Problems) -> list[str]:
+    if not isinstance(node, Sequence):
+        _wrong(problems, node, key, "a list of tools")
+        return []
+    found = []
+    for item in node.items:
+        if isinstance(item, Scalar) and item.value in step_tools.TOOLS:
+            found.append(item.value)
+        else:
+            _wrong(problems, item, key, ", ".join(step_tools.TOOLS))
+    return found
+
+
+def _wrong(problems: Problems, node: Node, field: str, accepted: str) -> None:
+    shown = node.value if isinstance(node, Scalar) else "a list" if isinstance(node, Sequence) else "a mapping"
+    near = nearest(shown, step_tools.TOOLS) if isinstance(node, Scalar) else None
+    mend = f"Did you mean {near}?" if near else f"Write {accepted}."
+    message = f"{field}: {shown!r} is not {accepted}"
+    problems.error("policy.bad-value", node.start, message, field=field, found=shown, accepted=accepted, mend=mend)

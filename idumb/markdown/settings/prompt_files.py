@@ -1,0 +1,60 @@
+"""The user's own prompt templates, `.idumb/prompts/<name>.md`: read once, with the configuration they belong to."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+
+from idumb.domain.errors import InputError
+from idumb.markdown.settings import setting_values
+from idumb.system.files import plain_files
+
+FOLDER = ".idumb/prompts"
+ENDING = ".md"
+MAX_BYTES = 256 * 1024
+MAX_FILES = 100
+
+
+def load(root: str) -> Mapping[str, str]:
+    """Name to text; InputError `prompt.unreadable` for a link, a file that is no text, or one that is too long.
+
+    Links are never followed, neither of the folder nor in it: a repository could show any file of the user's to a
+    model that way.
+    """
+    folder = os.path.join(root, FOLDER)
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(ENDING))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as problem:
+        raise _unreadable(FOLDER, problem.strerror or "the system refuses") from problem
+    for part in (os.path.dirname(folder), folder):
+        if stat.S_ISLNK(os.lstat(part).st_mode):
+            raise _unreadable(os.path.relpath(part, root), "it is a symbolic link")
+    if len(names) > MAX_FILES:
+        raise _unreadable(FOLDER, f"it has more than {MAX_FILES} templates")
+    return {name.removesuffix(ENDING): _text(os.path.join(folder, name), f"{FOLDER}/{name}") for name in names}
+
+
+def _text(path: str, shown: str) -> str:
+    if not setting_values.TEMPLATE.fullmatch(os.path.basename(path).removesuffix(ENDING)):
+        raise _unreadable(shown, "its name may have letters, digits, `_`, `.` and `-` only")
+    try:
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            raise _unreadable(shown, "it is a symbolic link")
+        data = plain_files.read(path, MAX_BYTES + 1)
+    except OSError as problem:
+        raise _unreadable(shown, problem.strerror or "the system refuses") from problem
+    if len(data) > MAX_BYTES:
+        raise _unreadable(shown, f"it has more than {MAX_BYTES} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise _unreadable(shown, f"it is not UTF-8 at byte {problem.start}") from problem
+
+
+def _unreadable(shown: str, why: str) -> InputError:
+    return InputError(
+        "prompt.unreadable", f"The prompt template {shown} cannot be used: {why}.", hint=f"Look at `ls -l {shown}`."
+    )

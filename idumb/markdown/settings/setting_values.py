@@ -1,0 +1,195 @@
+"""What a single setting may be: readers from a node of YAML to a value, which say what they accept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from idumb.domain import paths, whole_numbers
+from idumb.domain.finding import nearest
+from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
+from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
+
+_DURATION = re.compile(r"(?=\d)(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
+_SIZE = re.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME = re.compile(r"[\w.:/@+-]+")
+TEMPLATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_MOST_DIGITS = 300  # of an adapter's own number: more is no float
+_NUMBER = re.compile(r"[-+]?\d+")
+_DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
+
+
+class WrongValue(Exception):
+    """A value that a key cannot have; `at` is its offset."""
+
+    def __init__(self, at: int, found: str, accepted: str, mend: str = "") -> None:
+        super().__init__(accepted)
+        self.at, self.found, self.accepted, self.mend = at, found, accepted, mend
+
+
+Reader = Callable[[Node], Any]
+
+
+def is_null(node: Scalar) -> bool:
+    return node.plain and node.value in {"", "~", "null", "Null", "NULL"}
+
+
+def shown(node: Node) -> str:
+    return node.value if isinstance(node, Scalar) else "a list" if isinstance(node, Sequence) else "a mapping"
+
+
+def words(node: Node) -> str:
+    if not isinstance(node, Scalar) or not node.value.strip() or "\0" in node.value:
+        raise WrongValue(node.start, shown(node), "a text")
+    return str(node.value)
+
+
+def placed(node: Node) -> tuple[str, int]:
+    return words(node), node.start
+
+
+def boolean(node: Node) -> bool:
+    if not (isinstance(node, Scalar) and node.plain and node.value in _BOOLEANS):
+        raise WrongValue(node.start, shown(node), "true or false")
+    return _BOOLEANS[node.value]
+
+
+def count(node: Node) -> int:
+    if not (isinstance(node, Scalar) and node.plain and node.value.isascii() and node.value.isdecimal()):
+        raise WrongValue(node.start, shown(node), "a whole number of at least 1")
+    number = whole_numbers.value(node.value)
+    if number is None or not 1 <= number <= 10**15:
+        raise WrongValue(node.start, shown(node), "a whole number of at least 1")
+    return number
+
+
+def money(node: Node) -> float:
+    """An amount in US dollars."""
+    plain = (
+        isinstance(node, Scalar) and node.plain and (_NUMBER.fullmatch(node.value) or _DECIMAL.fullmatch(node.value))
+    )
+    amount = float(node.value) if plain and isinstance(node, Scalar) else 0.0
+    if not 0 < amount <= 10**9:
+        raise WrongValue(node.start, shown(node), "an amount of dollars above 0, such as 2.50")
+    return amount
+
+
+def template_name(node: Node) -> str:
+    """The name of a prompt template: a file name without its ending, so it never leads out of a folder."""
+    name = words(node)
+    if not TEMPLATE.fullmatch(name) or name.endswith(".md"):
+        raise WrongValue(node.start, name, "the name of a template in .idumb/prompts/, without .md")
+    return name
+
+
+def level(node: Node) -> int:
+    if not (isinstance(node, Scalar) and node.plain and node.value in {"0", "1", "2"}):
+        raise WrongValue(node.start, shown(node), "a level: 0, 1 or 2")
+    return int(node.value)
+
+
+def duration(node: Node) -> int:
+    match = _DURATION.fullmatch(node.value) if isinstance(node, Scalar) else None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    total = hours * 3600 + minutes * 60 + seconds
+    if not total:
+        raise WrongValue(node.start, shown(node), "a time such as 90s, 45m, 1h30m or a number of seconds")
+    return total
+
+
+def size(node: Node) -> int:
+    match = _SIZE.fullmatch(node.value) if isinstance(node, Scalar) else None
+    total = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not 0 < total <= 2**62:
+        raise WrongValue(node.start, shown(node), "a size such as 512M, 4G or a number of bytes")
+    return total
+
+
+def one_of(choices: tuple[str, ...]) -> Reader:
+    def reader(node: Node) -> str:
+        if isinstance(node, Scalar) and node.value in choices:
+            return str(node.value)
+        near = nearest(shown(node), choices)
+        raise WrongValue(
+            node.start, shown(node), f"one of {', '.join(choices)}", f"Did you mean {near}?" if near else ""
+        )
+
+    return reader
+
+
+def list_of(item: Callable[[Node], str]) -> Reader:
+    def reader(node: Node) -> tuple[str, ...]:
+        if isinstance(node, Scalar) and is_null(node):
+            return ()
+        if not isinstance(node, Sequence):
+            raise WrongValue(node.start, shown(node), "a list")
+        return tuple(item(one) for one in node.items)
+
+    return reader
+
+
+def argument(node: Node) -> str:
+    """One element of an argument list; it may be empty."""
+    if not isinstance(node, Scalar) or "\0" in node.value:
+        raise WrongValue(node.start, shown(node), "a text")
+    return str(node.value)
+
+
+def variable(node: Node) -> str:
+    name = words(node)
+    if not _VARIABLE.fullmatch(name) or name.startswith("IDUMB_"):
+        raise WrongValue(node.start, name, "the name of an environment variable, without its value")
+    return name
+
+
+def glob(node: Node) -> str:
+    text = words(node)
+    problem = paths.problem(text)
+    if problem is not None:
+        raise WrongValue(node.start, text, f"a path or glob inside the repository: it {problem}", "Correct the path.")
+    return text
+
+
+def branch_name(node: Node) -> str:
+    text = words(node)
+    if "{" in text.replace("{phase}", ""):
+        raise WrongValue(node.start, text, "the name of a branch, in which {phase} is the number of the phase")
+    return text
+
+
+def anything(node: Node) -> Any:
+    """What an adapter of a third party reads: the value by the core schema."""
+    if isinstance(node, MappingNode):
+        return {key.value: anything(value) for key, value in node.pairs}
+    if isinstance(node, Sequence):
+        return [anything(item) for item in node.items]
+    return _scalar(node)
+
+
+def _scalar(node: Scalar) -> Any:
+    if not node.plain:
+        return node.value
+    if is_null(node):
+        return None
+    if node.value in _BOOLEANS:
+        return _BOOLEANS[node.value]
+    if _NUMBER.fullmatch(node.value):
+        if len(node.value) > _MOST_DIGITS:
+            raise WrongValue(node.start, shown(node), f"a number of at most {_MOST_DIGITS} digits")
+        return int(node.value)
+    return float(node.value) if _DECIMAL.fullmatch(node.value) else node.value
+
+
+def options(node: Node) -> dict[str, Any]:
+    if not isinstance(node, MappingNode):
+        raise WrongValue(node.start, shown(node), "keys with values")
+    found: dict[str, Any] = anything(node)
+    return found
+
+
+def node(node: Node) -> Any:
+    return node

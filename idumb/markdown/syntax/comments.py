@@ -1,0 +1,53 @@
+"""Comments: cut out of lines of text, as if they were not there."""
+
+from __future__ import annotations
+
+import re
+
+from idumb.markdown.syntax.inline import cut_comments
+from idumb.markdown.syntax.nodes import Paragraph
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+
+
+def cut(paragraph: Paragraph, source: Source, problems: Problems) -> None:
+    """Take the comments out of the lines of a paragraph or heading."""
+    ranges, unclosed = cut_comments(paragraph.pieces)
+    if unclosed is not None:
+        problems.error(
+            "comment.inside-line",
+            unclosed,
+            "a comment begins inside a line and does not end on it",
+            found="<!--",
+            accepted="a comment on one line, or one that begins its line",
+            mend="begin the comment on a line of its own",
+        )
+    for (offset, _), cuts in zip(paragraph.pieces, ranges, strict=True):
+        if cuts:
+            _cut_line(source, offset, cuts)
+    paragraph.pieces[:] = [(o, _without(t, cuts)) for (o, t), cuts in zip(paragraph.pieces, ranges, strict=True)]
+
+
+def _cut_line(source: Source, offset: int, cuts: list[tuple[int, int]]) -> None:
+    n = source.line_of(offset)
+    column = offset - source.starts[n]
+    source.cuts[n] = _without(source.lines[n], [(a + column, b + column) for a, b in cuts])
+
+
+def _without(text: str, cuts: list[tuple[int, int]]) -> str:
+    for begin, end in reversed(cuts):
+        text = text[:begin] + text[end:]
+    return text
+
+
+def check_end(rest: str, begin: int, problems: Problems) -> None:
+    """`rest` stands behind a comment that began its line: nothing may but more comments."""
+    if re.sub(r"<!--.*?-->", "", rest).strip(" \t"):
+        problems.error(
+            "comment.text-after",
+            begin,
+            "text stands behind a comment that began its line; a reader of the page does not see it as Markdown",
+            found=rest.strip(),
+            accepted="nothing behind the comment",
+            mend="put the text on a line of its own",
+        )

@@ -1,0 +1,292 @@
+"""The shape in which most tasks are written, read by one pattern: plans of ten thousand tasks then cost little.
+
+Nothing here decides anything of its own: whatever is not exactly in this shape, and everything that would give a
+finding, is left to the general way, which reads the same lines again. A property test holds the two together.
+"""
+
+# ruff: noqa: ARG001 (every reader of a field takes the same)
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain.plans import plan
+from idumb.domain.plans.plan import Criterion, FileClaim, Span, TestIntent
+from idumb.markdown.syntax import fences, scalars
+from idumb.markdown.syntax.nodes import Canonical, Fence
+from idumb.markdown.syntax.source import Source
+
+_TASK = re.compile(
+    r"(#{3,6}) (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<](?:[^\n#<]*[^\s#<])?)\n"
+    r"((?:[^\W\d_][^\n]*\n|\n)*+)"  # paragraphs whose lines begin with a letter are nothing but text
+    r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)"
+    r"(\n(?:[^\W\d_][^\n]*\n|\n)*+)?+"  # and more such paragraphs behind a blank line
+)
+# Lines of a description that may be more than text: the general way looks at them.
+_SUSPICIOUS = re.compile(r"^(?:id[ \t]*:|t\d|task[^a-z]|[a-z_]+:)", re.IGNORECASE | re.MULTILINE)
+_STEPS = re.compile(r"```((?:yaml|json) steps)\n")
+_NEXT = re.compile(r"\n*(?:(#{1,6}) |\Z)")
+_FIELD = re.compile(r"- (?:\*\*)?([A-Za-z][a-z_ ]*):(?:\*\*)?(?: (\S[^\n]*))?\n((?:  - [^\n]*\n)*)")
+
+_CODE = r"`[^`\s][^`\n]*`"
+_WORDS = rf"(?:[^`\n—–<\\-]++|(?<=\w)-(?=\w)|{_CODE})++"
+_CRITERION = re.compile(rf"  - \[ \] ({_WORDS})(?:— (?:check: ({_CODE})|(verify|human|opinion)))?\n")
+_PROOF_WORDS = re.compile(r"check|verify|human|opinion", re.IGNORECASE)
+_NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_FILE_LINES = re.compile(r"^  - (create|modify|delete|read) `([^`\s][^`\n]*)`$", re.MULTILINE)
+_FILE = re.compile(rf"(create|modify|delete|read) ({_CODE}(?:, {_CODE})*)")
+_COMMANDS = re.compile(rf"{_CODE}(?:, {_CODE})*")
+_TEST = re.compile(rf"({_CODE}) — (fails before, passes after|passes before and after): (\S(?:[^\n]*\S)?)")
+_NAME = re.compile(r"[\w.:/@+-]+")
+
+
+def find(source: Source, line: int) -> Canonical | None:
+    """The task that begins on `line`, when all of it is in the common shape and a heading or the end follows."""
+    text = source.text
+    m = _TASK.match(text, source.starts[line])
+    if m is None:
+        return None
+    end = m.end()
+    lines = line + text.count("\n", m.start(), end)
+    fence = None
+    steps = _STEPS.match(text, end) if text.startswith("`", end) else None
+    if steps:
+        closing = fences.closing(text, steps.end(), "```")
+        if closing is None:
+            return None
+        last = source.line_of(closing) + 1
+        fence = Fence(lines, last, end, 0, "```", steps[1], top=True, closed=True)
+        lines, end = last, source.end_of(last - 1)
+    following = _NEXT.match(text, end)
+    if any(part and _SUSPICIOUS.search(part) for part in (m[4], m[6])):
+        return None
+    if not following or len(following[1] or "") > len(m[1]) or text.find("<!--", m.start(), end) >= 0:
+        return None
+    return Canonical(line, lines, m, fence)
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the canonical tasks of a plan are read with."""
+
+    requirements: frozenset[str]
+    dependencies: re.Pattern[str]
+
+
+def shared(phase: str | None, requirements: frozenset[str]) -> Shared:
+    one = rf"T{re.escape(phase or '')}-[0-9]{{2,}}[a-z]?"
+    return Shared(requirements, re.compile(rf"{one}(?:, {one})*"))
+
+
+class _Unusual(Exception):
+    """A value is not in the common shape."""
+
+
+Given = dict[str, Any]
+Ranges = dict[str, tuple[int, int]]
+
+
+def read(block: Canonical, common: Shared) -> tuple[Given, Ranges] | None:
+    """The fields of the task and their places, or None when one of them needs the general way."""
+    m = block.match
+    text, position = m.string, m.start(5)
+    given: Given = {"description": _description(m[4].strip("\n"), (m[6] or "").strip("\n"))}
+    ranges: Ranges = {"title": m.span(3)}
+    line = block.line + 1 + text.count("\n", m.start(), position)
+    try:
+        for field in _FIELD.finditer(text, position, m.end(5)):
+            label, inline, nested = field.groups()
+            name, reader = _READERS.get(label, _NO_READER)
+            if name in given or field.start() != position or bool(inline) == bool(nested):
+                return None
+            position = field.end()
+            if nested:
+                start = position - len(nested)
+                ranges[name] = (start + 2, position - 1)
+                given[name] = reader("", nested, common, start, line + 1)
+                line += 1 + nested.count("\n")
+            else:
+                start = position - len(inline) - 1
+                ranges[name] = (start, position - 1)
+                given[name] = reader(inline, "", common, start, line)
+                line += 1
+        if position != m.end(5):
+            return None
+        _settle(given)
+    except _Unusual:
+        return None
+    return given, ranges
+
+
+def _description(before: str, behind: str) -> str:
+    return f"{before}\n\n{behind}" if before and behind else before or behind
+
+
+def end_of_text(m: re.Match[str]) -> int:
+    """Where the last line of the task ends, its steps aside."""
+    behind = (m[6] or "").rstrip("\n")
+    return m.start(6) + len(behind) if behind else m.end(5) - 1
+
+
+def _settle(given: Given) -> None:
+    """Proofs that depend on Verify; whatever would be unproven goes the general way."""
+    drafts = given.get("acceptance")
+    if not drafts:
+        raise _Unusual
+    unmarked = [c for c in drafts if c.proof == plan.UNPROVEN]
+    commands = given.get("verify")
+    if unmarked:
+        if len(unmarked) < len(drafts) or not commands:
+            raise _Unusual
+        drafts = [Criterion(c.id, c.text, plan.VERIFY, None, (), c.span) for c in drafts]
+    elif not commands and any(c.proof == plan.VERIFY for c in drafts):
+        raise _Unusual
+    given["acceptance"] = tuple(drafts)
+
+
+def _inline(text: str) -> str:
+    if not text or text[-1] == " ":
+        raise _Unusual
+    return text
+
+
+def _requirements(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
+    found = tuple(_inline(text).split(", "))
+    if not common.requirements.issuperset(found):
+        if text == "none":
+            return ()
+        raise _Unusual
+    return found
+
+
+def _dependencies(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
+    if common.dependencies.fullmatch(_inline(text)):
+        return tuple(text.split(", "))
+    if text == "none":
+        return ()
+    raise _Unusual
+
+
+def _files(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[FileClaim, ...]:
+    if text == "none":
+        return ()
+    plain = _FILE_LINES.findall(nested)
+    if plain and len(plain) == nested.count("\n"):
+        return tuple([FileClaim(verb, path) for verb, path in plain])
+    found: list[FileClaim] = []
+    for entry in nested[4:-1].split("\n  - ") if nested else (text,):
+        m = _FILE.fullmatch(entry)
+        if m is None:
+            raise _Unusual
+        verb = m[1]
+        found += [FileClaim(verb, path) for path in m[2][1:-1].split("`, `")]
+    return tuple(found)
+
+
+def _acceptance(text: str, nested: str, common: Shared, at: int, line: int) -> list[Criterion]:
+    found: list[Criterion] = []
+    position = 0
+    for number, m in enumerate(_CRITERION.finditer(nested)):
+        words, command, mark = m.groups()
+        begin, end = m.span()
+        if begin != position or not _plain(words):
+            raise _Unusual
+        position = end
+        if command or mark:
+            if words[-1] != " ":
+                raise _Unusual
+            words = words[:-1]
+        if not words or words[-1].isspace():
+            raise _Unusual
+        span = Span(at + begin + _BOX, at + end - 1, line + number)
+        proof = plan.CHECK if command else mark or plan.UNPROVEN
+        found.append(Criterion(f"AC-{number + 1}", words, proof, command and command[1:-1], (), span))
+    if position != len(nested):
+        raise _Unusual
+    return found
+
+
+_BOX = len("  - [ ] ")
+
+
+def _plain(words: str) -> bool:
+    """Whether the text of a criterion holds nothing that could be more than text."""
+    if words[0] in _ODD_BEGINNINGS and (words[0] in " \t[(" or _NEAR_ID.match(words)):
+        return False
+    if not words.isascii():
+        return not _PROOF_WORDS.search(words)
+    folded = words.lower()
+    return not ("check" in folded or "verify" in folded or "human" in folded or "opinion" in folded)
+
+
+_ODD_BEGINNINGS = frozenset(" \t[(*_`aA")
+
+
+def _verify(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
+    found: list[str] = []
+    for entry in nested[4:-1].split("\n  - ") if nested else (text,):
+        if not _COMMANDS.fullmatch(entry):
+            raise _Unusual
+        found += entry[1:-1].split("`, `")
+    return tuple(found)
+
+
+def _tests(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[TestIntent, ...]:
+    found = []
+    for entry in nested[4:-1].split("\n  - ") if nested else (text,):
+        m = _TEST.fullmatch(entry)
+        if m is None:
+            raise _Unusual
+        before = "fails" if m[2][0] == "f" else "passes"
+        found.append(TestIntent(m[1][1:-1], before, "passes", m[3]))
+    return tuple(found)
+
+
+def _duration(text: str, nested: str, common: Shared, at: int, line: int) -> int:
+    found = scalars.seconds(_inline(text))
+    if found is None:
+        raise _Unusual
+    return found
+
+
+def _name(text: str, nested: str, common: Shared, at: int, line: int) -> str:
+    if not _NAME.fullmatch(_inline(text)) or text.casefold() in {"none", "-"}:
+        raise _Unusual
+    return text
+
+
+def _choice(*choices: str) -> Callable[[str, str, Shared, int, int], str]:
+    def read_one(text: str, nested: str, common: Shared, at: int, line: int) -> str:
+        if text not in choices:
+            raise _Unusual
+        return text
+
+    return read_one
+
+
+_LABELS: dict[str, tuple[str, Callable[[str, str, Shared, int, int], Any]]] = {
+    "Requirements": ("requirements", _requirements),
+    "Depends on": ("depends_on", _dependencies),
+    "Files": ("files", _files),
+    "Acceptance": ("acceptance", _acceptance),
+    "Verify": ("verify", _verify),
+    "Tests": ("tests", _tests),
+    "Estimate": ("estimate", _duration),
+    "Timeout": ("timeout", _duration),
+    "Builder": ("builder", _name),
+    "Validator": ("validator", _name),
+    "Change": ("change", _choice("preserving", "extending", "modifying", "breaking")),
+    "On failure": ("on_failure", _choice("block", "retry", "ask")),
+    "On timeout": ("on_timeout", _choice("fail", "skip", "retry")),
+    "Priority": ("priority", _choice("critical", "high", "normal", "low")),
+}
+_READERS = _LABELS | {name: (name, reader) for name, reader in _LABELS.values()}
+
+
+def _no_reader(text: str, nested: str, common: Shared, at: int, line: int) -> None:
+    raise _Unusual
+
+
+_NO_READER = ("", _no_reader)

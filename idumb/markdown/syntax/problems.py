@@ -1,0 +1,90 @@
+"""What is wrong with a plan, collected while it is read, so that everything is reported at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from idumb.domain import listing
+from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.markdown.syntax.source import Source
+
+_HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
+_LINES = 10
+_MOST = 100  # findings of one code; a reader of a hundred has seen what is wrong
+_WORDS = 600  # characters of a message, which may quote any text of the plan
+
+
+class Problems:
+    """Takes offsets and makes findings with line and column of them."""
+
+    __slots__ = ("findings", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.findings: list[Finding] = []
+
+    def error(
+        self, code: str, at: int, message: str, *, field: str = "", found: str = "", accepted: str = "", mend: str = ""
+    ) -> None:
+        self._add(ERROR, code, at, message, (field, found, accepted, mend))
+
+    def warning(self, code: str, at: int, message: str, *, field: str = "", found: str = "", mend: str = "") -> None:
+        self._add(WARNING, code, at, message, (field, found, "", mend))
+
+    def _add(self, severity: str, code: str, at: int, message: str, rest: tuple[str, str, str, str]) -> None:
+        line, column = self.source.place(at)
+        field, found, accepted, mend = rest
+        self.findings.append(
+            Finding(
+                code,
+                severity,
+                self.source.path,
+                line,
+                column,
+                field,
+                _short(found),
+                accepted,
+                _short(message, _WORDS),
+                mend,
+            )
+        )
+
+    @property
+    def any_error(self) -> bool:
+        return any(f.severity == ERROR for f in self.findings)
+
+    def sorted(self) -> tuple[Finding, ...]:
+        """In the order of the places. A habit of the author is told once, at its first place, with the other lines.
+
+        Of any other code the first hundred are told, and how many more there are.
+        """
+        habits: dict[str, list[Finding]] = {}
+        told: list[Finding] = []
+        known: Counter[str] = Counter(f.code for f in self.findings)
+        left = dict.fromkeys(known, _MOST)
+        for finding in sorted(self.findings, key=lambda f: (f.line, f.column, f.code)):
+            if finding.code in _HABITS:
+                habits.setdefault(finding.code, []).append(finding)
+            elif left[finding.code]:
+                left[finding.code] -= 1
+                more = 0 if left[finding.code] else known[finding.code] - _MOST
+                told.append(_and_more(finding, more) if more else finding)
+        told += (_once(found) for found in habits.values())
+        return tuple(sorted(told, key=lambda f: (f.line, f.column, f.code)))
+
+
+def _once(found: list[Finding]) -> Finding:
+    first, *others = found
+    if not others:
+        return first
+    lines = listing.listed((str(other.line) for other in others), _LINES)
+    return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines})")
+
+
+def _and_more(last: Finding, more: int) -> Finding:
+    return replace(last, message=f"{last.message} (and {more:,} more of {last.code} below)")
+
+
+def _short(text: str, most: int = 120) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -1,0 +1,48 @@
+"""Changing a plan by spans: what an edit does not name stays byte for byte as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from idumb.domain.errors import InputError
+from idumb.domain.plans.plan import Span
+
+Edit = tuple[Span, str]
+
+
+def edit(text: str, edits: Sequence[Edit]) -> str:
+    """`text` with each span replaced. Spans must lie inside the text and not overlap.
+
+    Two insertions at one place keep their order. Raises InputError `edit.overlap` or `edit.outside`.
+    """
+    parts: list[str] = []
+    position = 0
+    for span, new in sorted(edits, key=lambda one: (one[0].start, one[0].end)):
+        if not 0 <= span.start <= span.end <= len(text):
+            raise InputError("edit.outside", f"the span {span.start} to {span.end} is not inside the text")
+        if span.start < position:
+            raise InputError("edit.overlap", f"two edits overlap at character {span.start}, line {span.line}")
+        parts += [text[position : span.start], new]
+        position = span.end
+    return "".join([*parts, text[position:]])
+
+
+def replace_field(text: str, spans: Mapping[str, Span], name: str, value: str) -> str:
+    """`text` with the value of one field replaced, in its line ends. Raises KeyError for an absent field."""
+    return edit(text, [(spans[name], with_line_ends(value, text))])
+
+
+def insert_after(text: str, span: Span, new: str) -> str:
+    """`text` with `new` behind the end of `span`."""
+    return edit(text, [(Span(span.end, span.end, span.line), with_line_ends(new, text))])
+
+
+def with_line_ends(new: str, text: str) -> str:
+    """`new` with CRLF where the text has nothing else."""
+    crlf = text.count("\r\n")
+    return new.replace("\n", "\r\n") if crlf and crlf == text.count("\n") else new
+
+
+def encode(text: str) -> bytes:
+    """The bytes of a decoded plan; a byte-order mark that was read is written."""
+    return text.encode("utf-8")

@@ -1,0 +1,201 @@
+"""YAML as nodes with places, in the small part of YAML 1.2 that plans allow.
+
+Duplicate keys, anchors, aliases, merge keys, tags and second documents are errors. Plain scalars keep their source
+text: nothing turns `06.2` into a number or `no` into false behind the writer's back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.markdown.syntax import indents
+from idumb.markdown.syntax.problems import Problems
+
+MAX_DEPTH = 20
+ACCEPTED = "keys and values of plain YAML, each key once"
+_LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+@dataclass(slots=True)
+class Scalar:
+    value: str
+    plain: bool
+    start: int
+    end: int
+
+    @property
+    def is_null(self) -> bool:
+        return self.plain and not self.value
+
+
+@dataclass(slots=True)
+class Sequence:
+    items: list[Node]
+    start: int
+    end: int = 0
+
+
+@dataclass(slots=True)
+class Mapping:
+    pairs: list[tuple[Scalar, Node]] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+
+
+Node = Scalar | Sequence | Mapping
+
+
+class _Refused(Exception):
+    def __init__(self, code: str, message: str, at: int, found: str, mend: str) -> None:
+        super().__init__(message)
+        self.problem = (code, message, at, found, mend)
+
+
+def read(text: str, place: Callable[[int], int], problems: Problems, field: str) -> Node | None:
+    """The only document of `text`, or None when it is empty or refused; `place` maps an index to a source offset."""
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return _Reader(text, place, problems, field).document()
+    except _Refused as refused:
+        code, message, at, found, mend = refused.problem
+        problems.error(code, place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
+    except YAMLError as error:
+        at = _mark_of(error, text)
+        lines, number = text.split("\n"), text.count("\n", 0, at)
+        words = _words_of(error)
+        check = (
+            "check how this line and the one above it are indented, and " if "did not find expected" in words else ""
+        )
+        message, mend = indents.in_yaml(lines, number) or (
+            f"this is not readable YAML: {words}",
+            f"{check}quote values that hold a colon, a hash or a bracket",
+        )
+        found = lines[number].strip(" \r").replace("\t", "\\t")
+        problems.error("yaml.unreadable", place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
+    return None
+
+
+def _events(text: str) -> Iterator[Any]:
+    from ruamel.yaml import YAML
+
+    # libyaml also ends lines at the breaks of YAML 1.1, and folds them, and refuses escapes of surrogates, which JSON
+    # writers make of names that are not UTF-8; only then the slow reader is worth its price.
+    slow = _LINE_BREAKS.search(text) or _SURROGATE.search(text)
+    return iter(YAML(typ="safe", pure=bool(slow)).parse(text))
+
+
+def _paired(value: str) -> str:
+    """Two escapes of one character, as JSON writes it, put together."""
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
+
+
+class _Reader:
+    __slots__ = ("events", "field", "place", "problems", "text")
+
+    def __init__(self, text: str, place: Callable[[int], int], problems: Problems, field: str) -> None:
+        self.text = text
+        self.place = place
+        self.problems = problems
+        self.field = field
+        self.events = _events(text)
+
+    def document(self) -> Node | None:
+        node: Node | None = None
+        documents = 0
+        for event in self.events:
+            kind = event.__class__.__name__
+            if kind == "DocumentStartEvent":
+                documents += 1
+                if documents > 1:
+                    at = event.start_mark.index
+                    raise _Refused("yaml.second-document", "a second YAML document begins here", at, "---", "remove it")
+            elif kind not in {"StreamStartEvent", "StreamEndEvent", "DocumentEndEvent", "CommentEvent"}:
+                node = self.node(event, 0)
+        return None if isinstance(node, Scalar) and node.plain and not node.value else node
+
+    def node(self, event: Any, depth: int) -> Node:
+        kind = event.__class__.__name__
+        at = event.start_mark.index
+        self._refuse(event, kind, at)
+        if kind == "ScalarEvent":
+            return Scalar(_paired(event.value), not event.style, self.place(at), self.place(event.end_mark.index))
+        if depth >= MAX_DEPTH:
+            raise _Refused("plan.too-deep", f"YAML is nested more than {MAX_DEPTH} deep", at, "", "nest less")
+        if kind == "SequenceStartEvent":
+            return self._sequence(at, depth)
+        return self._mapping(at, depth)
+
+    def _refuse(self, event: Any, kind: str, at: int) -> None:
+        if kind == "AliasEvent":
+            raise _Refused("yaml.alias", "aliases are not read in plans", at, f"*{event.anchor}", "write it out")
+        if event.anchor:
+            raise _Refused("yaml.anchor", "anchors are not read in plans", at, f"&{event.anchor}", "remove it")
+        if getattr(event, "tag", None) and event.tag != "!":
+            raise _Refused("yaml.tag", "tags are not read in plans", at, str(event.tag), "remove it")
+
+    def _sequence(self, at: int, depth: int) -> Sequence:
+        items: list[Node] = []
+        for event in self.events:
+            if event.__class__.__name__ == "SequenceEndEvent":
+                return Sequence(items, self.place(at), self.place(event.end_mark.index))
+            items.append(self.node(event, depth + 1))
+        raise AssertionError("the reader ends every sequence")
+
+    def _mapping(self, at: int, depth: int) -> Mapping:
+        mapping = Mapping(start=self.place(at))
+        seen: dict[str, int] = {}
+        for event in self.events:
+            if event.__class__.__name__ == "MappingEndEvent":
+                mapping.end = self.place(event.end_mark.index)
+                return mapping
+            key = self._key(event, depth)
+            value = self.node(next(self.events), depth + 1)
+            if key.value in seen:
+                duplicate_key(self.problems, key, seen[key.value], self.field)
+            else:
+                seen[key.value] = key.start
+                mapping.pairs.append((key, value))
+        raise AssertionError("the reader ends every mapping")
+
+    def _key(self, event: Any, depth: int) -> Scalar:
+        key = self.node(event, depth + 1)
+        if not isinstance(key, Scalar):
+            raise _Refused("yaml.key", "a key must be a plain text", event.start_mark.index, "", "use a text as key")
+        if key.plain and key.value == "<<":
+            raise _Refused(
+                "yaml.merge", "merge keys are not read in plans", event.start_mark.index, "<<", "write it out"
+            )
+        return key
+
+
+def duplicate_key(problems: Problems, key: Scalar, first: int, field: str) -> None:
+    """A key for the second time in one mapping; `first` is where it stood before."""
+    line = problems.source.place(first)[0]
+    problems.error(
+        "yaml.duplicate-key",
+        key.start,
+        f"the key `{key.value}` stands here a second time (first in line {line})",
+        field=field,
+        found=key.value,
+        accepted=ACCEPTED,
+        mend="keep one of them",
+    )
+
+
+def _mark_of(error: Any, text: str) -> int:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is not None:
+        return min(int(mark.index), len(text))
+    position = getattr(error, "position", None)
+    return min(int(position), len(text)) if isinstance(position, int) else 0
+
+
+def _words_of(error: Any) -> str:
+    words = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
+    return str(words)

@@ -1,0 +1,179 @@
+"""Checks of `idumb doctor` on the event log: that it opens, is whole, and is the one that its witnesses know."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from idumb.domain import health
+from idumb.domain.errors import StoreError
+from idumb.domain.health import Check, Symptom
+from idumb.domain.runs.event import GENESIS, ChainCheck
+from idumb.store import anchor, owner_card, owner_lock, rebuild, segments, worktrees
+from idumb.store.anchored_copy import AnchoredCopy
+from idumb.store.connection import Database
+
+_REBUILT = frozenset({"store.corrupt", "store.missing", "store.older", "store.failed", "store.segment"})
+
+
+def checks(common_dir: str, database: Database, verify: Callable[[], ChainCheck], worktree: str) -> tuple[Check, ...]:
+    look = _Look(common_dir, database, verify, worktree)
+    return (
+        Check(
+            "store.opens",
+            "the event log opens, and is the newest there was",
+            look.opens,
+            look.rebuild,
+            alone=True,
+        ),
+        Check("store.chain", "every event is as it was written", look.chain, look.rebuild, alone=True),
+        Check("store.copy", "the copy of the event log in the state directory is sound", look.copy, look.renew_copy),
+        Check("store.anchor", "the anchor beside the event log keeps up with it", look.anchor, look.set_anchor),
+        Check("store.owner", "no dead owner stands on a card", look.owner, look.forget_owner),
+    )
+
+
+def owned(folder: str) -> bool:
+    """Whether some work tree seems to have a live owner. Takes no lock."""
+    return any(owner_card.standing(card) != owner_card.DEAD for _, card in worktrees.cards(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    common_dir: str
+    database: Database
+    verify: Callable[[], ChainCheck]
+    worktree: str
+
+    def opens(self) -> Iterator[Symptom]:
+        try:
+            seq, _ = self.database.read(_head, (0, GENESIS))
+        except StoreError as error:
+            yield self._symptom(error)
+        else:
+            yield health.fine(f"{seq} events" if seq else "nothing was recorded yet")
+
+    def _symptom(self, error: StoreError) -> Symptom:
+        recoverable = rebuild.plan(self.common_dir, self.database.kept_refs) if error.code in _REBUILT else None
+        possible = recoverable is not None and recoverable.possible
+        means = recoverable.words if recoverable is not None else "no command that needs it runs"
+        mend = (rebuild.ANEW if recoverable is not None else error.hint or "") if not possible else ""
+        return health.problem(error.message, means=means, mend=mend, mends=possible)
+
+    def chain(self) -> Iterator[Symptom]:
+        try:
+            self.database.read(_head, (0, GENESIS))
+        except StoreError:
+            return  # `store.opens` tells of it
+        try:
+            found = self.verify()
+        except StoreError as error:
+            yield self._symptom(error)
+            return
+        if found.broken_at is None:
+            yield health.fine(f"{found.count} events, head {found.head[:12]}")
+            return
+        recoverable = rebuild.plan(self.common_dir, self.database.kept_refs)
+        yield health.problem(
+            f"event {found.broken_at}: {found.why}",
+            means=recoverable.words or "what comes after it cannot be trusted",
+            mend="" if recoverable.possible else "Keep a copy of the git folder before anything else",
+            mends=recoverable.possible,
+        )
+
+    def rebuild(self, _: Symptom) -> str:
+        """Under the locks of every work tree, because they share the log."""
+        with worktrees.held(self.database.folder, self.worktree):
+            self.database.close()
+            report = rebuild.rebuild(self.common_dir, self.database.kept_refs)
+        kept = f"; what was there is in {report.set_aside}" if report.set_aside else ""
+        return f"the event log was made anew with {report.events} events from {report.source}{kept}"
+
+    def copy(self) -> Iterator[Symptom]:
+        known = AnchoredCopy(self.common_dir)
+        why = known.problem()
+        if why is not None:
+            means = "the copy does not count, so an older log may not be noticed"
+            yield health.problem(why, known.path, means=means, mend=f"ls -ld {os.path.dirname(known.path)}")
+            return
+        damaged = known.damaged()
+        if damaged:
+            found = f"{damaged} of its lines cannot be read"
+            means = "the event log is whole and can make it anew" if self._is_whole() else "it may not help the log"
+            yield health.warn(found, known.path, means=means, mends=self._is_whole())
+        elif not os.path.lexists(known.path) and self._is_whole():
+            yield health.warn("it is missing", known.path, means="the next command makes it anew", mends=True)
+        else:
+            yield health.fine(known.path)
+
+    def _is_whole(self) -> bool:
+        try:
+            return self.verify().broken_at is None and self.database.read(_head, (0, GENESIS))[0] > 0
+        except StoreError:
+            return False
+
+    def renew_copy(self, symptom: Symptom) -> str:
+        kept = AnchoredCopy(self.common_dir).set_aside() if os.path.lexists(symptom.path) else ""
+        self.database.set_anchor()
+        return f"{symptom.path} was made anew from the event log" + (f"; what was there is in {kept}" if kept else "")
+
+    def anchor(self) -> Iterator[Symptom]:
+        path = os.path.join(self.database.folder, "anchor.json")
+        try:
+            seq, _ = self.database.read(_head, (0, GENESIS))
+        except StoreError:
+            return
+        known = anchor.read(path)
+        # An owner writes it when it lets go, so during the first run it still tells of an empty log.
+        if seq and (known is None or known.seq == 0) and not owned(self.database.folder):
+            yield health.warn(
+                "it is missing" if known is None else "it cannot be read",
+                path,
+                means="an older copy of the log would not be noticed without the user's state directory",
+                mends=True,
+            )
+
+    def set_anchor(self, symptom: Symptom) -> str:
+        self.database.set_anchor()
+        return f"{symptom.path} was written anew"
+
+    def owner(self) -> Iterator[Symptom]:
+        for path, card in worktrees.cards(self.database.folder):
+            standing = owner_card.standing(card)
+            who = f"process {card.get('pid', '?')} on {card.get('host', '?')}: {card.get('command', '?')}"
+            if standing == owner_card.DEAD:
+                yield health.warn(
+                    f"{who} has ended without saying so",
+                    path,
+                    means="the next command takes over by itself",
+                    mends=True,
+                    subject=path,
+                )
+            elif standing != owner_card.RUNNING:
+                how = "is stopped" if standing == owner_card.STOPPED else "may run on another machine"
+                yield health.warn(f"{who} {how}", path, means="it owns its work tree", mend="idumb cancel")
+            else:
+                yield health.fine(f"{who} is running")
+
+    def forget_owner(self, symptom: Symptom) -> str:
+        """Taking the work tree over has written another card, or the work tree is another one."""
+        own = os.path.join(self.database.folder, "worktrees", self.worktree)
+        if os.path.dirname(symptom.subject) == own:
+            return f"{symptom.subject} named a dead owner; the work tree was taken over"
+        lock = owner_lock.take(os.path.join(os.path.dirname(symptom.subject), "owner.lock"))
+        try:
+            if lock is None or owner_card.standing(owner_card.read(symptom.subject)) != owner_card.DEAD:
+                return f"{symptom.subject} is another owner's by now"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(symptom.subject)
+        finally:
+            if lock is not None:
+                lock.release()
+        return f"{symptom.subject} named a dead owner and was removed"
+
+
+def _head(db: sqlite3.Connection) -> tuple[int, str]:
+    return segments.head(db)

@@ -1,0 +1,136 @@
+"""Everything that idumb keeps for one repository beside plans, commits and refs: listed, copied, removed as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+
+from idumb.app.ports.host import Belonging
+from idumb.domain.errors import Refusal
+from idumb.store import agent_caches, worktrees
+from idumb.system.files import atomic_write, private_folders, state_dir
+
+# What only a running idumb needs, or what can be made again.
+_NOT_COPIED = frozenset({"clones", "incoming"})
+_ANYWHERE = frozenset({agent_caches.FOLDER})
+_REMOVED = "idumb.removed-"
+
+
+class FileBelongings:
+    """Implements the port `Belongings` for the repository of one common dir."""
+
+    def __init__(self, common_dir: str, clones: str | None) -> None:
+        """`clones` is where the repository's private copies are made, None where that cannot be known."""
+        self._common_dir = common_dir
+        self._clones = clones
+        self._folder = os.path.join(common_dir, "idumb")
+        self._id = state_dir.repository_id(common_dir)
+
+    def list(self) -> tuple[Belonging, ...]:
+        found = [(what, path) for what, path in self._places() if os.path.lexists(path)]
+        return tuple(_measured(what, path) for what, path in found)
+
+    def _places(self) -> Iterator[tuple[str, str]]:
+        """The event log last: until it is gone everything else can be told from it."""
+        yield "consent", os.path.join(state_dir.path(), "consent", self._id)
+        yield "copy of the event log", os.path.join(state_dir.path(), "events", self._id)
+        if self._clones is not None and not self._clones.startswith(self._folder + os.sep):
+            yield "private copies of the work tree", self._clones
+        for name in sorted(os.listdir(self._common_dir)):
+            if name.startswith(_REMOVED):
+                yield "what a killed deinit left", os.path.join(self._common_dir, name)
+        yield "event log and state of work trees", self._folder
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """The locks of every work tree; Refusal `lock.held` where one has an owner."""
+        return worktrees.held(self._folder)
+
+    def place_for_backup(self, name: str) -> str:
+        """A folder below the state directory that is not there yet, called after the repository."""
+        for number in range(1, 10_000):
+            path = os.path.join(state_dir.path(), "backups", f"{name}-{self._id[:8]}-{number}")
+            if not os.path.lexists(path):
+                return path
+        raise FileExistsError(path)
+
+    def begin_backup(self, folder: str) -> None:
+        """Make the folder; Refusal `backup.exists` where something is in it."""
+        if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+            raise Refusal("backup.exists", f"{folder} is there already.", hint="choose another folder")
+        private_folders.make_private(folder)
+
+    def back_up(self, folder: str) -> None:
+        """Copy all of it below `folder`, forced to disk."""
+        for what, path in self._places():
+            if os.path.lexists(path) and not os.path.basename(path).startswith(_REMOVED):
+                name = "idumb" if path == self._folder else what.replace(" ", "-")
+                _copy(path, os.path.join(folder, name))
+        atomic_write.sync_folder(folder)
+
+    def keep(self, folder: str, name: str, source: str) -> None:
+        """Copy one more folder into a backup."""
+        _copy(source, os.path.join(folder, name))
+
+    def remove_files(self, path: str) -> None:
+        remove_tree(path)
+
+    def remove(self) -> None:
+        """Safe to be killed: what is renamed away is found and removed by the next call."""
+        for _, path in self._places():
+            if path == self._folder and os.path.lexists(path):
+                gone = os.path.join(self._common_dir, f"{_REMOVED}{os.getpid()}")
+                os.rename(path, gone)
+                atomic_write.sync_folder(self._common_dir)
+                path = gone  # noqa: PLW2901 - it is the same folder
+            if os.path.lexists(path):
+                remove_tree(path)
+
+
+def remove_tree(path: str) -> None:
+    """A folder with all in it; a link is removed, not followed."""
+    if os.path.islink(path):
+        os.unlink(path)
+    else:
+        shutil.rmtree(path)
+    atomic_write.sync_folder(os.path.dirname(path))
+
+
+def _measured(what: str, path: str) -> Belonging:
+    files = [os.path.join(here, name) for here, _, names in os.walk(path, onerror=_raise) for name in names]
+    return Belonging(what, path, len(files), sum(os.lstat(file).st_size for file in files))
+
+
+def _copy(source: str, target: str) -> None:
+    """Folders and files, each forced to disk; links as links, anything else is left out.
+
+    Raises OSError for a folder that cannot be listed too: what is not copied must not go.
+    """
+    private_folders.make_private(target)
+    for here, below, names in os.walk(source, onerror=_raise):
+        if here == source:
+            below[:] = [name for name in below if name not in _NOT_COPIED]
+        below[:] = [name for name in below if name not in _ANYWHERE]
+        there = os.path.join(target, os.path.relpath(here, source))
+        for name in below:
+            if not _copy_link(os.path.join(here, name), os.path.join(there, name)):
+                os.mkdir(os.path.join(there, name), 0o700)
+        for name in names:
+            path = os.path.join(here, name)
+            if not _copy_link(path, os.path.join(there, name)) and os.path.isfile(path):
+                with open(path, "rb") as stream:
+                    atomic_write.write(os.path.join(there, name), stream.read(), mode=0o600)
+        # The entries of folders and links, which no file forces.
+        atomic_write.sync_folder(there)
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
+
+
+def _copy_link(source: str, target: str) -> bool:
+    if not os.path.islink(source):
+        return False
+    os.symlink(os.readlink(source), target)
+    return True

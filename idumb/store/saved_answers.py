@@ -1,0 +1,75 @@
+"""Remembered answers: one file each in the user's state directory, where no repository can put one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+
+from idumb.domain import canonical_json
+from idumb.domain.errors import Refusal
+from idumb.domain.runs.saved_answers import Remembered
+from idumb.system.files import atomic_write, state_dir
+
+FOLDER = "remembered"
+_ID = re.compile(r"[0-9a-f]{12}")
+
+
+class FileMemory:
+    """Implements the port `Memory` for the repository of one common dir."""
+
+    def __init__(self, common_dir: str) -> None:
+        self._common_dir = common_dir
+
+    def all(self) -> tuple[Remembered, ...]:
+        folder = self._folder()
+        if not os.path.isdir(folder):
+            return ()
+        self._require_safe()
+        names = sorted(name for name in os.listdir(folder) if _ID.fullmatch(name.removesuffix(".json")))
+        read = (_read(os.path.join(folder, name), name.removesuffix(".json")) for name in names)
+        return tuple(one for one in read if one is not None)
+
+    def get(self, question: str) -> Remembered | None:
+        return next((one for one in self.all() if one.id == question), None)
+
+    def keep(self, answer: Remembered) -> None:
+        self._require_safe()
+        folder = state_dir.prepare(FOLDER, state_dir.repository_id(self._common_dir))
+        self._require_safe()
+        data = json.dumps(dataclasses.asdict(answer), sort_keys=True, indent=2).encode("ascii") + b"\n"
+        atomic_write.write(os.path.join(folder, f"{answer.id}.json"), data, mode=0o600)
+
+    def forget(self, question: str) -> bool:
+        if self.get(question) is None:
+            return False
+        os.unlink(os.path.join(self._folder(), f"{question}.json"))
+        return True
+
+    def _folder(self) -> str:
+        return os.path.join(state_dir.path(), FOLDER, state_dir.repository_id(self._common_dir))
+
+    def _require_safe(self) -> None:
+        problem = state_dir.problem(FOLDER, state_dir.repository_id(self._common_dir))
+        if problem is not None:
+            raise Refusal(
+                "consent.unsafe",
+                f"remembered answers cannot be trusted: {problem}",
+                hint="make the folder yours alone (owner you, mode 0700)",
+            )
+
+
+def _read(path: str, question: str) -> Remembered | None:
+    """A damaged record, or one that others could have written, is as good as none."""
+    if state_dir.unsafe(path) is not None:
+        return None
+    try:
+        with open(path, "rb") as stream:
+            known = canonical_json.decode(stream.read())
+    except ValueError:
+        return None
+    names = {f.name for f in dataclasses.fields(Remembered)}
+    if not isinstance(known, dict) or set(known) != names or not all(isinstance(v, str) for v in known.values()):
+        return None
+    return Remembered(**known) if known["id"] == question else None

@@ -1,0 +1,89 @@
+"""An event log and a consent that outlive nothing: for the rehearsal of a run, which leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from idumb.app.ports.host import Clock
+from idumb.domain.consent.approval import Kept
+from idumb.store import connection
+from idumb.store.anchored_copy import AnchoredCopy, Placed
+from idumb.store.consent import FileConsentStore
+from idumb.store.event_log import SqliteEventLog
+from idumb.store.log_identity import Witnesses
+
+if TYPE_CHECKING:
+    from idumb.system.redaction import Redactor
+
+
+class ThrowAwayLog(SqliteEventLog):
+    """An event log without a copy in the user's state directory; it goes with its folder."""
+
+    def __init__(
+        self, common_dir: str, worktree: str, clock: Clock, redactor: Callable[[], Redactor] | None = None
+    ) -> None:
+        super().__init__(common_dir, worktree, clock, redactor=redactor)
+        self.database = _Alone(common_dir)
+
+
+class ForgetfulConsent(FileConsentStore):
+    """Knows what was consented to; what is consented to now counts for this process alone."""
+
+    def __init__(self, common_dir: str) -> None:
+        super().__init__(common_dir)
+        self._now: dict[str, Mapping[str, Any]] = {}
+        self._approved: list[Kept] = []
+
+    def given(self, contract_hash: str) -> bool:
+        return contract_hash in self._now or super().given(contract_hash)
+
+    def agreed(self, contract_hash: str) -> Mapping[str, Any]:
+        return self._now[contract_hash] if contract_hash in self._now else super().agreed(contract_hash)
+
+    def record(
+        self,
+        contract_hash: str,
+        *,
+        phase: str,  # noqa: ARG002 - the port's signature
+        how: str,  # noqa: ARG002
+        at: str,  # noqa: ARG002
+        agreed: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._now[contract_hash] = agreed or {}
+
+    def approvals(self, phase: str) -> tuple[Kept, ...]:
+        return (*(kept for kept in reversed(self._approved) if kept.approval.phase == phase), *super().approvals(phase))
+
+    def approve(self, kept: Kept) -> None:
+        self._approved.append(kept)
+
+
+class _Alone(connection.Database):
+    def _witnesses(self) -> Witnesses:
+        if self._seen is None:
+            self._seen = Witnesses(self.path, self._anchor, _NoCopy(self._common_dir), self.kept_refs)
+        return self._seen
+
+
+class _NoCopy(AnchoredCopy):
+    """Keeps nothing, and has nothing to say against a log."""
+
+    def __init__(self, common_dir: str) -> None:
+        super().__init__(common_dir)
+        self.path = f"{common_dir}/idumb/no-copy"
+
+    def problem(self) -> str | None:
+        return None
+
+    def tail(self) -> tuple[int, str] | None:
+        return None
+
+    def lines(self) -> Iterator[Placed]:
+        return iter(())
+
+    def follow(self, rows: Sequence[Placed], missed: Callable[[int, str], Iterable[Placed] | None]) -> bool:  # noqa: ARG002
+        return True
+
+    def sync(self) -> None:
+        """There is nothing to force."""

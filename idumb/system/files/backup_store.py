@@ -1,0 +1,59 @@
+"""Keeps bytes that something else is about to replace, below the folder of idumb's own state. Nothing leaves it."""
+
+from __future__ import annotations
+
+import os
+
+from idumb.system.files import atomic_write, private_folders
+
+
+class FileAttic:
+    """Implements the port `Attic`. What is there already, byte for byte, is not kept twice."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def keep(self, kind: str, name: str, data: bytes) -> str:
+        """The path at which `data` is now, forced to disk. `name` is relative, with `/`."""
+        if os.path.isabs(name) or ".." in name.split("/"):
+            raise ValueError(f"not a name below a folder: {name}")
+        wanted = os.path.join(self._folder, kind, *name.split("/"))
+        private_folders.make_private(os.path.dirname(wanted))
+        for number in range(1, 10_000):
+            path = wanted if number == 1 else f"{wanted}~{number}"
+            if not os.path.lexists(path):
+                atomic_write.write(path, data, mode=0o600)
+                _sync_above(path, self._folder)
+                return path
+            if _is(path, data):
+                return path
+        raise FileExistsError(wanted)
+
+    def put(self, kind: str, path: str) -> str:
+        """Move a file or folder here, within one file system; where it is now."""
+        folder = os.path.join(self._folder, kind)
+        private_folders.make_private(folder)
+        name = os.path.basename(path)
+        for number in range(1, 10_000):
+            target = os.path.join(folder, name if number == 1 else f"{name}~{number}")
+            if not os.path.lexists(target):
+                os.rename(path, target)
+                atomic_write.sync_folder(folder)
+                return target
+        raise FileExistsError(path)
+
+
+def _is(path: str, data: bytes) -> bool:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+            return stream.read() == data
+    except OSError:
+        return False
+
+
+def _sync_above(path: str, top: str) -> None:
+    """Folders that were just made are entries of others."""
+    folder = os.path.dirname(os.path.dirname(path))
+    while len(folder) >= len(top):
+        atomic_write.sync_folder(folder)
+        folder = os.path.dirname(folder)

@@ -1,0 +1,136 @@
+"""Files of agent hosts, below one root and never through a link. Which folders were made is remembered for removal."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+
+from idumb.system.files import atomic_write, state_dir
+from idumb.system.files.report_files import FileReports, LinkInTheWay
+
+_MOST = 10_000
+
+
+class HostFiles:
+    """Implements the port `HostFiles`. Paths are relative to `root`, with `/`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._files = FileReports(root)
+
+    def read(self, path: str) -> str | None:
+        """None where there is no such file; "" for what is no readable file, which is nobody's to replace.
+
+        LinkInTheWay where a folder on the way is a link.
+        """
+        try:
+            found = self._files.read(path)
+        except LinkInTheWay:
+            if self._through_link(path.rpartition("/")[0]):
+                raise
+            found = None
+        except OSError:
+            found = None
+        return "" if found is None and self._is_there(path) else found
+
+    def prepare(self, paths: Iterable[str]) -> None:
+        """Remember the folders that are to be made; nothing is written before that is possible."""
+        if not os.path.isdir(self._root) and os.path.lexists(self._root):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._root)
+        self._remember(made=[folder for path in paths for folder in self._missing(path)])
+
+    def write(self, path: str, text: str) -> None:
+        os.makedirs(self._root, exist_ok=True)
+        self._files.write(path, text)
+
+    def remove(self, path: str) -> None:
+        self._files.remove(path)
+
+    def below(self, folder: str, depth: int) -> tuple[str, ...]:
+        """Names of files in a folder, or with `depth` 1 in its folders; nothing that a link leads to."""
+        found = []
+        for name in self._names(folder):
+            if depth:
+                found += [f"{name}/{below}" for below in self._names(f"{folder}/{name}")]
+            else:
+                found.append(name)
+        return tuple(found)
+
+    def clear_folders(self) -> None:
+        """Remove the folders that `write` made once, where they are empty, the deepest first."""
+        gone = []
+        for folder in sorted(self._made(), key=lambda path: path.count("/"), reverse=True):
+            with contextlib.suppress(OSError):
+                if not self._through_link(folder):
+                    os.rmdir(os.path.join(self._root, folder))
+            if not os.path.lexists(os.path.join(self._root, folder)):
+                gone.append(folder)
+        self._remember(gone=gone)
+
+    def _is_there(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self._root, path))
+
+    def _names(self, folder: str) -> list[str]:
+        if self._through_link(folder):
+            return []
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            return sorted(os.listdir(os.path.join(self._root, folder)))[:_MOST]
+        return []
+
+    def _through_link(self, path: str) -> bool:
+        parts = path.split("/")
+        places = ("/".join(parts[: n + 1]) for n in range(len(parts)))
+        return any(os.path.islink(os.path.join(self._root, place)) for place in places)
+
+    def _missing(self, path: str) -> list[str]:
+        parts = path.split("/")[:-1]
+        folders = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+        return [folder for folder in folders if not os.path.lexists(os.path.join(self._root, folder))]
+
+    def _record(self) -> str:
+        name = hashlib.sha256(os.fsencode(os.path.realpath(self._root))).hexdigest()[:32]
+        return os.path.join(state_dir.path(), "hosts", f"{name}.json")
+
+    def _made(self) -> list[str]:
+        """Where the record is gone or damaged, no folder is known to be ours, and each stays."""
+        try:
+            with open(self._record(), encoding="utf-8") as stream:
+                known = json.load(stream)
+            folders = known["folders"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+        return [f for f in folders if isinstance(f, str) and ".." not in f.split("/") and not f.startswith("/")]
+
+    def _remember(self, made: list[str] | None = None, gone: list[str] | None = None) -> None:
+        before = self._made()
+        after = [folder for folder in dict.fromkeys([*before, *(made or ())]) if folder not in (gone or ())]
+        if after == before:
+            return
+        if not after:
+            self._forget()
+            return
+        state_dir.prepare("hosts")
+        data = json.dumps({"root": self._root, "folders": after}, indent=1)
+        atomic_write.write(self._record(), data.encode("utf-8", "surrogateescape"), durable=False, mode=0o600)
+
+    def _forget(self) -> None:
+        """Nothing is left that was made here, so no record of it is either."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._record())
+        with contextlib.suppress(OSError):  # those of other places may be there
+            os.rmdir(os.path.dirname(self._record()))
+
+
+def user_root(variable: str | None, path: str) -> tuple[str, str]:
+    """(root, folder below it) of a host's folder for one user; `variable` stands for the first part of `path`.
+
+    A value that is no absolute path does not count.
+    """
+    home = os.path.expanduser("~")
+    given = os.environ.get(variable, "") if variable else ""
+    rest = path.partition("/")[2]
+    return (given, rest) if os.path.isabs(given) else (home, path)

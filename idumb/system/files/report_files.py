@@ -1,0 +1,167 @@
+"""Reports: files below the repository's root, never through a link, so that no plan can make one lead outside."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+
+from idumb.system.files import atomic_write
+
+_LARGEST = 64 * 1024 * 1024  # bytes; no report comes near, and a repository may hold a file of any size
+
+
+class LinkInTheWay(OSError):
+    """A part of the path is a link or no folder. `filename` is the path as it was asked for."""
+
+    def __init__(self, path: str, part: str) -> None:
+        super().__init__(errno.ELOOP, f"`{part}` is a link or no folder, and idumb follows none to its own files", path)
+
+
+class FileReports:
+    """Implements the port `Reports`. Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes.
+
+    Reports are projections, so they are renamed into place without being forced to disk. `guard` is called before
+    each change and raises where this process may write no more. `redact` takes known secrets out of a report.
+    """
+
+    def __init__(self, root: str, guard: Callable[[], None] = lambda: None, redact: Callable[[str], str] = str) -> None:
+        self._root = root
+        self._guard = guard
+        self._redact = redact
+
+    def write(self, path: str, text: str) -> None:
+        self.write_source(path, self._redact(text))
+
+    def write_source(self, path: str, text: str) -> None:
+        self._guard()
+        try:
+            self._write(path, text.encode("utf-8", "surrogateescape"))
+        except LinkInTheWay:
+            raise
+        except OSError as problem:
+            problem.filename, problem.filename2 = os.path.join(self._root, path), None
+            raise
+
+    def _write(self, path: str, data: bytes) -> None:
+        folder = self._open_folder(path, create=True)
+        try:
+            atomic_write.write_at(folder, _name(path), data, durable=False, look=self._guard)
+        finally:
+            os.close(folder)
+
+    def remove(self, path: str) -> None:
+        """A file that is missing already is no problem."""
+        self._guard()
+        try:
+            folder = self._open_folder(path)
+        except FileNotFoundError:
+            return
+        try:
+            os.unlink(_name(path), dir_fd=folder)
+        except FileNotFoundError:
+            pass
+        finally:
+            os.close(folder)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a regular file; what a link leads to does not count."""
+        return self._size(path) is not None
+
+    def empty(self, path: str) -> bool:
+        """Whether there is a regular file without a byte; it is not read."""
+        return self._size(path) == 0
+
+    def _size(self, path: str) -> int | None:
+        import stat
+
+        try:
+            folder = self._open_folder(path)
+        except OSError:
+            return None
+        try:
+            found = os.stat(_name(path), dir_fd=folder, follow_symlinks=False)
+            return found.st_size if stat.S_ISREG(found.st_mode) else None
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(folder)
+
+    def read(self, path: str) -> str | None:
+        """None when there is no such file, or one larger than any report; LinkInTheWay when it is a link."""
+        try:
+            folder = self._open_folder(path)
+        except FileNotFoundError:
+            return None
+        try:
+            return _read(folder, path)
+        finally:
+            os.close(folder)
+
+    def files(self, folder: str) -> tuple[str, ...]:
+        """Every regular file below `folder`, sorted; nothing that a link leads to."""
+        import stat
+
+        top = os.path.join(self._root, *_parts(folder))
+        found: list[str] = []
+        for here, _, names in os.walk(top) if not os.path.islink(top) else ():
+            below = os.path.relpath(here, self._root).replace(os.sep, "/")
+            for name in names:
+                with contextlib.suppress(OSError):
+                    if stat.S_ISREG(os.lstat(os.path.join(here, name)).st_mode):
+                        found.append(f"{below}/{name}")
+        return tuple(sorted(found))
+
+    def _open_folder(self, path: str, *, create: bool = False) -> int:
+        """A descriptor of the folder that holds `path`, reached step by step without following any link."""
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        for part in _parts(path)[:-1]:
+            try:
+                below = _enter(descriptor, part, path, create=create)
+            finally:
+                os.close(descriptor)
+            descriptor = below
+        return descriptor
+
+
+def _parts(path: str) -> list[str]:
+    parts = path.split("/")
+    if "" in parts or "." in parts or ".." in parts or "\0" in path:
+        raise OSError(errno.EINVAL, "not a path below the repository", path)
+    return parts
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _enter(folder: int, part: str, path: str, *, create: bool) -> int:
+    if create:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(part, dir_fd=folder)
+    try:
+        return os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise LinkInTheWay(path, part) from error
+        raise
+
+
+def _read(folder: int, path: str) -> str | None:
+    try:
+        # O_NONBLOCK: a pipe of that name must not hang a reading command.
+        descriptor = os.open(_name(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise LinkInTheWay(path, _name(path)) from error
+        raise
+    # A folder of that name is refused by `open`, which then leaves the descriptor to its caller.
+    try:
+        with open(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(_LARGEST + 1)
+        return data.decode("utf-8", "surrogateescape") if len(data) <= _LARGEST else None
+    finally:
+        os.close(descriptor)

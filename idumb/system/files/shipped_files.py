@@ -1,0 +1,46 @@
+"""Templates, slash commands and pages that come with the program: in the wheel inside the package, else beside it."""
+
+from __future__ import annotations
+
+import os
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_FOLDERS = (os.path.join(_PACKAGE, "_templates"), os.path.join(os.path.dirname(_PACKAGE), "templates"))
+_PAGES = (os.path.join(_PACKAGE, "_docs"), os.path.join(os.path.dirname(_PACKAGE), "docs"))
+_COMMANDS = (os.path.join(_PACKAGE, "_commands"), os.path.join(os.path.dirname(_PACKAGE), "commands"))
+
+
+def template(name: str) -> str:
+    """The text of `templates/<name>`; FileNotFoundError where the installation lacks it."""
+    path = place(name)
+    if path is None:
+        raise FileNotFoundError(2, "This installation of idumb lacks a template", name)
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def place(name: str) -> str | None:
+    """Where `templates/<name>` is; None where the installation lacks it."""
+    return next((path for folder in _FOLDERS if os.path.exists(path := os.path.join(folder, name))), None)
+
+
+def commands() -> dict[str, str]:
+    """Name to text of every slash command; FileNotFoundError where the installation lacks them."""
+    return _texts(_COMMANDS, "slash commands")
+
+
+def pages() -> dict[str, str]:
+    """Name to text of every page that `idumb help` shows; FileNotFoundError where the installation lacks them."""
+    return _texts(_PAGES, "help pages")
+
+
+def _texts(folders: tuple[str, ...], what: str) -> dict[str, str]:
+    folder = next((place for place in folders if os.path.isdir(place)), None)
+    if folder is None:
+        raise FileNotFoundError(2, f"This installation of idumb lacks its {what}", os.path.basename(folders[-1]))
+    texts = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".md") and name != "README.md":
+            with open(os.path.join(folder, name), encoding="utf-8") as stream:
+                texts[name.removesuffix(".md")] = stream.read()
+    return texts

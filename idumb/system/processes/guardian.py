@@ -1,0 +1,111 @@
+"""A process that stands between idumb and an agent: when idumb is gone, however it went, the agent is ended.
+
+It adopts the orphans of what it guards, so a daemon with an empty environment in a session of its own is still below
+it. It takes part in nothing else: it holds no file of idumb's, ignores requests to stop, and ends as the agent ends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from typing import NoReturn
+
+from idumb.system.processes import process_tree
+
+_DEAF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
+_ROUNDS = 200
+
+
+def stand_between(alive: int) -> None:
+    """To be called in a new process, before it executes a program. It returns in a second one, which does that.
+
+    `alive` is the end for reading of a pipe that idumb holds the other end of.
+    """
+    program = os.fork()
+    if program == 0:
+        os.setsid()
+        return
+    try:
+        _watch(program, alive)
+    finally:
+        os._exit(1)
+
+
+def _watch(program: int, alive: int) -> NoReturn:
+    process_tree.become_reaper()
+    for number in _DEAF:
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir("/")
+    # Descriptors 0 and 1 are no streams here but the ends of pipes.
+    os.dup2(alive, 0)
+    os.closerange(1, _most_files())
+    woken, wake = os.pipe2(os.O_NONBLOCK) if hasattr(os, "pipe2") else _pipe()
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    poll.register(woken, select.POLLIN)
+    while True:
+        _reap(program)
+        for handle, _ in poll.poll():
+            if handle == 0:
+                _end_all(program)
+            else:
+                os.read(woken, 4096)
+
+
+def _pipe() -> tuple[int, int]:
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    return ends
+
+
+def _most_files() -> int:
+    return min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
+
+
+def _reap(program: int) -> None:
+    """Collect children that have ended; with the program itself the watch is over."""
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == program:
+            _end_like(status)
+        if pid == 0:
+            return
+
+
+def _end_like(status: int) -> NoReturn:
+    """End with the same exit or by the same signal; what the program left behind goes to idumb."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if -code not in {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _end_all(program: int) -> NoReturn:
+    """idumb was killed. What it was waiting for counts for nothing now, so nobody is asked to finish."""
+    for _ in range(_ROUNDS):
+        process_tree.send_group(program, signal.SIGKILL)
+        below = process_tree.descendants(process_tree.children())
+        process_tree.end_groups(below)
+        process_tree.send(below, signal.SIGKILL)
+        if not _any_child_left():
+            break
+        process_tree.wait_gone(below, 0.05)
+    os._exit(1)
+
+
+def _any_child_left() -> bool:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True

@@ -1,0 +1,28 @@
+"""What approve prints."""
+
+from __future__ import annotations
+
+from idumb.views import markup, phrases, quantities
+
+
+def approve(data: phrases.Data) -> str:
+    """What was approved and until when; everything that it is bound to was shown before, or is in the JSON answer."""
+    phase = markup.one_line(data["phase"])
+    if data["status"] == "revoked":
+        parts = [(data["revoked"], "approval"), (data["withdrawn"], "consent")]
+        taken = " and ".join(quantities.counted(count, what) for count, what in parts if count)
+        return "\n".join([f"Phase {phase}: {taken} taken back.", *phrases.commands(data)]) + "\n"
+    lines = [] if data["asked"] else [markup.visible(line) for line in data["shown"]]
+    until = f", until {data['expires']}" if data["expires"] else ""
+    lines += ["", f"Phase {phase} approved by {markup.one_line(data['by'])}{until}."]
+    lines.append(f"  phase hash {data['plan_hash']}")
+    lines.append(f"  contract   {data['contract_hash']}")
+    if data["accepted"]:
+        lines.append(f"  accepted, though they cannot be taken back: {', '.join(data['accepted'])}")
+    if data.get("no_longer_accepted"):
+        lines.append(f"  no longer accepted: {', '.join(data['no_longer_accepted'])}")
+    if data["file"]:
+        lines.append(f"  signed copy: {markup.one_line(data['file'])}")
+    elif data["signed"]:
+        lines.append("  signed")
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"

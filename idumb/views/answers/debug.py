@@ -1,0 +1,127 @@
+"""What debug prints: a bundle that a person can read from top to bottom, and hand on as a file."""
+
+from __future__ import annotations
+
+from idumb.views import markup, phrases, quantities
+
+_OUTPUT_LINES = 30
+_DIFF_LINES = 200
+_NOT_BAD = frozenset({"passed", "opinion", "tolerated"})
+
+
+def debug(data: phrases.Data) -> str:
+    """Tasks, what changed since, the verification, the checklist, the diagnosis; in this order."""
+    why = f": {markup.one_line(data['reason'])}" if data["reason"] else ""
+    lines = [f"Phase {data['phase']}, run {data['run']}: {data['state']}{why}"]
+    for task in data["tasks"]:
+        lines += ["", *_task(task)]
+    lines += ["", *_since(data["since"])] if data["since"] else []
+    lines += ["", *_verification(data["verification"])] if data["verification"] else []
+    lines += ["", "What can be done:", *(_remedy(one) for one in data["checklist"])]
+    lines += ["", *_diagnosis(data["diagnosis"])] if data["diagnosis"] else []
+    lines += ["", *_amendment(data["amendment"])] if data["amendment"] else []
+    return "\n".join([*lines, "", *phrases.commands(data)]) + "\n"
+
+
+def _task(task: phrases.Data) -> list[str]:
+    kinds = ", ".join(str(task[name]) for name in ("class", "failure", "cause") if task[name])
+    why = f": {markup.one_line(task['reason'])}" if task["reason"] else ""
+    lines = [f"{task['id']} {markup.one_line(task['title'])}: {task['status']} ({kinds}){why}"]
+    changes = {row["attempt"]: row for row in task["changes"]}
+    for attempt in task["attempts"]:
+        lines += _attempt(attempt)
+        lines += _change(changes[attempt["attempt"]]) if attempt["attempt"] in changes else []
+    for row in task["envelope"]:
+        lines += _envelope(row)
+    return lines
+
+
+def _envelope(row: phrases.Data) -> list[str]:
+    """In what two attempts differ, and in what nobody knows whether they do."""
+    one, other = row["attempts"]
+    parts, unknown = ", ".join(row["parts"]), ", ".join(row["unknown"])
+    differ = [f"  attempts {one} and {other} ran under another {parts}"] if parts else []
+    open_ = [f"  whether attempts {one} and {other} ran under the same {unknown} is not known"] if unknown else []
+    return [*differ, *open_]
+
+
+def _attempt(attempt: phrases.Data) -> list[str]:
+    ended = str(attempt.get("outcome") or "not finished").replace("_", " ")
+    took = f" in {quantities.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
+    because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
+    lines = [f"  Attempt {attempt['attempt']}: {ended}{took}{because}"]
+    for found in attempt["evidence"]:
+        code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
+        how = markup.one_line(found.get("command") or found["text"])
+        lines.append(f"    {found['result'].replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}")
+        lines += [] if found["result"] in _NOT_BAD else _quoted(found["output"])
+    result = attempt.get("result") or {}
+    if result.get("outcome") not in {None, "completed"} or result.get("message"):
+        lines.append(
+            f"    the builder: {result['outcome']} {markup.one_line(str(result.get('message') or ''))}".rstrip()
+        )
+        lines += _quoted(str(result.get("output") or ""))
+    return lines
+
+
+def _quoted(text: str, most: int = _OUTPUT_LINES, indent: str = "      | ") -> list[str]:
+    if not text.strip():
+        return []
+    kept = markup.visible(text.rstrip("\n")).split("\n")
+    hidden = [f"{indent}({len(kept) - most} lines before)"] if len(kept) > most else []
+    return [*hidden, *(f"{indent}{line}" for line in kept[-most:])]
+
+
+def _change(row: phrases.Data) -> list[str]:
+    if not row["files"]:
+        return [f"    changed nothing since {row['since']}"]
+    return [f"    changed since {row['since']}:", *_files(row, "      "), *_diff(row)]
+
+
+def _files(row: phrases.Data, indent: str) -> list[str]:
+    rows = [(markup.one_line(f["path"]), f"+{f['added']} -{f['removed']}") for f in row["files"]]
+    more = [f"{indent}and {row['more']} more"] if row["more"] else []
+    return [*phrases.columns(rows, indent), *more]
+
+
+def _diff(row: phrases.Data) -> list[str]:
+    lines = markup.visible(row["diff"].rstrip("\n")).split("\n") if row["diff"].strip() else []
+    cut = [f"      | ({len(lines) - _DIFF_LINES} lines more)"] if len(lines) > _DIFF_LINES else []
+    return [*(f"      | {line}" for line in lines[:_DIFF_LINES]), *cut]
+
+
+def _since(row: phrases.Data) -> list[str]:
+    commit = f" (commit {quantities.short(row['commit'])})" if row["commit"] else ""
+    if not row["files"]:
+        return [f"Nothing changed since the last good checkpoint, {row['checkpoint']}{commit}."]
+    return [f"Changed since the last good checkpoint, {row['checkpoint']}{commit}:", *_files(row, "  ")]
+
+
+def _verification(found: phrases.Data) -> list[str]:
+    lines = [f"Verification {found['status']}: {markup.one_line(found['reason'])}"]
+    for one in found["open"]:
+        lines.append(f"  {one['result']} {markup.one_line(one['subject'])}: {markup.one_line(one['text'])}")
+        lines += _quoted(one["output"])
+    return lines
+
+
+def _remedy(one: phrases.Data) -> str:
+    tasks = f" ({', '.join(one['tasks'])})" if one["tasks"] else ""
+    command = f"\n      {markup.one_line(one['command'])}" if one["command"] else ""
+    return f"  [ ] {markup.one_line(one['text'])}{tasks}{command}"
+
+
+def _diagnosis(found: phrases.Data) -> list[str]:
+    who = markup.one_line(str(found["binding"]))
+    if found["failure"]:
+        return [f"No diagnosis from {who}: {markup.one_line(found['failure'])}"]
+    lines = [f"Diagnosis of {who}, an opinion:", *_quoted(found["text"], 400, "  | ")]
+    gone = [f"{c['file']}:{c['line']}" for c in found["citations"] if not c["resolves"]]
+    return [*lines, f"  Cited and not there: {markup.one_line(', '.join(gone))}"] if gone else lines
+
+
+def _amendment(found: phrases.Data) -> list[str]:
+    if found["path"] is None:
+        return [f"The plan that it offers is no amendment: {markup.one_line(found['problem'])}"]
+    lines = [f"An amendment of {markup.one_line(found['plan'])} is ready, and nothing is changed yet:"]
+    return [*lines, *(f"  {markup.one_line(line)}" for line in found["what"])]

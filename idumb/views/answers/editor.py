@@ -1,0 +1,81 @@
+"""What a builder that drives idumb is shown: its task, the verdict on its work, and what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from idumb.views import markup, phrases
+
+
+def started(data: phrases.Data) -> str:
+    """The prompt of the task that is open now; where it could not be opened, how its run stands."""
+    if "open" not in data:
+        from idumb.views.answers import run
+
+        return run.ended(data)
+    task = data["task"]
+    lines = [f"{task['id']} {markup.one_line(task['title'])}: attempt {task['attempt']} is open.", ""]
+    return _ended([*lines, *_prompt(task), "", *phrases.commands(data)])
+
+
+def upcoming(data: phrases.Data) -> str:
+    """The next task of a phase with its prompt, and why the others wait."""
+    lines = []
+    if data["open"]:
+        found = data["open"]
+        lines.append(f"{found['task']} is open since {found['since']}, for {markup.one_line(found['by'])}.")
+    if data["task"] is None:
+        lines.append(f"No task of phase {data['phase']} can run now.")
+    else:
+        task = data["task"]
+        lines += [f"{task['id']} {markup.one_line(task['title'])}", "", *_prompt(task), ""]
+    if data["others"]:
+        rows = [(t["id"], markup.one_line(t["title"]), _why(t)) for t in data["others"]]
+        lines += ["Not yet:", *phrases.columns(rows), ""]
+    ways = [markup.one_line(way) for one in data["blocked"] for way in one["actions"]]
+    lines += ["To let blocked tasks run:", *(f"  {way}" for way in dict.fromkeys(ways)), ""] if ways else []
+    asked = [f"Waits for an answer: {one['id']}  {markup.one_line(one['what'])}" for one in data["decisions"]]
+    lines += [*asked, ""] if asked else []
+    return _ended([*lines, *phrases.commands(data)])
+
+
+def _why(task: phrases.Data) -> str:
+    return f"{task['status']}: {markup.one_line(task['why'])}" if task["why"] else str(task["status"])
+
+
+def _prompt(task: phrases.Data) -> list[str]:
+    return [markup.visible(line) for line in str(task["prompt"]).rstrip("\n").split("\n")]
+
+
+def submitted(data: phrases.Data) -> str:
+    task = data["task"]
+    words = "is accepted" if data["accepted"] else "is not accepted"
+    lines = [f"{task['id']} {markup.one_line(task['title'])} {words} (attempt {data['attempt']})."]
+    lines += [f"- Commit: {task['commit']}"] if data["accepted"] and task.get("commit") else []
+    lines += [f"- {_proof(e)}" for e in data["evidence"]]
+    if data["feedback"]:
+        lines += ["", *(f"  {markup.visible(line)}" for line in data["feedback"].split("\n"))]
+    if data["ended"] is not None:
+        from idumb.views.answers import run
+
+        return _ended([*lines, ""]) + run.ended({**data["ended"], "next": data["next"]})
+    return _ended([*lines, "", *phrases.commands(data)])
+
+
+def _proof(found: phrases.Data) -> str:
+    return markup.one_line(f"{found['result']} {found['subject']} {found['text']}")
+
+
+def given_up(data: phrases.Data) -> str:
+    lines = [f"{data['task']}: attempt {data['attempt']} is given up; what was there is kept: {data['kept']}"]
+    lines += [f"- put back: {markup.one_line(path)}" for path in data["put_back"][:20]]
+    return _ended([*lines, "", *phrases.commands(data)])
+
+
+def tools(data: phrases.Data) -> str:
+    return _ended(phrases.columns([(tool["name"], tool["about"]) for tool in data["tools"]]))
+
+
+def _ended(lines: Sequence[Any]) -> str:
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,308 @@
+"""What commands on a run print: its end by the chain rules of iDumb, a person's word, rollback, verification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idumb.domain import listing, outcome
+from idumb.views import advice, markup, phrases, quantities
+
+
+def ended(data: phrases.Data) -> str:
+    """The outcome of execute-phase and resume: complete, waiting, paused, partial or failed; or of a dry run."""
+    if "dry_run" in data:
+        from idumb.views.answers import dry_run
+
+        return dry_run.rehearsed(data)
+    if "prepared" in data:
+        from idumb.views.answers import ask
+
+        return ask.prepared(data)
+    lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
+    if data.get("summary"):
+        lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
+    lines += phrases.untracked(data)
+    offered = data["outcome"] == "partial"  # then the options have said it already
+    return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
+
+
+def _failure(found: phrases.Data | None) -> list[str]:
+    """The step that failed or waits, with which tool, under which plan, and where its audit trail is."""
+    if not found or not found.get("run"):
+        return []
+    stands = "Waits at:    " if found["status"] == "waiting" else "Failed step: "
+    return [
+        "",
+        f"{stands}{found['step_id']} ({markup.one_line(found['tool'] or 'no tool')})",
+        f"Plan:        sha256 {found['plan_hash']}",
+        f"Audit trail: idumb log --run {found['run']}",
+    ]
+
+
+def _number(data: phrases.Data, *statuses: str) -> str:
+    return phrases.tasks(sum(data.get("counts", {}).get(status, 0) for status in statuses))
+
+
+def _complete(data: phrases.Data) -> list[str]:
+    lines = [f"Execution complete for Phase {data['phase']}."]
+    if "counts" not in data:
+        return lines
+    lines.append(f"- Completed: {_number(data, 'completed', 'accepted')}")
+    lines += [f"- Skipped: {_number(data, 'skipped')}"] if data["counts"].get("skipped") else []
+    lines.append(f"- Files modified: {data['files_modified']}")
+    verification = data.get("verification")
+    if verification is None:
+        return [*lines, "- Not verified yet"]
+    return [*lines, "- Proceeding to verification...", "", _verification_line(verification)]
+
+
+def _verification_line(record: phrases.Data) -> str:
+    return f"Verification {record['status']}: {markup.one_line(record['reason'])}"
+
+
+def _partial(data: phrases.Data) -> list[str]:
+    phase, failed = data["phase"], _of(data, "failed")
+    lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
+    ways = [("Continue", advice.retry(phase) if failed else advice.resume(phase))]
+    if failed:
+        ways.append(("Debug", advice.debug(phase, failed[0])))
+        ways.append(("Roll back", f"idumb rollback {phase} --to start"))
+    ways.append(("Verify", f"{advice.verify(phase)} (what is done so far; the phase stays partial)"))
+    ways.append(("Halt", "nothing to do: everything is saved"))
+    return [*lines, *_blocked(data), *_asked(data), "", "Options:", *phrases.columns(ways)]
+
+
+def _asked(data: phrases.Data) -> list[str]:
+    """Questions that wait though the run has ended: those about tasks that failed with all their attempts."""
+    return [line for decision in data.get("decisions", ()) for line in ("", *_decision(decision))]
+
+
+def _blocked(data: phrases.Data) -> list[str]:
+    """What keeps tasks from running, and the commands that let them run."""
+    lines = []
+    for held in data.get("blocked", ()):
+        reason = f": {markup.one_line(held['reason'])}" if held["reason"] else ""
+        lines.append(f"Blocked by {held['by']} ({held['status']}{reason}): {', '.join(held['tasks'])}")
+        lines += [f"  {markup.one_line(action)}" for action in held["actions"]]
+    return ["", *lines] if lines else []
+
+
+def _counts(data: phrases.Data) -> list[str]:
+    """The three of iDumb always; whatever else there is, so that they add up to all tasks."""
+    known = data.get("counts", {})
+    others = (("Skipped", (outcome.SKIPPED,)), ("Waiting", (outcome.WAITING,)), ("Not run yet", outcome.NOT_RUN))
+    return [
+        f"- Completed: {_number(data, *outcome.DONE)}",
+        f"- Failed: {_number(data, outcome.FAILED)}",
+        f"- Blocked: {_number(data, outcome.BLOCKED)}",
+        *(f"- {name}: {_number(data, *which)}" for name, which in others if any(known.get(s) for s in which)),
+    ]
+
+
+def _stopped(data: phrases.Data) -> list[str]:
+    return ["", f"Stopped: {markup.one_line(data['reason'])}"] if data.get("reason") else []
+
+
+def _of(data: phrases.Data, status: str) -> list[str]:
+    return [task["id"] for task in data.get("tasks", ()) if task["status"] == status]
+
+
+def _failures(data: phrases.Data, failed: Sequence[str]) -> list[str]:
+    rows = {task["id"]: task for task in data.get("tasks", ())}
+    return [
+        f"  {i} {markup.clip(markup.one_line(rows[i]['title']), 60)}: "
+        f"{markup.one_line(rows[i].get('reason') or 'no reason is recorded')}"
+        for i in failed
+    ]
+
+
+def _failed(data: phrases.Data) -> list[str]:
+    """The task that stopped everything; without one, the reason that the run gives."""
+    rows = [task for task in data.get("tasks", ()) if task["status"] in {"failed", "running"}]
+    step = (data.get("failure") or {}).get("step_id") or ""
+    row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
+    if row is None:
+        said = markup.one_line(data.get("reason") or "no reason is recorded")
+        return ["EXECUTION HALTED.", "", f"Error: {said}", *_blocked(data), *_asked(data)]
+    # An agent whose context was full uses up no attempt, and a task may fail by nothing else.
+    attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
+    error = row.get("reason") or data.get("reason") or "no reason is recorded"
+    lines = [
+        f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.",
+        "",
+        f"Error: {markup.one_line(error)}",
+    ]
+    if row.get("checkpoint"):
+        lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
+    lines += [*_blocked(data), *_asked(data)]
+    return [*lines, "", f"Recommended action: {advice.debug(data['phase'], row['id'])}"]
+
+
+def _waiting(data: phrases.Data) -> list[str]:
+    asked = data.get("decisions", ())
+    why = "waits for a person" if asked or not data.get("reason") else markup.one_line(data["reason"])
+    lines = [f"Phase {data['phase']} {why}.", *_counts(data), ""]
+    for decision in asked:
+        lines += [*_decision(decision), ""]
+    return lines[:-1]
+
+
+def _paused(data: phrases.Data) -> list[str]:
+    lines = [f"Phase {data['phase']} is {markup.one_line(data['reason'])}.", *_counts(data)]
+    return [*lines, "", *ways(data["choices"])]
+
+
+_ENDINGS = {
+    "complete": _complete,
+    "waiting": _waiting,
+    "paused": _paused,
+    "partial": _partial,
+    "failed": _failed,
+}
+
+
+def ways(choices: Sequence[phrases.Data]) -> list[str]:
+    """The ways on from a run that stands still: the command of each, and below it what it is and leads to."""
+    lines = ["Ways on:"]
+    for choice in choices:
+        lines.append(f"  {markup.one_line(choice['command'])}")
+        lines.append(f"      {markup.one_line(choice['text'])}: {markup.one_line(choice['consequence'])}")
+    return lines
+
+
+def _decision(decision: phrases.Data) -> list[str]:
+    """A question with everything a person needs to answer it, and the command for each choice."""
+    lines = [f"{decision['id']}: {markup.one_line(decision['what'])}"]
+    lines += [f"  why: {markup.one_line(decision['why'])}"] if decision.get("why") else []
+    lines += [f"  - {markup.one_line(text)}" for text in decision.get("evidence", ())]
+    for choice in decision.get("choices", ()):
+        command = choice.get("command") or f"idumb decide {decision['id']} {choice['id']}"
+        lines.append(f"  {markup.one_line(command)}")
+        lines.append(f"      {markup.one_line(choice['text'])}: {markup.one_line(choice['consequence'])}")
+    return lines
+
+
+def decisions(data: phrases.Data) -> str:
+    if "remembered" in data:
+        return _remembered(data)
+    if not data["decisions"]:
+        return "No question waits for an answer.\n"
+    return "\n\n".join("\n".join(_decision(decision)) for decision in data["decisions"]) + "\n"
+
+
+def _remembered(data: phrases.Data) -> str:
+    """Answers that are given without asking, each with the command that takes it back."""
+    if not data["remembered"]:
+        return "No answer is remembered.\n"
+    lines = []
+    for one in data["remembered"]:
+        lines.append(f"{one['id']}  {one['kind']}: {markup.one_line(one['choice'])}, by {markup.one_line(one['by'])}")
+        lines.append(f"  first asked as: {markup.one_line(one['what'])}")
+        lines.append(f"  idumb decide --forget {one['id']}")
+    return "\n".join(lines) + "\n"
+
+
+def decided(data: phrases.Data) -> str:
+    forgotten, kept = data["choice"] == "forgotten", data.get("remembered")
+    said = "forgotten; you are asked again from now on" if forgotten else f"{data['choice']} is recorded"
+    lines = [f"{data['decision']}: {said}."]
+    lines += [f"- The plan tells of it, as version {data['version']} of the contract"] if data.get("version") else []
+    lines += ["- The phase is verified"] if data.get("verification") == "passed" else []
+    lines += [f"- Remembered: idumb decide --forget {kept} takes it back"] if kept else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def settled(data: phrases.Data) -> str:
+    """accept and skip: what the task is now, and what became of what it left."""
+    row = data["task"]
+    reason = markup.one_line(row.get("reason", ""))
+    lines = [f"{row['id']} {markup.one_line(row['title'])} is {row['status']}: {reason}"]
+    if data.get("commit"):
+        lines.append(f"commit {quantities.short(data['commit'])}")
+    elif data.get("left"):
+        lines.append(f"Its changes stay in the work tree, uncommitted: {listing.listed(_paths(data['left']))}")
+    lines += _blocked(data)
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _paths(paths: Sequence[str]) -> list[str]:
+    return [markup.one_line(path) for path in paths]
+
+
+def rolled_back(data: phrases.Data) -> str:
+    """rollback and undo: files put back, tasks pending again, and where the present was kept."""
+    what = f"Undone: {data['what']}" if "what" in data else f"Phase {data['phase']} is rolled back to {data['to']}"
+    if not data["tasks"] and not data["paths"]:
+        return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
+    lines = [f"{markup.one_line(what)}."]
+    lines.append(f"- Tasks: {listing.listed(data['tasks'], 12) or 'none'}")
+    lines.append(f"- Files put back: {listing.listed(_paths(data['paths']), 12) or 'none'}")
+    lines.append(f"- Commit: {quantities.short(data['commit'])}")
+    lines += [f"- Taken back by commands: {listing.listed(data['compensated'])}"] if data.get("compensated") else []
+    lines += [f"- The state before is kept: {data['kept']}"] if data.get("kept") else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def paused(data: phrases.Data) -> str:
+    """pause: whether the run waits now or after its task, and the ways on."""
+    reason = markup.one_line(data["reason"])
+    if data["ended"] == "asked":
+        owner = data["owner"]
+        words = f"Phase {data['phase']} stops after the task that it is at ({reason}): process {owner['pid']}."
+    else:
+        already = "already " if data["ended"] == "paused already" else ""
+        words = f"Phase {data['phase']} is {already}{reason}."
+    return "\n".join([words, "", *ways(data["choices"]), *phrases.commands(data)]) + "\n"
+
+
+_STOPPED = {
+    "nothing ran": "Nothing runs in this work tree.",
+    "interrupted": "Stopped at a safe point",
+    "finished by itself": "It ended by itself before it could be stopped",
+    "killed": "Killed, for it did not answer; the next command recovers what it was doing",
+    "fenced off": "Its right to write is taken away; whatever it still writes is refused",
+}
+
+
+def cancelled(data: phrases.Data) -> str:
+    """cancel: what had the work tree, and how it ended."""
+    words, owner = _STOPPED[data["ended"]], data["owner"]
+    if owner is not None:
+        words += f": process {owner['pid']} on {markup.one_line(owner['host'])} ({markup.one_line(owner['command'])})."
+    kept = data.get("checkpoint")
+    saved = [f"Checkpoint of {kept['task']}, attempt {kept['attempt']}: {kept['ref']}"] if kept else []
+    return "\n".join([words, *saved, *phrases.commands(data)]) + "\n"
+
+
+def verified(data: phrases.Data) -> str:
+    """verify-work: each check with its result, what nothing proves, and where the report is."""
+    rows = [
+        (e["result"], markup.one_line(e["subject"]), markup.clip(markup.one_line(e.get("command") or e["text"]), 70))
+        for e in data["evidence"]
+    ]
+    lines = [f"Phase {data['phase']}: {_verification_line(data)}", *(phrases.columns(rows) if rows else [])]
+    lines += [f"  mismatch: {markup.one_line(text)}" for text in data.get("mismatches", ())]
+    lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
+    lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
+    lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
+    lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
+    lines += [f"  not done: {task} is {standing}" for task, standing in data.get("unfinished", {}).items()]
+    lines += _agents_said(data)
+    weak = data["status"] == "partial" and data.get("decision") is None
+    alone = "nothing speaks for the work" if weak else "the tasks' own checks are all that speaks"
+    lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
+    lines.append(f"Report: {markup.one_line(data['report'])}")
+    lines += [f"Plan for the gaps: {markup.one_line(data['gap_plan'])}"] if data.get("gap_plan") else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _agents_said(data: phrases.Data) -> list[str]:
+    """Opinions, apart from the checks: only what was refuted, with its places."""
+    lines = []
+    for opinion in data.get("judged_by", ()):
+        lines.append(f"  opinion of the {opinion['role']}: {opinion['verdict'] or 'none'}")
+        for one in opinion["judgements"]:
+            places = (f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (not there)") for c in one["citations"])
+            said = f"{one['criterion']} does not hold: {one['why']} [{', '.join(places) or 'nothing cited'}]"
+            lines += [] if one["holds"] else [f"    {markup.one_line(said)}"]
+    return lines

@@ -1,0 +1,153 @@
+"""What status, next and roadmap say, from the kept view. Imports nothing: these commands must cost nothing."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # `typing` is dear; type checkers know this name
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_ORDER = ("completed", "accepted", "running", "ready", "pending", "waiting", "failed", "blocked", "skipped")
+_WORDS = {"completed": "done, not verified"}
+
+
+def status(view: Mapping[str, Any]) -> str:
+    """Each phase with its counts, what it asks, and the next command."""
+    lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row)), *_asked(view, "")]
+    if not lines and view["initialised"]:
+        lines.append("No phase is planned yet.")
+    return _ended([*lines, *_closing(view)])
+
+
+def _owner(view: Mapping[str, Any]) -> list[str]:
+    """Who writes here now; a process that was stopped or that is out of sight is said to be so."""
+    owner = view.get("owner")
+    if not owner:
+        return []
+    how = {"stopped": ", which is stopped", "elsewhere": ", which cannot be seen from here"}.get(owner["standing"], "")
+    return [f"In use by process {owner['pid']} on {owner['host']}{how}, since {owner['since']}: {owner['command']}"]
+
+
+def _phase(row: Mapping[str, Any]) -> list[str]:
+    lines = [f"Phase {row['phase']} {row['title']}".rstrip() + f": {_state(row)}"]
+    if row["tasks"]["total"] and not row.get("elsewhere"):
+        lines.append(f"  {counts(row['tasks'])}")
+    lines += _told(row.get("elsewhere") or {})
+    # A question that waits says more than the reason "waiting for a person".
+    lines += [f"  {row['restoring']['words']}"] if row.get("restoring") else []
+    lines += [f"  {row[key]['words']}" for key in ("open", "told") if row.get(key)]
+    told = ("problem",) if row["decisions"] else ("reason", "problem")
+    lines += [f"  {row[key]}" for key in told if row.get(key)]
+    lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
+    lines += _blocked(row)
+    return lines + _asked(row, "  ")
+
+
+def _asked(of: Mapping[str, Any], indent: str) -> list[str]:
+    """The questions of a phase, or those about no phase."""
+    return [f"{indent}waits for your answer: {d['id']}  {d['what']}" for d in of.get("decisions", ())]
+
+
+def _blocked(row: Mapping[str, Any]) -> list[str]:
+    """What keeps tasks from running, and the commands that let them run."""
+    lines = []
+    for held in row.get("blocked", ()):
+        reason = f": {held['reason']}" if held["reason"] else ""
+        lines.append(f"  {', '.join(held['tasks'])} blocked by {held['by']} ({held['status']}{reason})")
+        lines += [f"    {action}" for action in held["actions"]]
+    return lines
+
+
+def _told(elsewhere: Mapping[str, Any]) -> list[str]:
+    """What committed reports say; nobody here saw it happen."""
+    if not elsewhere:
+        return []
+    named = ", ".join(
+        f"{number} {status}" for status, number in elsewhere["counts"].items() if number and status != "total"
+    )
+    by = elsewhere.get("by", "its reports")
+    verified = f"; verification {elsewhere['verification'] or 'unknown'}" if by == "its reports" else ""
+    return [f"  done elsewhere, told by {by}, not witnessed here: {named or 'nothing'}{verified}"]
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    if row.get("changed_since_run"):
+        return "changed since its last run"
+    return _WORDS.get(row["state"]) or str(row["state"])
+
+
+def counts(tasks: Mapping[str, int]) -> str:
+    """`2 of 5 done: 2 completed, 1 failed, 2 blocked`."""
+    named = ", ".join(f"{tasks[s]} {s}" for s in _ORDER if tasks.get(s))
+    return f"{_done(tasks)} of {tasks['total']} done: {named}"
+
+
+def _done(tasks: Mapping[str, int]) -> int:
+    return tasks.get("completed", 0) + tasks.get("accepted", 0)
+
+
+def upcoming(view: Mapping[str, Any]) -> str:
+    """The one next command, the tasks that can run, and why the others cannot; or one phase's next task in full."""
+    if "phases" not in view:
+        from idumb.views.answers import editor
+
+        return editor.upcoming(view)
+    number = view["next"].get("phase")
+    row = next((r for r in view["phases"] if r["phase"] == number), None)
+    lines = [*_owner(view), *_closing(view), *_asked(view, "  "), *(_asked(row, "  ") if row else [])]
+    if row is None:
+        return _ended(lines)
+    lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
+    lines += _listed("Can run now:", [(t["id"], t["title"]) for t in row["next"]])
+    lines += _listed("Not yet:", [(t["id"], t["title"], _why(t)) for t in row["others"]])
+    held = _blocked(row)
+    lines += ["", "Blocked:", *held] if held else []
+    if row["more"]:
+        lines.append(f"  and {row['more']} more; idumb graph {row['phase']} shows all")
+    return _ended(lines)
+
+
+def _why(task: Mapping[str, Any]) -> str:
+    return f"{task['status']}: {task['why']}" if task.get("why") else str(task["status"])
+
+
+def roadmap(view: Mapping[str, Any]) -> str:
+    """One line a phase: its state is read from the log each time, never from the file."""
+    if not view["phases"]:
+        return _ended(["ROADMAP.md names no phase, and there is no phase folder.", *_closing(view)])
+    rows = [(row["phase"], row["title"] or "-", _state(row), _share(row["tasks"])) for row in view["phases"]]
+    return _ended([*_columns([("PHASE", "TITLE", "STATE", "DONE"), *rows], ""), "", *_closing(view)])
+
+
+def _share(tasks: Mapping[str, int]) -> str:
+    return f"{_done(tasks)} of {tasks['total']}" if tasks["total"] else "-"
+
+
+def _closing(view: Mapping[str, Any]) -> list[str]:
+    following = view["next"]
+    if following["command"] is None:
+        return [f"Next: {following['why']}"]
+    return [f"Next: {following['command']}  ({following['why']})"]
+
+
+def _listed(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["", heading, *_columns(rows, "  ")] if rows else []
+
+
+def _columns(rows: Sequence[Sequence[str]], indent: str) -> list[str]:
+    shown = [[visible(cell) for cell in row] for row in rows]
+    widths = [min(48, max(map(len, column))) for column in zip(*shown, strict=True)]
+    return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in shown]
+
+
+def _ended(lines: list[str]) -> str:
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def visible(text: str) -> str:
+    """The text itself where it is harmless; foreign control characters are shown, not obeyed."""
+    if text.isascii() and text.isprintable():
+        return text
+    from idumb.system import escaping
+
+    return escaping.show_line(text)

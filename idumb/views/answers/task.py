@@ -1,0 +1,227 @@
+"""What show, diff and log print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from idumb.domain.runs import spending
+from idumb.views import advice, markup, phrases, quantities, usage
+
+_OUTPUT_LINES = 10
+_KEPT_FILES = 5
+_NOT_BAD = {"passed", "opinion", "unproven"}
+
+
+def show(data: phrases.Data) -> str:
+    """One task: what the plan says, then what happened, newest attempt last."""
+    task = data["task"]
+    lines = [f"{data['id']} {markup.one_line(task['title'])}: {data['status']}"]
+    line = f":{data['line']}" if data.get("line") else ""
+    lines.append(f"  {markup.one_line(data['plan'])}{line}, kind {task['kind']}" + _reason(data))
+    lines += _declared(task)
+    lines += _criteria(task, data["proofs"])
+    for attempt in data.get("attempts", ()):
+        lines += ["", *_attempt(attempt)]
+    for decision in data.get("decisions", ()):
+        lines.append(f"  asked {decision['id']}: {markup.one_line(decision['what'])}")
+    lines += [f"  {a['by']} answered {a['decision']}: {markup.one_line(a['choice'])}" for a in data.get("answers", ())]
+    return "\n".join([*lines, *_ways_out(data)]) + "\n"
+
+
+def _ways_out(data: phrases.Data) -> list[str]:
+    """What can be done about a task that failed or changed undeclared files: commands, the likeliest first."""
+    last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
+    strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
+    if data.get("actions"):
+        return ["", "To let it run:", *(f"  {markup.one_line(action)}" for action in data["actions"])]
+    if data["status"] != "failed" and not (strays and data["status"] == "waiting"):
+        return []
+    lines = ["", f"When the cause is mended: {advice.retry(data['phase'])}"]
+    if strays:
+        lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
+    return [*lines, f"To take the task as it is: {advice.accept(data['id'])}"]
+
+
+def _reason(data: phrases.Data) -> str:
+    return f"\n  {markup.one_line(data['reason'])}" if data.get("reason") else ""
+
+
+def _declared(task: phrases.Data) -> list[str]:
+    files = [_claim(claim) for claim in task.get("files") or ()]
+    known = (
+        ("depends on", ", ".join(task["depends_on"])),
+        ("requirements", ", ".join(task["requirements"])),
+        ("files", ", ".join(files)),
+    )
+    return [f"  {name + ':':<13} {markup.one_line(text)}" for name, text in known if text]
+
+
+def _claim(claim: phrases.Data) -> str:
+    return f"{claim['verb']} {claim['path']}" + (f" to {claim['target']}" if claim.get("target") else "")
+
+
+def _criteria(task: phrases.Data, proofs: phrases.Data) -> list[str]:
+    lines = []
+    for criterion in task["acceptance"]:
+        proof = proofs.get(criterion["id"], criterion["proof"])
+        command = f" `{criterion['command']}`" if criterion.get("command") else ""
+        lines.append(f"  {criterion['id']}: {markup.one_line(criterion['text'] + f' — {proof}{command}')}")
+    return lines
+
+
+def _attempt(attempt: phrases.Data) -> list[str]:
+    took = f" in {quantities.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
+    ended = str(attempt.get("outcome") or "not finished").replace("_", " ")
+    commit = f", commit {quantities.short(attempt['commit'])}" if attempt.get("commit") else ""
+    because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
+    builder = attempt.get("builder")
+    by = f" by {markup.one_line(builder)}" if isinstance(builder, str) else ""
+    lines = [f"Attempt {attempt['attempt']}{by}: {ended}{took}{commit}{because}"]
+    if attempt.get("mend"):
+        lines.append(f"  next: {markup.one_line(attempt['mend'])}")
+    lines += _kept(attempt)
+    lines += _used(attempt)
+    for found in attempt.get("evidence", ()):
+        lines += _evidence(found)
+    lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
+    lines += [_commit(one) for one in (attempt.get("committed") or {}).get("commits", ())]
+    back = attempt.get("bring_back") or ()
+    lines += ["  Undeclared changes may be your own, made meanwhile. As these files were before:"] if back else []
+    lines += [f"    {markup.one_line(command)}" for command in back]
+    lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
+    lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
+    return lines
+
+
+def _kept(attempt: phrases.Data) -> list[str]:
+    """Where the files of an interrupted attempt are: its ref, and the command that prints each of the first ones."""
+    commands = attempt.get("kept") or ()
+    if attempt.get("outcome") != "interrupted" or not attempt.get("checkpoint"):
+        return []
+    more = [f"    and {len(commands) - _KEPT_FILES} more"] if len(commands) > _KEPT_FILES else []
+    shown = [f"    {markup.one_line(command)}" for command in commands[:_KEPT_FILES]]
+    return [f"  Its files are kept in {attempt['checkpoint']}:", *shown, *more]
+
+
+def _commit(one: phrases.Data) -> str:
+    """A commit of the builder's own."""
+    by = one["author"] if one["author"] == one["committer"] else f"{one['author']}, committed by {one['committer']}"
+    return f"  its commit {quantities.short(one['commit'])} {markup.one_line(one['subject'])} ({markup.one_line(by)})"
+
+
+def _used(attempt: phrases.Data) -> list[str]:
+    """What the agents say they used; nothing of builders that use nothing."""
+    lines = []
+    for role, said in (("builder", attempt.get("result")), ("validator", attempt.get("validator"))):
+        if said is None or (role == "builder" and attempt.get("adapter") in {None, *spending.FREE}):
+            continue
+        model = f" ({markup.one_line(said['model'])})" if said.get("model") else ""
+        lines.append(f"  used by the {role}{model}: {usage.words(said.get('usage'))}")
+    return lines
+
+
+def _changed(line: phrases.Data) -> str:
+    """One line of the ledger: what became of a path, and whether the plan said so."""
+    path, actual = markup.one_line(line["path"]), line.get("actual") or "unchanged"
+    if "symbol" in line:
+        return _symbol(line)
+    if line["status"] == "declared":
+        return f"{actual} {path}, as declared"
+    return f"{line['status']}: {path} (declared {line.get('declared') or 'nothing'}, {actual})"
+
+
+def _symbol(line: phrases.Data) -> str:
+    where = f" in {markup.one_line(line['path'])}" if line["path"] else ""
+    if line["status"] == "not judged" and not line.get("declared"):
+        return f"symbols{where}: not judged, the language is not known"
+    said = f"{line['actual']} " if line.get("actual") else ""
+    declared = "as declared" if line["status"] == "declared" else f"declared {line.get('declared') or 'nothing'}"
+    status = "" if line["status"] == "declared" else f"{line['status']}: "
+    return f"{status}{said}symbol {markup.one_line(line['symbol'])}{where}, {declared}"
+
+
+def _evidence(found: phrases.Data) -> list[str]:
+    code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
+    how = markup.one_line(found.get("command") or found.get("text") or "")
+    only = ", blocks nothing" if found.get("level") == 0 else ""
+    lines = [f"  {str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}{only}"]
+    if found["result"] in _NOT_BAD or not found.get("output"):
+        return lines
+    return [*lines, *(f"    | {text}" for text in _last(found["output"]))]
+
+
+def _last(output: str) -> Sequence[str]:
+    kept = markup.visible(output.rstrip("\n")).split("\n")
+    hidden = [f"({len(kept) - _OUTPUT_LINES} lines before)"] if len(kept) > _OUTPUT_LINES else []
+    return [*hidden, *kept[-_OUTPUT_LINES:]]
+
+
+def diff(data: phrases.Data) -> str:
+    """The patch as git writes it, with a line of counts before it; control sequences are made visible."""
+    if not data["files"]:
+        return f"{data['id']} changed nothing.\n"
+    rows = [(markup.one_line(f["path"]), _lines(f)) for f in data["files"]]
+    return "\n".join([f"{data['id']}: {quantities.counted(len(rows), 'file')}", *phrases.columns(rows), ""]) + (
+        "\n" + markup.visible(data["diff"]) if data["diff"] else ""
+    )
+
+
+def _lines(file: phrases.Data) -> str:
+    return "binary" if file["added"] is None or file["removed"] is None else f"+{file['added']} -{file['removed']}"
+
+
+def log(data: phrases.Data) -> str:
+    """One line an event: number, time, kind, task, and what tells it from others of its kind."""
+    if not data["events"]:
+        return "No event fits.\n"
+    rows = [
+        (str(e["seq"]), quantities.moment(e["at"]), e["kind"], _where(e), markup.clip(markup.one_line(_gist(e)), 100))
+        for e in data["events"]
+    ]
+    return "\n".join(phrases.columns(rows, "")) + "\n"
+
+
+def audit(data: phrases.Data) -> str:
+    """How far the chain is intact, and the head to compare with one noted elsewhere; or what a run left."""
+    if "bundle" in data:
+        return json.dumps(data, indent=2) + "\n"
+    if "intact" in data:
+        return _workspace(data)
+    count = quantities.counted(data["events"], "event")
+    if data["broken_at"] is not None:
+        return f"Intact for {count} only; broken at event {data['broken_at']}.\n"
+    known = f"Confirmed outside the database up to event {data['witnessed']}." if data["witnessed"] else ""
+    return f"Intact: {count}, chained without a gap. Head: {data['head']}\n" + (f"{known}\n" if known else "")
+
+
+def _workspace(data: phrases.Data) -> str:
+    lines = [f"- {markup.one_line(line)}" for line in data["broken"]]
+    lines += [f"- changed since, by no task: {markup.one_line(path)}" for path in data["unexpected"]]
+    words = "as its tasks left it" if data["intact"] else "not as its tasks left it"
+    return "\n".join([f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]) + "\n"
+
+
+def _where(event: phrases.Data) -> str:
+    return f"{event['task']}.{event['attempt']}" if event.get("attempt") else str(event.get("task") or "-")
+
+
+_GISTS = (
+    "subject",
+    "command",
+    "outcome",
+    "result",
+    "status",
+    "tool",
+    "intent",
+    "reason",
+    "choice",
+    "what",
+    "to",
+    "commit",
+)
+
+
+def _gist(event: phrases.Data) -> str:
+    payload = event["payload"]
+    return " ".join(str(payload[key]) for key in _GISTS if payload.get(key))
