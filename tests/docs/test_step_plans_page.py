@@ -36,7 +36,7 @@ def test_the_example_is_approved_runs_and_leaves_what_it_says(sandbox: GitSandbo
 
 def test_the_page_names_every_key_and_every_tool() -> None:
     """R-PLAN-7."""
-    table = PAGE.split("## What may stand in it")[1].partition("## How it runs")[0]
+    table = PAGE.split("## Format")[1].partition("## Execution")[0]
     assert sorted(keys(table)) == sorted(steps.KEYS)
     assert all(f"`{tool}`" in table for tool in step_tools.TOOLS)
     assert all(f"`{key}`" in table for key in step_plan.KEYS)
