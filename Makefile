@@ -6,13 +6,13 @@ STAMP := $(VENV)/.made-from-pyproject
 
 export JOBS
 
-.PHONY: help setup check test demo agents bench bench-peers torture wheel
+.PHONY: help setup quick test demo agents bench bench-peers torture wheel
 
 help:
 	@echo 'make setup    make .venv and install idumb and its tools into it'
 	@echo 'make demo     watch a plan run, fail, resume and roll back in a throw-away repository'
-	@echo 'make check    the fast half of the checks: format, lint, types, layers, own plan'
-	@echo 'make test     all checks: the fast half, the tests, and the wheel in a clean venv'
+	@echo 'make quick    format, lint, types, layers, own plan and the unit tests, in less than a minute'
+	@echo 'make test     the same with all tests, and the wheel in a clean venv'
 	@echo 'make agents   install real agents and run them beside a scripted model'
 	@echo 'make bench    measure idumb beside its floors and peers'
 	@echo 'make torture  long programmes: kill, interrupt and fill up, then compare bytes'
@@ -28,8 +28,8 @@ $(STAMP): pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-check: setup
-	@.ci/check fast
+quick: setup
+	@.ci/check quick
 
 test: setup
 	@.ci/check all

@@ -200,8 +200,10 @@ def test_the_official_client_works_through_a_phase(project: Project) -> None:
     asyncio.run(speak())
 
 
-@pytest.mark.skipif(installed, reason="the extra `mcp` is installed")
-def test_without_the_extra_it_says_how_to_get_it(project: Project) -> None:
+def test_without_the_extra_it_says_how_to_get_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
     refused = project.quick("mcp")
     assert (refused.code, "idumb[mcp]" in refused.err) == (4, True)
 

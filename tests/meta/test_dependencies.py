@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from functools import cache
 
 import pytest
 
@@ -29,6 +30,7 @@ def declared() -> set[str]:
     return {re.split(r"[<>=;\[ ]", line, maxsplit=1)[0] for line in lines}
 
 
+@cache
 def imported() -> dict[str, str]:
     """Top-level name of every imported module that is neither ours nor Python's, with one place."""
     found: dict[str, str] = {}

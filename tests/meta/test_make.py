@@ -67,11 +67,11 @@ def test_the_run_script_names_a_missing_program(project: Path) -> None:
 def test_every_check_runs_and_the_last_line_names_those_that_failed(project: Path) -> None:
     tools = project / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for name in ("ruff", "mypy", "lint-imports"):
+    for name in ("ruff", "mypy", "lint-imports", "python"):
         tool = tools / name
         tool.write_text(f"#!/bin/sh\nexit {int(name == 'ruff')}\n", encoding="utf-8")
         tool.chmod(0o755)
-    result = run(project, ".ci/check", "fast")
+    result = run(project, ".ci/check", "quick")
     lines = result.stdout.splitlines()
     assert [line for line in lines if line.startswith("== ")] == [
         "== format",
@@ -79,6 +79,7 @@ def test_every_check_runs_and_the_last_line_names_those_that_failed(project: Pat
         "== types",
         "== layers",
         "== own plan",
+        "== unit tests",
     ]
     assert result.returncode == 1
     assert lines[-1].startswith("failed after ")

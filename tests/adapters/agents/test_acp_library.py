@@ -1,6 +1,6 @@
 """The client against an agent that is made with the protocol's own library, which checks every message (R-ADAPT-2).
 
-Skipped where the library is not installed: pip install agent-client-protocol.
+Skips if the library is not installed; `make setup` installs it.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -220,8 +221,10 @@ def test_a_second_model_stands_in_for_the_first(server: ChatServer, tmp_path: Pa
     assert [asked.body["model"] for asked in server.asked] == ["m-1", "m-2"]
 
 
-@pytest.mark.skipif(INSTALLED, reason="the extra `models` is installed")
-def test_without_the_extra_the_command_that_installs_it_is_named(tmp_path: Path) -> None:
+def test_without_the_extra_the_command_that_installs_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)  # as if it were not installed
     who = bound(tmp_path, "https://models.example").get("model")
     with pytest.raises(AdapterError, match="needs pydantic-ai") as caught:
         registry.build(

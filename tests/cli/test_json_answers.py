@@ -18,7 +18,7 @@ from idumb.cli import main
 from idumb.domain import errors
 from tests.support.gitrepo import GitSandbox
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 TEMPLATES = DOCS.parent / "templates"
 SCHEMAS = DOCS / "schemas"
 
