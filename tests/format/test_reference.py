@@ -16,7 +16,7 @@ _CODE = re.compile(rf'"((?:{_KINDS}|option|handoff|files)\.[a-z0-9-]+)"')
 def test_every_code_of_a_finding_is_on_the_page() -> None:
     # What the folder reader and amendments refuse is no finding of a plan.
     others = {"plan_files", "configuration", "amending"}
-    sources = [p for p in (ROOT / "idumb" / "markdown").glob("*.py") if p.stem not in others]
+    sources = [p for p in (ROOT / "idumb" / "markdown").rglob("*.py") if p.stem not in others]
     used = {code for path in sources for code in _CODE.findall(path.read_text(encoding="utf-8"))}
     assert len(used) > 90
     assert not {code for code in used if f"`{code}`" not in PAGE}
