@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from idumb import bootstrap
 from idumb.app.ports.agents import Agent, Agents
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Conflict, Snapshot, Trees
 from idumb.app.ports.workspace import Workspace
+from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.plans.plan import Condition
@@ -114,8 +114,8 @@ class Passing:
         return ()
 
 
-class BareServices(bootstrap.Wired):
-    """What `bootstrap` wires, without git and processes, for one run."""
+class BareServices(Container):
+    """The container of one run, without git and processes."""
 
     @cached_property
     def trees(self) -> Trees:  # type: ignore[override]

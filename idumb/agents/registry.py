@@ -25,13 +25,26 @@ ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
 Redact = Callable[[str], str]
 
 
+def _environment(names: Iterable[str]) -> dict[str, str]:
+    from idumb.system.processes import child_process
+
+    return child_process.environment(names)
+
+
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What adapters are built from. `environment` gives the variables a process may see, by name."""
+    """What the adapters of one workspace, `repository`, are built from.
 
+    `environment` returns the variables of this process with the given names. `transcripts` is a folder for output that
+    is too long for the log; `stream` redacts that output. `guard` raises if this process may no longer write.
+    `papers` is a folder for input files of programs; it is emptied when the adapters are built, because files in it
+    belong to an executor that was killed. `recordings` finds runs to replay. `handoffs` is a folder for work done
+    elsewhere. `homes` is the home folder of this run's agents. `unpacked` is a folder for files that agents unpack;
+    all homes share it.
+    """
+
+    settings: Settings
     repository: str
-    environment: Callable[[tuple[str, ...]], dict[str, str]]
-    allowed: tuple[str, ...]
     apply_patch: ApplyPatch
     redact: Redact
     asker: Asker | None = None
@@ -43,9 +56,15 @@ class Equipment:
     handoffs: str | None = None
     homes: str | None = None
     unpacked: str | None = None
+    environment: Callable[[Iterable[str]], dict[str, str]] = _environment
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """Names of the variables that every agent sees."""
+        return self.settings.environment
 
     def variables(self, binding: Binding) -> dict[str, str]:
-        """The allow-list and the names that this binding adds; what one role is given no other role sees."""
+        """The variables that every agent sees, and those that this binding adds for itself alone."""
         return self.environment((*self.allowed, *binding.environment))
 
 
@@ -185,8 +204,8 @@ BUILT_IN = ("steps", "human", EDITOR)
 class AgentRegistry:
     """The `Agents` port: one adapter a binding, made when it is first asked for."""
 
-    def __init__(self, settings: Settings, equipment: Equipment) -> None:
-        self._settings = settings
+    def __init__(self, equipment: Equipment) -> None:
+        self._settings = equipment.settings
         self._equipment = equipment
         self._made: dict[str, Agent] = {}
 
@@ -214,52 +233,10 @@ class AgentRegistry:
         return _adapter(found.adapter)(found, self._equipment)
 
 
-def build(
-    settings: Settings,
-    workspace_root: str,
-    apply_patch: ApplyPatch,
-    redact: Redact,
-    *,
-    asker: Asker | None = None,
-    transcripts: str | None = None,
-    stream: Callable[[], Stream] | None = None,
-    guard: Callable[[], None] = lambda: None,
-    papers: str | None = None,
-    recordings: Recordings | None = None,
-    handoffs: str | None = None,
-    homes: str | None = None,
-    unpacked: str | None = None,
-    aside: bool = False,
-) -> AgentRegistry:
-    """The adapters for one workspace, on the environment of this process.
-
-    `transcripts` is a folder for output that is too long for the log; `stream` takes secrets out on the way there.
-    `guard` raises where this process may write no more. `papers` is a folder for what programs are to read, which is
-    emptied: what is in it is of an executor that was killed. `recordings` are of runs that can be replayed here.
-    `handoffs` is a folder for work that is done elsewhere. `homes` is a folder for homes of agents in this run;
-    those of other runs, beside it, are removed, unless these agents are asked `aside` of a run. `unpacked` is a folder
-    for what agents unpack of themselves, which all homes share.
-    """
-    from idumb.system.processes import child_process
-
-    _remove([papers, *(() if aside else _beside(homes))])
-    equipment = Equipment(
-        workspace_root,
-        child_process.environment,
-        settings.environment,
-        apply_patch,
-        redact,
-        asker,
-        transcripts,
-        stream,
-        guard,
-        papers,
-        recordings,
-        handoffs,
-        homes,
-        unpacked,
-    )
-    return AgentRegistry(settings, equipment)
+def build(equipment: Equipment, *, aside: bool = False) -> AgentRegistry:
+    """The adapters for one workspace. Homes of other runs are removed unless these agents work `aside` of a run."""
+    _remove([equipment.papers, *(() if aside else _beside(equipment.homes))])
+    return AgentRegistry(equipment)
 
 
 def _remove(folders: Iterable[str | None]) -> None:

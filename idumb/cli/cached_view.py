@@ -15,11 +15,11 @@ def answer(argv: list[str]) -> int | None:
         return None
     import os
 
-    from idumb import bootstrap
+    from idumb.composition import status_view
     from idumb.domain.errors import IdumbError
 
     try:
-        kept = bootstrap.kept_view(os.getcwd())
+        kept = status_view.saved(os.getcwd())
     except (IdumbError, OSError):
         return None
     if kept is None:

@@ -25,12 +25,12 @@ def command(backup: str | None, no_backup: bool, files: bool, yes: bool, as_json
     """
     if backup is not None and no_backup:
         raise click.UsageError("--backup and --no-backup exclude each other")
-    from idumb import bootstrap
     from idumb.app.upkeep import deinit
+    from idumb.composition import maintenance
 
     folder = None if backup is None else os.path.abspath(backup)
     with options.services(as_json=as_json, progress=True) as services:
-        kept, own = bootstrap.belongings(services)
+        kept, own = maintenance.local_data(services)
         request = deinit.Request(yes=yes, backup=folder, keep=not no_backup, files=files)
         result = deinit.deinit(services, kept, own, request)
     return output.finish("deinit", result, as_json=as_json)

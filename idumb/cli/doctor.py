@@ -21,15 +21,15 @@ def command(fix: bool, mend: bool, as_json: bool) -> int:
     there are problems. With --fix it does what is safe and prints one line for each thing done. What it replaces is
     set aside in the git folder; your files, your branch and your index are never touched.
     """
-    from idumb import bootstrap
     from idumb.app.upkeep import doctor
+    from idumb.composition import maintenance
     from idumb.domain.errors import Refusal
 
     with contextlib.ExitStack() as stack:
         try:
             services = stack.enter_context(options.services(as_json=as_json, progress=fix or mend))
         except Refusal as refusal:
-            result = doctor.outside(refusal, bootstrap.machine_checks())
+            result = doctor.outside(refusal, maintenance.machine_checks())
         else:
-            result = doctor.doctor(services, bootstrap.health_checks(services), mend=fix or mend)
+            result = doctor.doctor(services, maintenance.health_checks(services), mend=fix or mend)
     return output.finish("doctor", result, as_json=as_json)

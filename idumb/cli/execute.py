@@ -29,7 +29,7 @@ def command(file: str, force: bool, branch: str | None, dry_run: bool, **flags: 
         path = options.from_root(file, services.root)
         request = options.request("execute", path, flags, force=force, branch=branch, rehearsal=dry_run)
         if dry_run:
-            from idumb.rehearsal import Rehearsals
+            from idumb.composition.rehearsal import Rehearsals
 
             result = execute_steps.rehearse(services, request, Rehearsals(services))
         else:

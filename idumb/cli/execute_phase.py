@@ -53,7 +53,7 @@ def command(
     request = options.request("execute-phase", phase, flags, force=force, branch=branch, rehearsal=dry_run)
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
         if dry_run:
-            from idumb.rehearsal import Rehearsals
+            from idumb.composition.rehearsal import Rehearsals
 
             result = rehearsing.rehearse(services, request, Rehearsals(services))
         else:

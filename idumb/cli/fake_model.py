@@ -19,10 +19,10 @@ def command(script: str | None, port: int, log: str | None, as_json: bool) -> in
     It speaks Anthropic Messages, OpenAI Chat Completions and Responses, and Gemini, streaming or not, on 127.0.0.1
     alone. It prints its address and serves until it is told to end (Ctrl-C, SIGTERM).
     """
-    from idumb import bootstrap
+    from idumb.composition import maintenance
 
     def ready(address: str) -> None:
         output.show("fake-model", {"address": address, "script": script, "log": log}, as_json=as_json)
 
-    bootstrap.fake_model(script, port, log, ready)
+    maintenance.fake_model(script, port, log, ready)
     return 0

@@ -16,9 +16,9 @@ def command(as_json: bool) -> int:
     Creates .idumb/ and .planning/ files that are missing. Never overwrites, and leaves .gitignore and git's own
     files alone; safe to repeat.
     """
-    from idumb import bootstrap
     from idumb.app.upkeep import init
+    from idumb.composition import maintenance
 
     with options.services(as_json=as_json) as services:
-        result = init.init(services, bootstrap.project_templates())
+        result = init.init(services, maintenance.project_templates())
     return output.finish("init", result, as_json=as_json)

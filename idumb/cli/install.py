@@ -25,20 +25,21 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
     Say it again after an update of idumb: files of an older version are replaced. A file that you changed, or that is
     not idumb's, is left as it is and named; nothing else of the host is touched. `idumb help hosts` lists the folders.
     """
-    from idumb import __version__, bootstrap
+    from idumb import __version__
     from idumb.app.upkeep import install
+    from idumb.composition import maintenance
 
     if listing == (host is not None) or (listing and (remove or dry_run)):
         raise click.UsageError("Name one --host, or ask for --list alone.")
     if not (listing or dry_run):
         options.require_a_person("idumb install")
-    texts, here = bootstrap.slash_commands(), os.getcwd()
+    texts, here = maintenance.slash_commands(), os.getcwd()
     if host is None:
-        result = install.installed(bootstrap.host_places(here), texts, __version__)
+        result = install.installed(maintenance.all_command_folders(here), texts, __version__)
     else:
         if scope == "project" and not remove:
             _require_supported(as_json=as_json)
-        places = bootstrap.places_of_host(here, BY_NAME[host], user=scope == "user")
+        places = maintenance.command_folders(here, BY_NAME[host], user=scope == "user")
         result = (
             install.remove(places, dry_run=dry_run)
             if remove

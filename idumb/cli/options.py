@@ -16,7 +16,7 @@ from idumb.cli import output
 if TYPE_CHECKING:
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.app.running.execute_phase import Request
-    from idumb.bootstrap import Wired
+    from idumb.composition.container import Container
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,9 +27,9 @@ yes = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 def require_a_person(word: str) -> None:
     """Refusal `agent.not-a-person` inside an agent or a check that idumb started for this repository."""
-    from idumb import bootstrap
+    from idumb.composition import status_view
 
-    inside = bootstrap.worked_for(os.getcwd())
+    inside = status_view.surrounding_agent(os.getcwd())
     if inside is None:
         return
     from idumb.domain.errors import Refusal
@@ -155,28 +155,28 @@ def request(
 @contextlib.contextmanager
 def services(
     *, as_json: bool = False, events: bool = False, progress: bool = False, writes: bool = False
-) -> Iterator[Wired]:
+) -> Iterator[Container]:
     """The services of the repository around the current folder; signals are taken over where something is written.
 
     Where tasks may run (`progress`) a signal stops them at the next safe point; what only `writes` is done by then.
     """
-    from idumb import bootstrap
+    from idumb.composition.container import Container
 
     _require_platform(writes=progress)
-    wired = bootstrap.Wired(
+    container = Container(
         os.getcwd(),
-        lambda: _asker(wired, as_json=as_json or events),
+        lambda: _asker(container, as_json=as_json or events),
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
         lambda number: _farewell(number, as_json=as_json),
     )
-    output.redact_by(lambda: wired.secrets)
+    output.redact_by(lambda: container.secrets)
     if progress or writes:
-        wired.interrupts.install()
+        container.interrupts.install()
     try:
-        yield wired
+        yield container
     finally:
-        _stop(wired)
-        wired.close()
+        _stop(container)
+        container.close()
 
 
 def from_root(file: str, root: str) -> str:
@@ -234,21 +234,21 @@ def who() -> str:
         return str(os.getuid())
 
 
-def _asker(wired: Wired, *, as_json: bool) -> Asker:
+def _asker(container: Container, *, as_json: bool) -> Asker:
     from idumb.views import ask
 
     if as_json:
         return ask.Nobody()
-    return ask.at_terminal(wired.interrupts.armed, lambda: _ask_timeout(wired), output.redacted)
+    return ask.at_terminal(container.interrupts.armed, lambda: _ask_timeout(container), output.redacted)
 
 
-def _ask_timeout(wired: Wired) -> float:
+def _ask_timeout(container: Container) -> float:
     """Seconds that a question waits; the usual ones where the configuration cannot be read, which others report."""
     from idumb.domain.errors import IdumbError
     from idumb.domain.settings import ASK_TIMEOUT
 
     try:
-        return float(wired.settings.ask.get("timeout", ASK_TIMEOUT))
+        return float(container.settings.ask.get("timeout", ASK_TIMEOUT))
     except (IdumbError, OSError):
         return float(ASK_TIMEOUT)
 
@@ -282,8 +282,8 @@ def _farewell(number: int, *, as_json: bool) -> None:
         os.write(2, f"idumb: {words} [{known.code}]\n  next: {known.hint}\n".encode("ascii"))
 
 
-def _stop(wired: Wired) -> None:
-    stop = getattr(wired.__dict__.get("reporter"), "stop", None)
+def _stop(container: Container) -> None:
+    stop = getattr(container.__dict__.get("reporter"), "stop", None)
     if stop is not None:
         stop()
 

@@ -36,8 +36,8 @@ def command(
 
     With --ask nothing is run or written: give the prompt to whom you like, and what they answer to --from.
     """
-    from idumb import bootstrap
     from idumb.app.planning import plan_phase
+    from idumb.composition import maintenance
 
     if sum((from_template, ask, source is not None)) > 1:
         raise click.UsageError("--template, --from and --ask exclude each other.")
@@ -45,7 +45,7 @@ def command(
         raise click.UsageError("--gaps asks the planner, or takes a plan with --from; a template knows no gaps.")
     request = plan_phase.Request(
         phase,
-        template=bootstrap.plan_template() if from_template else None,
+        template=maintenance.plan_template() if from_template else None,
         offered=None if source is None else options.text_of(source, "plan-phase"),
         gaps=gaps,
         ask=ask,

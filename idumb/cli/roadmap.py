@@ -25,11 +25,11 @@ def command(title: str | None, inserted: str | None, after: str | None, goal: st
         if goal:
             raise click.UsageError("--goal is of a phase that --add or --insert puts into the roadmap.")
         return output.finish("roadmap", view.current(), as_json=as_json)
-    from idumb import bootstrap
     from idumb.app.core.result import Result
     from idumb.app.planning import roadmap
+    from idumb.composition import status_view
 
     with options.services(as_json=as_json, writes=True) as services:
         added = roadmap.add(services, new, goal, after)
-        shown = bootstrap.fresh_view(services)
+        shown = status_view.refresh(services)
     return output.finish("roadmap", Result({**shown, "added": added}), as_json=as_json)

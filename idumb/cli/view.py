@@ -12,15 +12,15 @@ from idumb.app.core.result import Result
 
 
 def current() -> Result:
-    from idumb import bootstrap
+    from idumb.composition import status_view
 
-    kept = bootstrap.kept_view(os.getcwd())
+    kept = status_view.saved(os.getcwd())
     return Result(kept if kept is not None else _fresh())
 
 
 def _fresh() -> dict[str, Any]:
-    from idumb import bootstrap
     from idumb.cli import options
+    from idumb.composition import status_view
 
     with options.services() as services:
-        return bootstrap.fresh_view(services)
+        return status_view.refresh(services)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from idumb.app.roles import role_calls
-from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
+from idumb.composition.container import Container
 from idumb.domain.errors import Refusal
 from idumb.views.ask import Nobody
 from tests.support import project as projects
@@ -81,7 +81,7 @@ def test_the_model_that_is_shown_is_the_one_that_will_be_asked(project: Project,
 
 def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> None:
     """R-LOCK-3."""
-    services = Wired(str(project.folder), Nobody, Silent)
+    services = Container(str(project.folder), Nobody, Silent)
     with pytest.raises(Refusal) as refused:
         role_calls.ensure_consent(services, ["planner", "researcher"], approve=(), command="idumb plan-phase 1")
     evidence = refused.value.details["evidence"]

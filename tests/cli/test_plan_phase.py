@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb import bootstrap
 from idumb.app.planning import plan_phase, planning_rounds
 from idumb.cli import reporters
+from idumb.composition.container import Container
 from idumb.domain.decision import Answer, Decision
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
@@ -169,7 +169,7 @@ def test_at_a_terminal_a_person_judges_a_disputed_plan_there(
             said = "run" if decision.kind == "consent" else choice
             return None if said is None else Answer(decision.id, said, "me")
 
-    services = bootstrap.Wired(str(desk.project.folder), Person, reporters.Silent)
+    services = Container(str(desk.project.folder), Person, reporters.Silent)
     result = plan_phase.plan_phase(services, plan_phase.Request("2"))
     assert (result.exit_code, desk.project.exists(PLAN)) == (code, written)
     assert [one.kind for one in asked] == ["consent", "plan"]

@@ -183,13 +183,15 @@ def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
     (root / "work").mkdir(exist_ok=True)
     settings = Settings(bindings={"one": kind.binding(root, says, stack)}, environment=("PATH",))
     agents = registry.build(
-        settings,
-        str(root / "work"),
-        lambda _, __: (False, "no patch"),
-        lambda text: text.replace(SECRET, "[secret]"),
-        recordings=OneRecording(),
-        handoffs=str(root / "handoffs"),
-        homes=str(root / "homes" / "r"),
+        registry.Equipment(
+            settings,
+            str(root / "work"),
+            lambda _, __: (False, "no patch"),
+            lambda text: text.replace(SECRET, "[secret]"),
+            recordings=OneRecording(),
+            handoffs=str(root / "handoffs"),
+            homes=str(root / "homes" / "r"),
+        )
     )
     return agents.get("one")
 

@@ -59,7 +59,7 @@ def redact(text: str) -> str:
 def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
     beside = str(root.with_name(f"{root.name}-homes") / "run-7")
     known = dataclasses.replace(settings, environment=ALLOWED)
-    return registry.build(known, str(root), no_patch, redact, homes=beside)
+    return registry.build(registry.Equipment(known, str(root), no_patch, redact, homes=beside))
 
 
 class Steps:

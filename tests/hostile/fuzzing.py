@@ -28,8 +28,8 @@ from idumb.app.contract import loading, plan_changes
 from idumb.app.core.result import Result
 from idumb.app.reading import status
 from idumb.app.review import amend, check_plan
-from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
+from idumb.composition.container import Container
 from idumb.domain import amendment, canonical_json
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -123,7 +123,7 @@ class Fuzzed:
     project: Project
     path: Path
     data: bytes
-    ask: Callable[[Wired], Sequence[tuple[str, Result]]]
+    ask: Callable[[Container], Sequence[tuple[str, Result]]]
 
 
 class Bench:
@@ -190,8 +190,8 @@ def _texts(files: Sequence[Path]) -> list[str]:
     return [one.read_bytes().decode("utf-8", "replace") for one in small]
 
 
-def _checked(phase: str, mode: str | None = None) -> Callable[[Wired], Sequence[tuple[str, Result]]]:
-    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+def _checked(phase: str, mode: str | None = None) -> Callable[[Container], Sequence[tuple[str, Result]]]:
+    def ask(services: Container) -> Sequence[tuple[str, Result]]:
         found = [("check-plan", check_plan.check(services, phase, mode=mode))]
         if "contract_hash" in found[0][1].data:
             found.append(("graph", check_plan.show_graph(services, phase, _drawn)))
@@ -247,7 +247,7 @@ def _report(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
     return Fuzzed("report", bench.fresh, path, mutated([SUMMARY], chosen), _viewed)
 
 
-def _viewed(services: Wired) -> Sequence[tuple[str, Result]]:
+def _viewed(services: Container) -> Sequence[tuple[str, Result]]:
     view = status.view(services)
     return [("status", Result(view)), ("roadmap", Result(view))]
 
@@ -257,7 +257,7 @@ def _signed_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed
     record["signature"] = "-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n"
     path = bench.folder / "approval.json"
 
-    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+    def ask(services: Container) -> Sequence[tuple[str, Result]]:
         contract = loading.of(services, "1").contract
         assert contract is not None
         approvals.take_in(services, contract, str(path))
@@ -269,7 +269,7 @@ def _signed_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed
 def _kept_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
     data = _approval(json.loads(bench.kept.read_bytes()), chosen)
 
-    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+    def ask(services: Container) -> Sequence[tuple[str, Result]]:
         contract = loading.of(services, "1").contract
         assert contract is not None
         approvals.shown(services, contract)
@@ -319,7 +319,7 @@ def _amended_file(bench: Bench, chosen: random.Random, found: Material) -> Fuzze
     path = bench.stopped.folder / PLAN
     data = mutated([path.read_text(encoding="utf-8")], chosen)
 
-    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+    def ask(services: Container) -> Sequence[tuple[str, Result]]:
         shown = [("plan-diff", plan_changes.show(services, "1"))]
         return [*shown, ("amend", amend.amend(services, amend.Request("1", from_file=True), "pat"))]
 
@@ -331,7 +331,7 @@ def _amendment(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
     seed = {amendment.ADD: ADDED, amendment.WIDEN: "modify src/x.py", amendment.DROP: "T1-02"}.get(kind, "We chose b.")
     data = mutated([seed], chosen)
 
-    def ask(services: Wired) -> Sequence[tuple[str, Result]]:
+    def ask(services: Container) -> Sequence[tuple[str, Result]]:
         text = data.decode("utf-8", "replace")
         task_id = chosen.choice(("T1-03", "T1-02", "T1-99"))
         if kind == amendment.WIDEN:
@@ -407,7 +407,7 @@ def _keep(folder: Path, name: str, data: bytes) -> None:
 
 
 def _ask(case: Fuzzed, tally: Tally, name: str) -> None:
-    services = Wired(str(case.project.folder), Nobody, Silent)
+    services = Container(str(case.project.folder), Nobody, Silent)
     gc.disable()  # as the commands do
     begun = time.process_time()
     try:

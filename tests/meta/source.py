@@ -9,7 +9,20 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("agents", "app", "cli", "domain", "fake_model", "gates", "git", "markdown", "store", "system", "views")
+ROOMS = (
+    "agents",
+    "app",
+    "cli",
+    "composition",
+    "domain",
+    "fake_model",
+    "gates",
+    "git",
+    "markdown",
+    "store",
+    "system",
+    "views",
+)
 
 
 @cache

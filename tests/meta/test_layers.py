@@ -22,7 +22,7 @@ def house(tmp_path: Path) -> Path:
     for room in (*source.ROOMS, "app/core", "app/engine"):
         (tmp_path / "idumb" / room).mkdir(parents=True)
         (tmp_path / "idumb" / room / "__init__.py").touch()
-    for module in ("__init__", "__main__", "bootstrap"):
+    for module in ("__init__", "__main__"):
         (tmp_path / "idumb" / f"{module}.py").touch()
     return tmp_path
 
@@ -40,8 +40,8 @@ def broken(house: Path) -> list[str]:
 
 def test_rooms_that_import_what_is_theirs_break_nothing(house: Path) -> None:
     allowed = {
-        "cli/run.py": "import click\nfrom idumb import bootstrap\nfrom idumb.system import clock\n",
-        "bootstrap.py": "from idumb import git, store, app, markdown\n",
+        "cli/run.py": "import click\nfrom idumb.composition import container\nfrom idumb.system import clock\n",
+        "composition/container.py": "from idumb import git, store, app, markdown\n",
         "git/snapshots.py": "import pygit2\nfrom idumb.app.core import journal\nfrom idumb.system import clock\n",
         "git/__init__.py": "import pygit2\n",
         "store/log.py": "import sqlite3\nfrom idumb.domain import event\n",
@@ -73,7 +73,7 @@ def test_rooms_that_import_what_is_theirs_break_nothing(house: Path) -> None:
         ("app/core/run.py", "from idumb import system", "app reaches the system through ports only"),
         ("gates/ledger.py", "def late():\n    import pygit2", "pygit2 is imported in git/ only"),
         ("views/page.py", "from sqlite3 import connect", "sqlite3 is imported in store/ only"),
-        ("bootstrap.py", "import click", "click is imported in cli/ only"),
+        ("composition/container.py", "import click", "click is imported in cli/ only"),
         ("app/core/run.py", "import subprocess", "app and domain touch no file, process, clock or chance"),
         ("app/core/run.py", "from pathlib import Path", "app and domain touch no file, process, clock or chance"),
         ("domain/event.py", "import os.path", "app and domain touch no file, process, clock or chance"),

@@ -1,4 +1,4 @@
-"""The ports a use case works with, as `bootstrap` hands them over. References only; each is made when first used."""
+"""The ports a use case works with, as `idumb/composition/container.py` provides them."""
 
 from __future__ import annotations
 

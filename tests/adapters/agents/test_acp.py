@@ -30,7 +30,7 @@ def ask(
     settings = Settings(bindings={"editor": binding}, environment=("PATH", "HOME"))
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
     place = str(homes) if homes is not None else None
-    agents = registry.build(settings, str(root), lambda *_: (False, ""), redact, homes=place)
+    agents = registry.build(registry.Equipment(settings, str(root), lambda *_: (False, ""), redact, homes=place))
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/**"), deadline=20.0, run_id="r")
     return agents.get("editor").run(dataclasses.replace(request, **more))
@@ -283,7 +283,9 @@ def test_a_validator_speaks_by_its_verdict(tmp_path: Path) -> None:
 )
 def test_an_agent_that_is_not_there_is_missing(tmp_path: Path, argv: tuple[str, ...], options: dict[str, Any]) -> None:
     binding = Binding("editor", "acp", argv, options=options)
-    agents = registry.build(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
+    agents = registry.build(
+        registry.Equipment(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
+    )
     with pytest.raises(AdapterError):
         agents.get("editor").describe()  # type: ignore[attr-defined,unused-ignore]
     request = AgentRequest(BUILDER, None, "", str(tmp_path), (), about="x")

@@ -56,11 +56,13 @@ def test_papers_stand_in_the_folder_for_them_and_those_of_a_killed_executor_go(t
     papers = tmp_path / "state" / "papers"
     (papers / "idumb-left").mkdir(parents=True)
     made = registry.build(
-        Settings(bindings={"it": Binding("it", "command", ("cat", "{prompt_file}"), "file")}),
-        str(tmp_path / "work"),
-        lambda *_: (False, ""),
-        str,
-        papers=str(papers),
+        registry.Equipment(
+            Settings(bindings={"it": Binding("it", "command", ("cat", "{prompt_file}"), "file")}),
+            str(tmp_path / "work"),
+            lambda *_: (False, ""),
+            str,
+            papers=str(papers),
+        )
     )
     assert not papers.exists()
     (tmp_path / "work").mkdir()

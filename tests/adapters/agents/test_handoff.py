@@ -23,11 +23,13 @@ TICKET = "5f0c"
 def away(root: Path, **options: Any) -> Agent:
     binding = Binding("away", "handoff", options=options)
     agents = registry.build(
-        Settings(bindings={"away": binding}),
-        str(root / "work"),
-        lambda _, __: (False, "no patch expected"),
-        lambda text: text.replace("sk-secret", "[key]"),
-        handoffs=str(root / "handoffs"),
+        registry.Equipment(
+            Settings(bindings={"away": binding}),
+            str(root / "work"),
+            lambda _, __: (False, "no patch expected"),
+            lambda text: text.replace("sk-secret", "[key]"),
+            handoffs=str(root / "handoffs"),
+        )
     )
     return agents.get("away")
 

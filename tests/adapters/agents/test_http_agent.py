@@ -31,7 +31,9 @@ def server() -> Iterator[ChatServer]:
 def bound(root: Path, url: str, environment: tuple[str, ...] = (), **options: Any) -> registry.AgentRegistry:
     binding = Binding("model", "http", environment=environment, options={"base_url": url, **options}, model="m-1")
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    return registry.build(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
+    return registry.build(
+        registry.Equipment(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
+    )
 
 
 def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
@@ -285,7 +287,9 @@ def test_options_that_make_no_sense_are_told_before_anything_is_asked(
     tmp_path: Path, options: Mapping[str, Any], code: str
 ) -> None:
     binding = Binding("model", "http", options=options)
-    agents = registry.build(Settings(bindings={"model": binding}), str(tmp_path), lambda *_: (False, ""), str)
+    agents = registry.build(
+        registry.Equipment(Settings(bindings={"model": binding}), str(tmp_path), lambda *_: (False, ""), str)
+    )
     with pytest.raises(AdapterError) as caught:
         agents.get("model").describe()
     assert caught.value.code == code

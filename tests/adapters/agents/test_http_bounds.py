@@ -26,7 +26,9 @@ def ask(root: Path, *answers: Said, deadline: float = 20.0, tools: bool = True) 
     (root / "a.txt").write_text(f"{TOKEN} a\n", encoding="utf-8")
     with ChatServer(*answers).serving() as server:
         binding = Binding("m", "http", options={"base_url": server.url, "tools": tools})
-        agents = registry.build(Settings(bindings={"m": binding}), str(root), lambda *_: (False, ""), Redactor().text)
+        agents = registry.build(
+            registry.Equipment(Settings(bindings={"m": binding}), str(root), lambda *_: (False, ""), Redactor().text)
+        )
         return agents.get("m").run(dataclasses.replace(a_request(root), deadline=deadline)), server
 
 
@@ -78,11 +80,13 @@ def test_a_handoff_holds_no_secret_and_is_for_its_owner_alone(tmp_path: Path) ->
     work.mkdir()
     (work / "a.txt").write_text(f"{TOKEN} a\n", encoding="utf-8")
     agents = registry.build(
-        Settings(bindings={"away": Binding("away", "handoff")}),
-        str(work),
-        lambda *_: (False, ""),
-        Redactor().text,
-        handoffs=str(tmp_path / "handoffs"),
+        registry.Equipment(
+            Settings(bindings={"away": Binding("away", "handoff")}),
+            str(work),
+            lambda *_: (False, ""),
+            Redactor().text,
+            handoffs=str(tmp_path / "handoffs"),
+        )
     )
     assert agents.get("away").run(a_request(work)).outcome == outcome.WAITING
     (paper,) = (tmp_path / "handoffs").iterdir()

@@ -34,7 +34,9 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
     else:
         binding = Binding("it", adapter, (str(preset_stand_in.made(root / "programs", adapter, SAY + script)),))
     known = Settings(bindings={"it": binding}, environment=("PATH",))
-    made = registry.build(known, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
+    made = registry.build(
+        registry.Equipment(known, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
+    )
     claims: list[Claim] = []
 
     def hear(claim: Claim) -> None:

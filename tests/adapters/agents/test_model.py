@@ -40,7 +40,9 @@ def bound(root: Path, url: str, **options: Any) -> registry.AgentRegistry:
         "model", "model", environment=("MODEL_KEY",), options={"base_url": url, **options}, model="openai-chat:m-1"
     )
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    return registry.build(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
+    return registry.build(
+        registry.Equipment(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
+    )
 
 
 def no_patch(*_: object) -> tuple[bool, str]:
@@ -121,14 +123,19 @@ def test_a_proxy_of_the_environment_is_used_only_where_the_binding_says_so(serve
     others = Binding("model", "model", environment=("MODEL_KEY",), model="deepseek:m-1")
     for options, code in (({}, "agent.proxy"), ({"proxy": "http://127.0.0.1:9"}, "agent.bad-option")):
         made = registry.build(
-            Settings(bindings={"model": dataclasses.replace(others, options=options)}), str(tmp_path), no_patch, str
+            registry.Equipment(
+                Settings(bindings={"model": dataclasses.replace(others, options=options)}), str(tmp_path), no_patch, str
+            )
         )
         with pytest.raises(AdapterError) as caught:
             made.get("model").describe()
         assert caught.value.code == code
     told = dataclasses.replace(others, options={"proxy": "environment"})
     assert (
-        registry.build(Settings(bindings={"model": told}), str(tmp_path), no_patch, str).get("model").describe() == ()
+        registry.build(registry.Equipment(Settings(bindings={"model": told}), str(tmp_path), no_patch, str))
+        .get("model")
+        .describe()
+        == ()
     )
 
 
@@ -228,7 +235,9 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     who = bound(tmp_path, "https://models.example").get("model")
     with pytest.raises(AdapterError, match="needs pydantic-ai") as caught:
         registry.build(
-            Settings(bindings={"m": Binding("m", "model", model="a:b")}), str(tmp_path), lambda *_: (False, ""), str
+            registry.Equipment(
+                Settings(bindings={"m": Binding("m", "model", model="a:b")}), str(tmp_path), lambda *_: (False, ""), str
+            )
         ).get("m").describe()
     assert caught.value.hint is not None
     assert "pip install 'idumb[models]'" in caught.value.hint

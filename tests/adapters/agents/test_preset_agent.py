@@ -173,7 +173,9 @@ def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path) -> None:
 def test_homes_of_other_runs_go_when_a_run_begins(tmp_path: Path) -> None:
     for name in ("old", "new"):
         (tmp_path / "homes" / name).mkdir(parents=True)
-    registry.build(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=str(tmp_path / "homes/new"))
+    registry.build(
+        registry.Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=str(tmp_path / "homes/new"))
+    )
     assert os.listdir(tmp_path / "homes") == ["new"]
 
 
@@ -181,7 +183,9 @@ def test_who_is_asked_aside_of_a_run_takes_nothing_of_it_and_leaves_nothing(tmp_
     for name in ("run", "aside"):
         (tmp_path / "homes" / name).mkdir(parents=True)
     own = str(tmp_path / "homes/aside")
-    made = registry.build(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=own, aside=True)
+    made = registry.build(
+        registry.Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=own), aside=True
+    )
     assert sorted(os.listdir(tmp_path / "homes")) == ["aside", "run"]
     made.forget()
     assert os.listdir(tmp_path / "homes") == ["run"]
@@ -482,7 +486,7 @@ def test_each_is_made_from_a_binding_and_shows_what_it_starts(name: str, tmp_pat
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{PATH}")
     settings = Settings(bindings={"it": Binding("it", name, (name, "--more"), model="m")})
-    made = registry.build(settings, str(tmp_path / "work"), lambda *_: (False, ""), str).get("it")
+    made = registry.build(registry.Equipment(settings, str(tmp_path / "work"), lambda *_: (False, ""), str)).get("it")
     shown = made.describe()
     assert (shown[0], shown[-1]) == (str(program), "--more")
     assert made.name == name

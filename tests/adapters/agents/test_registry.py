@@ -27,7 +27,9 @@ SETTINGS = Settings(
 
 
 def made(root: Path, settings: Settings = SETTINGS, asker: Asker | None = None) -> registry.AgentRegistry:
-    return registry.build(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker)
+    return registry.build(
+        registry.Equipment(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker)
+    )
 
 
 def request(root: Path, question: Decision | None = None, answer: Answer | None = None) -> AgentRequest:

@@ -12,8 +12,8 @@ import pytest
 from idumb.app.attempt import agent_client
 from idumb.app.ports.agents import Hear
 from idumb.app.session import operation
-from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
+from idumb.composition.container import Container
 from idumb.domain import agent, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Claim, StepRecord
 from idumb.domain.errors import StoreError
@@ -46,7 +46,7 @@ class Careless:
 def test_small_fields_hold_no_secret_and_have_a_longest_size(sandbox: GitSandbox, adapter: str) -> None:
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
-    services = Wired(str(sandbox.root), Nobody, Silent)
+    services = Container(str(sandbox.root), Nobody, Silent)
     request = AgentRequest(agent.BUILDER, None, "", str(sandbox.root), ())
     with operation.owned(services, "test") as owned:
         made = agent_client.Call(Careless(adapter), "b", request)
@@ -89,7 +89,7 @@ def heard(sandbox: GitSandbox, said: Callable[[Hear], object]) -> tuple[AgentRes
     """What a talkative builder answers, and what is written down of what it says."""
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
-    services = Wired(str(sandbox.root), Nobody, Silent)
+    services = Container(str(sandbox.root), Nobody, Silent)
     request = AgentRequest(agent.BUILDER, TASK, "", str(sandbox.root), (), attempt=1)
     with operation.owned(services, "test") as owned:
         journal = owned.journal(RunState(id="run-1"))

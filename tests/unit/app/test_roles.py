@@ -10,8 +10,8 @@ import pytest
 
 from idumb.app.review import approve
 from idumb.app.roles import role_calls
-from idumb.bootstrap import Wired
 from idumb.cli.reporters import Silent
+from idumb.composition.container import Container
 from idumb.domain import roles as filling
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import InputError, Refusal
@@ -40,17 +40,17 @@ def configured(sandbox: GitSandbox) -> str:
 
 
 @pytest.fixture
-def services(sandbox: GitSandbox) -> Wired:
+def services(sandbox: GitSandbox) -> Container:
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
     (sandbox.root / "agent.py").write_text(AGENT, encoding="utf-8")
     (sandbox.root / ".idumb/prompts").mkdir(parents=True)
     (sandbox.root / ".idumb/prompts/mine.md").write_text("---\ntype: prompt\n---\nGoal: $goal", encoding="utf-8")
     (sandbox.root / ".idumb/config.yaml").write_text(configured(sandbox), encoding="utf-8")
-    return Wired(str(sandbox.root), Nobody, Silent)
+    return Container(str(sandbox.root), Nobody, Silent)
 
 
-def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Wired, sandbox: GitSandbox) -> None:
+def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
     digest = role_calls.consent_hash(services, ["planner"])
     role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
@@ -74,7 +74,7 @@ pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps(said))
 """
 
 
-def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Wired, sandbox: GitSandbox) -> None:
+def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-3: three calls, whose use is one sum; a ceiling ends the asking."""
     (sandbox.root / "agent.py").write_text(PATIENT, encoding="utf-8")
     with (sandbox.root / ".idumb/config.yaml").open("a", encoding="utf-8") as file:
@@ -96,7 +96,7 @@ def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Wired
     assert changed == [1, 2, 0]
 
 
-def test_a_role_is_not_asked_beyond_its_ceiling(services: Wired, sandbox: GitSandbox) -> None:
+def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-3."""
     path = sandbox.root / ".idumb/config.yaml"
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
@@ -110,7 +110,7 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Wired, sandbox: GitSan
     assert "$0.50 of $0.50 are used" in caught.value.message
 
 
-def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandbox: GitSandbox) -> None:
+def test_a_cloned_configuration_starts_nothing_unapproved(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
     digest = role_calls.consent_hash(services, ["planner"])
     for attempt in (
@@ -126,7 +126,7 @@ def test_a_cloned_configuration_starts_nothing_unapproved(services: Wired, sandb
     role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     with pytest.raises(Refusal, match="Nobody consented"):
-        role_calls.ask(Wired(str(sandbox.root), Nobody, Silent), ASKED)
+        role_calls.ask(Container(str(sandbox.root), Nobody, Silent), ASKED)
 
 
 @pytest.mark.parametrize("name", ["agent.py", "my agent.py"])
@@ -141,7 +141,7 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
         f"bindings: {{thinker: {{adapter: command, argv: {argv}}}}}\nroles: {{planner: {{binding: thinker}}}}\n",
     )
     sandbox.commit("start")
-    services = Wired(str(sandbox.root), Nobody, Silent)
+    services = Container(str(sandbox.root), Nobody, Silent)
     digest = role_calls.consent_hash(services, ["planner"])
     role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     log.write_text("it was asked", encoding="utf-8")
@@ -170,7 +170,7 @@ def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSand
             script.write_text("print('two')", encoding="utf-8")
             return Answer(decision.id, "run", "me")
 
-    services = Wired(str(sandbox.root), Slow, Silent)
+    services = Container(str(sandbox.root), Slow, Silent)
     role_calls.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2")
     with pytest.raises(Refusal) as caught:
         role_calls.ask(services, ASKED)
@@ -181,15 +181,15 @@ def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSand
 
 
 def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_started(
-    services: Wired, sandbox: GitSandbox
+    services: Container, sandbox: GitSandbox
 ) -> None:
     """R-LOCK-3."""
     both_bound = configured(sandbox).replace("roles: {", "roles: {researcher: {binding: thinker}, ")
     (sandbox.root / ".idumb/config.yaml").write_text(both_bound, encoding="utf-8")
-    services = Wired(str(sandbox.root), Nobody, Silent)
+    services = Container(str(sandbox.root), Nobody, Silent)
     digest = role_calls.consent_hash(services, ["planner"])
 
-    def refused(services: Wired, asked: list[str], approve: str) -> Refusal:
+    def refused(services: Container, asked: list[str], approve: str) -> Refusal:
         with pytest.raises(Refusal) as caught:
             role_calls.ensure_consent(services, asked, approve=[approve], command="idumb plan-phase 2")
         assert caught.value.code == "consent.other-agents"
@@ -203,7 +203,7 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
     words = refused(services, ["planner"], role_calls.consent_hash(services, both)).message
     assert words.endswith("but the researcher would not be asked now.")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
-    later = Wired(str(sandbox.root), Nobody, Silent)
+    later = Container(str(sandbox.root), Nobody, Silent)
     assert "would start changed since that was shown" in refused(later, ["planner"], digest).message
 
 
@@ -215,13 +215,13 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
     place = sandbox.write(".idumb/config.yaml", config.replace("MODELS", "{planner: big}") + "profile: p\n")
     sandbox.commit("start")
 
-    def at(folder: str) -> tuple[Wired, str]:
+    def at(folder: str) -> tuple[Container, str]:
         program = tmp_path / folder / "coder"
         program.parent.mkdir()
         program.write_text("#!/bin/sh\n", encoding="utf-8")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(program.parent), prepend=":")
-        return Wired(str(sandbox.root), Nobody, Silent), str(program)
+        return Container(str(sandbox.root), Nobody, Silent), str(program)
 
     services, one = at("one")
     digest = role_calls.consent_hash(services, ["planner"])
@@ -239,7 +239,7 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
         assert line.endswith(f"; changed since you agreed: {words}")
 
 
-def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -> None:
+def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Container) -> None:
     """R-ADAPT-1."""
     digest = role_calls.consent_hash(services, ["planner"])
     role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
@@ -249,7 +249,7 @@ def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Wired) -
         role_calls.ask(services, ASKED)
 
 
-def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Wired) -> None:
+def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Container) -> None:
     """R-ADAPT-1."""
     assert role_calls.bound(services, "planner") == "thinker"
     assert role_calls.bound(services, "skeptic") is None
@@ -259,7 +259,7 @@ def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Wired)
     assert "roles: {skeptic: {binding: NAME}}" in (caught.value.hint or "")
 
 
-def test_a_template_is_never_read_through_a_link(services: Wired, sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_a_template_is_never_read_through_a_link(services: Container, sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-ADAPT-1."""
     (tmp_path / "private.md").write_text("a secret", encoding="utf-8")
     (sandbox.root / ".idumb/prompts/mine.md").unlink()

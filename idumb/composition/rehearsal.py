@@ -1,4 +1,4 @@
-"""The services of a rehearsal: those of `bootstrap`, on a throw-away copy of the work tree."""
+"""The container of a dry run, which works on a temporary clone of the repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from idumb.bootstrap import Wired
+from idumb.composition.container import Container
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from idumb.store.event_log import SqliteEventLog
 
 
-class Rehearsal(Wired):
-    """What is read, plans, configuration, policy, consent, is the user's; what is written is the copy's.
+class RehearsalContainer(Container):
+    """Read plans, configuration, policy and consent of the user; write to the clone only.
 
-    Nobody is asked anything: an answer would be of no use afterwards.
+    It asks no questions, because no answer would be kept.
     """
 
-    def __init__(self, user: Wired, place: Repository) -> None:  # pylint: disable=super-init-not-called
+    def __init__(self, user: Container, repository: Repository) -> None:  # pylint: disable=super-init-not-called
         from idumb.views import ask
 
-        self.place = place
-        place.guard = self._guard
+        self.repository = repository
+        repository.guard = self._guard
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
         self.consent, self.signatures = user.consent, user.signatures
         self.redactor, self.secrets = user.redactor, user.secrets
-        # What an approval is bound to is looked at where it was given.
+        # Approvals bind these files and agents, so they are read in the user's repository.
         self.files, self.adapters = user.files, user.adapters
         self.reporter, self.interrupts, self.surroundings = user.reporter, user.interrupts, user.surroundings
         self.asker = ask.Nobody()
@@ -38,32 +38,34 @@ class Rehearsal(Wired):
     def log(self) -> SqliteEventLog:
         from idumb.store.temporary_log import ThrowAwayLog
 
-        return ThrowAwayLog(self.place.common_dir, self.worktree, self.clock, lambda: self.secrets)
+        return ThrowAwayLog(self.repository.common_dir, self.worktree, self.clock, lambda: self.secrets)
 
     def close(self) -> None:
-        """Nothing is saved for a next command."""
+        """Close the log; a dry run saves no caches."""
         if "log" in self.__dict__:
             self.log.database.close()
 
 
 class Rehearsals:
-    """Opens rehearsals with one user's services, in which consent is not kept from then on."""
+    """Opens dry runs for one user. From then on, the user's container records no consent."""
 
-    def __init__(self, user: Wired) -> None:
+    def __init__(self, user: Container) -> None:
         from idumb.store.temporary_log import ForgetfulConsent
 
         self._user = user
-        user.consent = ForgetfulConsent(user.place.common_dir)
+        user.consent = ForgetfulConsent(user.repository.common_dir)
 
     @contextlib.contextmanager
     def open(self, also: Iterable[str]) -> Iterator[Services]:
-        """A copy of HEAD, branch and every file that is not ignored, and of ignored ones that are named."""
+        """Clone HEAD, its branch, every file that is not ignored, and the ignored files in `also`."""
         from idumb.git.clones import dry_run_clone
         from idumb.markdown.settings import configuration
 
-        with dry_run_clone.made(self._user.place, self._user.history.head(), [*also, configuration.PATH]) as place:
-            copy = Rehearsal(self._user, place)
+        with dry_run_clone.made(
+            self._user.repository, self._user.history.head(), [*also, configuration.PATH]
+        ) as repository:
+            services = RehearsalContainer(self._user, repository)
             try:
-                yield copy
+                yield services
             finally:
-                copy.close()
+                services.close()

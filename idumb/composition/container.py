@@ -1,0 +1,370 @@
+"""Build every port's implementation for one repository.
+
+Each implementation is imported when it is first used, so that a command loads no more than it needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import cached_property
+
+from idumb import __version__
+from idumb.git import discover
+
+TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` loads this module; type checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from idumb.app.ports.agents import Agents
+    from idumb.app.ports.checks import Checks, Gate, Symbols
+    from idumb.app.ports.consent import ConsentStore, Memory, Signatures
+    from idumb.app.ports.event_log import LogFiles, RunIndex
+    from idumb.app.ports.host import Clock, Files, Surroundings
+    from idumb.app.ports.ownership import Ownership
+    from idumb.app.ports.planning import PlanFiles, Texts
+    from idumb.app.ports.reports import Documents, Reports
+    from idumb.app.ports.repository import History
+    from idumb.app.ports.ui import Asker, Reporter
+    from idumb.app.ports.workspace import Clones, CommittingClone, Workspace
+    from idumb.domain.plans.policy import Policy
+    from idumb.domain.settings import Settings
+    from idumb.git.trees import GitTrees
+    from idumb.store.connection import Database
+    from idumb.store.event_log import SqliteEventLog
+    from idumb.system.files.backup_store import FileAttic
+    from idumb.system.processes.signals import SignalInterrupts
+    from idumb.system.redaction import Redactor
+
+
+class Container:
+    """Implements `idumb.app.core.services.Services` for one repository."""
+
+    version = __version__
+
+    def __init__(
+        self,
+        start: str,
+        asker: Callable[[], Asker],
+        reporter: Callable[[], Reporter],
+        farewell: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Find the repository around `start`. `farewell` is called with the signal that ends the program at once."""
+        self.repository = find_repository(start)
+        self.repository.guard = self._guard
+        self._make_asker = asker
+        self._make_reporter = reporter
+        self._farewell = farewell
+
+    @property
+    def root(self) -> str:
+        return self.repository.root
+
+    @property
+    def worktree(self) -> str:
+        return self.repository.worktree_id
+
+    @cached_property
+    def settings(self) -> Settings:
+        from idumb.markdown.settings import configuration
+
+        return configuration.load(self.root)
+
+    @cached_property
+    def policy(self) -> Policy:
+        return self.present_policy()
+
+    def present_policy(self) -> Policy:
+        from idumb.markdown.settings import policy
+        from idumb.system.files import policy_paths
+
+        return policy.load(self.root, policy_paths.system_wide())
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        from idumb.git import git_program
+        from idumb.system.surroundings import LocalSurroundings
+
+        def git_version() -> str:
+            words = git_program.output(self.root, ["version"]).decode("ascii", "replace").split()
+            return words[2] if len(words) > 2 else "unknown"
+
+        return LocalSurroundings(lambda: git_program.path(self.root), git_version, self.redactor, self.secrets)
+
+    @cached_property
+    def clock(self) -> Clock:
+        from idumb.system.clock import SystemClock
+
+        return SystemClock()
+
+    @cached_property
+    def history(self) -> History:
+        from idumb.git.history import GitHistory
+
+        return GitHistory(self.repository, self.redact)
+
+    @cached_property
+    def trees(self) -> GitTrees:
+        from idumb.git.trees import GitTrees
+
+        return GitTrees(self.repository, has_secret=lambda names: bool(self.secrets.named([names])))
+
+    @cached_property
+    def log(self) -> SqliteEventLog:
+        from functools import partial
+
+        from idumb.git.refs import ref_presence
+        from idumb.store import network
+        from idumb.store.event_log import SqliteEventLog
+
+        common_dir = self.repository.common_dir
+        return SqliteEventLog(
+            common_dir,
+            self.worktree,
+            self.clock,
+            kept_refs=partial(ref_presence.exist, common_dir),
+            may_create=partial(network.refuse, allowed=lambda: self.settings.git.network),
+            redactor=lambda: self.secrets,
+        )
+
+    @cached_property
+    def log_files(self) -> LogFiles:
+        from idumb.store.log_files import SqliteLogFiles
+
+        return SqliteLogFiles(self._database, self.clock)
+
+    @property
+    def _database(self) -> Database:
+        return self.log.database
+
+    @cached_property
+    def runs(self) -> RunIndex:
+        from idumb.store.run_index import SqliteRunIndex
+
+        return SqliteRunIndex(self._database, self.worktree)
+
+    @cached_property
+    def owner(self) -> Ownership:
+        from idumb.store.ownership import FileOwnership
+
+        return FileOwnership(self._database, self.worktree, self.clock)
+
+    def _guard(self) -> None:
+        if "owner" in self.__dict__:
+            self.owner.guard()
+
+    @cached_property
+    def consent(self) -> ConsentStore:
+        from idumb.store.consent import FileConsentStore
+
+        return FileConsentStore(self.repository.common_dir)
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        from idumb.store.signing import SshSignatures
+
+        return SshSignatures(self.root)
+
+    @cached_property
+    def files(self) -> Files:
+        from idumb.system.files.named_files import NamedFiles
+
+        return NamedFiles(self.root)
+
+    @cached_property
+    def adapters(self) -> Agents:
+        from idumb.agents import registry
+
+        return registry.build(registry.Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.text))
+
+    def present_settings(self) -> Settings:
+        from idumb.markdown.settings import configuration
+
+        return configuration.load(self.root)
+
+    def setting_place(self, *keys: str) -> tuple[int, int]:
+        from idumb.markdown.settings import configuration
+
+        return configuration.place(self.root, *keys)
+
+    @cached_property
+    def memory(self) -> Memory:
+        from idumb.store.saved_answers import FileMemory
+
+        return FileMemory(self.repository.common_dir)
+
+    @cached_property
+    def plans(self) -> PlanFiles:
+        from idumb.markdown.plan_files import PlanningFolder
+
+        return PlanningFolder(self.root)
+
+    @cached_property
+    def texts(self) -> Texts:
+        from idumb.markdown.documents.planning_documents import MarkdownTexts
+
+        return MarkdownTexts()
+
+    @cached_property
+    def reports(self) -> Reports:
+        from idumb.system.files.report_files import FileReports
+
+        return FileReports(self.root, self._guard, self.redact)
+
+    @cached_property
+    def attic(self) -> FileAttic:
+        from idumb.system.files.backup_store import FileAttic
+
+        return FileAttic(os.path.join(self.repository.common_dir, "idumb"))
+
+    @cached_property
+    def documents(self) -> Documents:
+        from idumb.agents import prompt
+        from idumb.views.documents import MarkdownDocuments
+
+        return MarkdownDocuments(prompt.render, prompt.of_name)
+
+    @cached_property
+    def asker(self) -> Asker:
+        return self._make_asker()
+
+    @cached_property
+    def reporter(self) -> Reporter:
+        return self._make_reporter()
+
+    @cached_property
+    def interrupts(self) -> SignalInterrupts:
+        from idumb.domain.errors import Interrupted
+        from idumb.system.processes.signals import SignalInterrupts
+
+        return SignalInterrupts(Interrupted, self._farewell)
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        from idumb.gates.symbols import FileSymbols
+
+        return FileSymbols()
+
+    @cached_property
+    def gates(self) -> Sequence[Gate]:
+        from idumb.gates import registry
+
+        return registry.build()
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Redacts the output of programs: every variable that a binding passes to a program."""
+        return self._redactor(self._variables)
+
+    @cached_property
+    def secrets(self) -> Redactor:
+        """Redacts what idumb itself writes, file names included: only the variables that are certainly secrets."""
+        from idumb.agents import registry
+
+        return self._redactor(registry.certain(self._variables))
+
+    def _redactor(self, variables: Mapping[str, str]) -> Redactor:
+        from idumb.system.files import state_dir
+        from idumb.system.redaction import Redactor
+
+        return Redactor(variables, key=state_dir.repository_id(self.repository.common_dir).encode("ascii"))
+
+    @cached_property
+    def _variables(self) -> Mapping[str, str]:
+        """The variables that may be secrets. If the configuration cannot be read, their names decide."""
+        from idumb.agents import registry
+        from idumb.domain.errors import IdumbError
+
+        try:
+            return registry.secret_variables(self.settings)
+        except (IdumbError, OSError):
+            return registry.named_secret()
+
+    def redact(self, text: str) -> str:
+        """Return `text` with known secrets replaced. The redactor is built at the first call."""
+        return self.secrets.text(text)
+
+    def open_workspace(self, kind: str, run: str) -> Workspace:
+        if kind == "clone":
+            from idumb.git.clones.clone import Clone
+
+            return Clone(self.repository, self.trees, run, self.history.head().commit)
+        from idumb.git.clones.in_place import Here
+
+        return Here(self.trees)
+
+    @cached_property
+    def clones(self) -> Clones:
+        from idumb.git.clones.abandoned_clones import GitClones
+
+        return GitClones(self.repository)
+
+    def open_commits(self, workspace: Workspace) -> CommittingClone:
+        from idumb.git.clones.builder_clone import BuilderClone
+        from idumb.git.clones.clone import Clone
+
+        if not isinstance(workspace, Clone):
+            raise TypeError("builders commit in a clone")
+        return BuilderClone(self.repository, self.trees, workspace, self.redactor.text)
+
+    @contextlib.contextmanager
+    def open_copy(self) -> Iterator[str]:
+        from idumb.git.clones import dry_run_clone
+
+        with dry_run_clone.made(self.repository, self.history.head()) as copy:
+            yield copy.root
+
+    def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
+        from idumb.agents import registry
+        from idumb.app.history.recordings import Recordings
+        from idumb.store import agent_caches
+
+        folder = self.repository.state_dir
+        equipment = registry.Equipment(
+            self.settings,
+            self.root,
+            workspace.trees.apply_patch,
+            self.redactor.text,
+            asker=self.asker,
+            transcripts=os.path.join(folder, "transcripts", run),
+            stream=self.redactor.stream,
+            guard=self._guard,
+            papers=os.path.join(folder, "papers"),
+            recordings=Recordings(self, workspace.trees),
+            handoffs=os.path.join(folder, "handoffs"),
+            homes=os.path.join(folder, "homes", run or "none"),
+            unpacked=os.path.join(folder, agent_caches.FOLDER),
+        )
+        return registry.build(equipment, aside=aside)
+
+    def open_checks(self, workspace: Workspace, run: str) -> Checks:
+        from idumb.gates.checks import ShellChecks
+
+        settings = self.settings
+        return ShellChecks(
+            workspace.trees.root,
+            settings.environment,
+            self.redactor.text,
+            run,
+            idle_timeout=settings.run.check_idle_timeout,
+            limits=settings.limits.chosen(),
+            guard=self._guard,
+        )
+
+    def close(self) -> None:
+        """Save the caches that speed up the next command."""
+        if "trees" in self.__dict__:
+            self.trees.close()
+
+
+def find_repository(start: str) -> discover.Repository:
+    """Find the repository around a folder; every refusal has a hint."""
+    from idumb.domain.errors import Refusal
+
+    try:
+        return discover.find(start)
+    except Refusal as refusal:
+        refusal.hint = refusal.hint or (
+            "git status shows the same problem. Restore .git from a clone or a backup, or move it away and run git init"
+        )
+        raise

@@ -1,0 +1,133 @@
+"""What `init`, `install`, `deinit`, `doctor`, `plan-phase` and `fake-model` need beside a container."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from idumb.composition.container import Container, find_repository
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from idumb.app.ports.host import Belongings
+    from idumb.app.ports.repository import KeptRefs
+    from idumb.app.upkeep.install import Place
+    from idumb.domain.health import Check
+    from idumb.domain.hosts import Host
+
+
+def machine_checks() -> tuple[Check, ...]:
+    """The checks of `idumb doctor` that need no repository."""
+    from idumb.app.upkeep import doctor_machine
+    from idumb.git import doctor_checks
+    from idumb.system.machine import LocalMachine
+
+    return (*doctor_checks.of_programs(), *doctor_machine.of_user(LocalMachine("/", "/", "/")))
+
+
+def health_checks(services: Container) -> tuple[Check, ...]:
+    """The checks of `idumb doctor` on the machine, the repository and the store."""
+    from functools import partial
+
+    from idumb.app.upkeep import doctor_machine
+    from idumb.app.worktree import abandoned_clones
+    from idumb.git import doctor_checks
+    from idumb.git.clones import clone_places
+    from idumb.store import agent_caches
+    from idumb.store import doctor_checks as store
+    from idumb.system.machine import LocalMachine
+
+    repository = services.repository
+    folder = os.path.join(repository.common_dir, "idumb")
+    is_clone = partial(clone_places.is_clone_of, repository.common_dir)
+    machine = LocalMachine(services.root, repository.git_dir, folder, is_clone)
+    return (
+        *machine_checks(),
+        *doctor_checks.of_repository(repository, services.attic),
+        *abandoned_clones.checks(services, lambda: store.owned(folder)),
+        *doctor_machine.of_place(machine, lambda: store.owned(folder)),
+        agent_caches.check(repository.state_dir),
+        *store.checks(repository.common_dir, services.log.database, services.log.verify, repository.worktree_id),
+    )
+
+
+def local_data(services: Container) -> tuple[KeptRefs, Belongings]:
+    """What `idumb deinit` removes."""
+    from idumb.domain.errors import Refusal
+    from idumb.git.refs.ref_removal import GitKeptRefs
+    from idumb.store.local_data import FileBelongings
+
+    clones = None
+    with contextlib.suppress(Refusal):
+        clones = services.clones.place()
+    return GitKeptRefs(services.repository), FileBelongings(services.repository.common_dir, clones)
+
+
+def command_folder(start: str, host: Host, *, user: bool) -> Place:
+    """Where a host looks for slash commands: the user's folder, or one of the repository around `start`."""
+    from idumb.app.upkeep.install import Place
+    from idumb.domain.errors import Refusal
+    from idumb.system.files import host_files
+
+    if not user:
+        return Place(host, "project", host.project, host_files.HostFiles(find_repository(start).root))
+    if host.user is None:
+        raise Refusal(
+            "install.no-user-folder",
+            f"{host.title} has no fixed folder for a user's commands.",
+            hint=f"idumb install --host {host.name} --project",
+            details={"project": f"idumb install --host {host.name} --project"},
+        )
+    root, folder = host_files.user_root(host.variable, host.user)
+    return Place(host, "user", folder, host_files.HostFiles(root))
+
+
+def command_folders(start: str, host: Host, *, user: bool) -> tuple[Place, ...]:
+    """Every folder where one host looks for slash commands; for a user, only the fixed ones."""
+    places = [place for place in host.places if place.user is not None] if user else host.places
+    return tuple(command_folder(start, place, user=user) for place in places or (host,))
+
+
+def all_command_folders(start: str) -> Iterator[Place]:
+    """Every folder of every host; outside a repository, only those of the user."""
+    from idumb.domain.errors import Refusal
+    from idumb.domain.hosts import HOSTS
+
+    for host in (place for each in HOSTS for place in each.places):
+        for user in (False, True):
+            if user and host.user is None:
+                continue
+            with contextlib.suppress(Refusal):
+                yield command_folder(start, host, user=user)
+
+
+def slash_commands() -> dict[str, str]:
+    """Name to text of every slash command that comes with idumb."""
+    from idumb.system.files import shipped_files
+
+    return shipped_files.commands()
+
+
+def project_templates() -> dict[str, str]:
+    """Path to text of the files that `init` creates in `.planning/`."""
+    from idumb.system.files import shipped_files
+
+    return {f".planning/{name}": shipped_files.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
+
+
+def plan_template() -> str:
+    """The plan that `plan-phase --template` fills in."""
+    from idumb.system.files import shipped_files
+
+    return shipped_files.template("phase-plan.md")
+
+
+def fake_model(script: str | None, port: int, log: str | None, ready: Callable[[str], None]) -> None:
+    """Serve a scripted model until a signal ends it; `ready` is called with its address. Needs no repository."""
+    from idumb.domain.model_script import Script
+    from idumb.fake_model import server
+    from idumb.markdown.documents import model_script
+
+    server.serve(Script() if script is None else model_script.load(script), port, log, ready)

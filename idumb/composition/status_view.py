@@ -1,0 +1,126 @@
+"""The status view, the owner of the working tree, and the agent or check that a command runs inside.
+
+`idumb status` asks for these before it builds a container, so this module imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+
+from idumb.composition.container import Container, find_repository
+from idumb.git import discover
+
+TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
+
+
+VIEW_INPUTS = (
+    ".idumb/config.yaml",
+    ".idumb/policy/tools.yaml",
+    ".planning/ROADMAP.md",
+    ".planning/phases",
+    ".planning/quick",
+)
+
+
+def saved(start: str) -> dict[str, Any] | None:
+    """Return the saved status view if nothing that it shows has changed; opens neither database nor plans."""
+    from idumb.store import status_view
+
+    repository = find_repository(start)
+    view = status_view.read(repository.state_dir, repository.root)
+    return None if view is None else _with_owner(view, _owner(repository))
+
+
+def refresh(services: Container) -> dict[str, Any]:
+    """Build the status view and, if the state directory is writable, save it."""
+    import gc
+    import json
+
+    from idumb.app.reading import status
+    from idumb.domain.plans import step_plan
+    from idumb.store import consent, status_view
+    from idumb.system.files import policy_paths
+
+    gc.disable()
+    repository = services.repository
+    folders = [folder for _, folder in services.plans.phases()]
+    files = [path for folder in folders for path, _ in services.plans.plans(folder)]
+    files += [path for phase in services.runs.phases() if (path := step_plan.path_of(phase)) is not None]
+    # A phase that ran elsewhere shows in the commits only, so a pull changes the view.
+    commits = os.path.join(repository.git_dir, "logs", "HEAD")
+    rules = [path for path, _ in policy_paths.system_wide()]
+    inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(repository.common_dir)]
+    observed = status_view.observe(repository.state_dir, repository.root, inputs)
+    view = status.view(services)
+    redactor = services.secrets
+    if redactor.holds(json.dumps(view)):
+        view = redactor.value(view)
+    if all(row["run"] for row in view["phases"]):
+        del observed["inputs"][commits]
+    try:
+        # The saved view contains these paths unredacted, because they must be exact.
+        exposes_secret = redactor.holds(json.dumps(inputs))
+        has_folder = os.path.isdir(os.path.join(repository.root, ".idumb"))
+        if has_folder and not exposes_secret and not status.lists_consent(view):
+            status_view.write(repository.state_dir, repository.root, view, inputs, seen=observed)
+    except OSError:
+        pass  # a read-only repository still shows its status
+    return _with_owner(view, _owner(repository))
+
+
+def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str, Any]:
+    """Add the owner. While a command is at work, name no next command: a script might cancel the work."""
+    if owner is None or not view["initialised"]:
+        return {**view, "owner": owner}
+    why = f"idumb {owner['command']} is running as process {owner['pid']}; wait for it, or stop it with idumb cancel"
+    return {**view, "owner": owner, "next": {**view["next"], "command": None, "why": why}}
+
+
+def _owner(repository: discover.Repository) -> dict[str, Any] | None:
+    """Return the process that owns the working tree now. A saved view cannot know it."""
+    path = os.path.join(repository.state_dir, "owner.json")
+    if not os.path.lexists(path):
+        return None
+    from idumb.store import owner_card
+
+    card = owner_card.holder(path) or {}
+    return {name: card.get(name) for name in ("pid", "host", "since", "command", "standing")} if card else None
+
+
+def surrounding_agent(start: str) -> str | None:
+    """Describe the agent or check of this repository that this command runs inside; None at a user's own terminal.
+
+    Outside any repository, only the mark in this command's own environment counts.
+    """
+    from idumb.domain.errors import Refusal
+    from idumb.store import owner_card
+    from idumb.system import caller_detection
+
+    own = caller_detection.own()
+    try:
+        repository = discover.find(start)
+    except Refusal:
+        return own.who if own is not None else None
+    for mark in (own, *caller_detection.above()):
+        if mark is not None and _belongs_to(repository, mark.folder):
+            return mark.who
+    owner = _owner(repository)
+    if owner is None or owner["standing"] == owner_card.ELSEWHERE or owner["pid"] not in caller_detection.ancestors():
+        return None
+    return f"a process that idumb {owner['command']} started"
+
+
+def _belongs_to(repository: discover.Repository, folder: str) -> bool:
+    """Whether a folder is a working tree of this repository or one of idumb's private clones of it."""
+    from idumb.domain.errors import Refusal
+    from idumb.git.clones import clone_places
+
+    real = os.path.realpath(folder)
+    if real == repository.root or clone_places.is_copy_of(repository.common_dir, real):
+        return True
+    try:
+        return discover.find(real).common_dir == repository.common_dir
+    except Refusal:
+        return False
