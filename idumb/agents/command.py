@@ -13,7 +13,7 @@ from idumb.agents.state_file_watch import Listening
 from idumb.agents.transcript import Stream, spooled
 from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json, outcome
-from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult, unusable
+from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities, unusable
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
@@ -35,7 +35,7 @@ class CommandAgent:
     name = "command"
     version = _FORMAT
     continues = True
-    tells = True
+    capabilities = Capabilities(reports_progress=True)
 
     def __init__(
         self,

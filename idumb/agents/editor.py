@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.domain import outcome
-from idumb.domain.agent import EDITOR, AgentRequest, AgentResult
+from idumb.domain.agent import BUILT_IN, EDITOR, AgentRequest, AgentResult
 
 _FORMAT = "1"
 
@@ -16,6 +16,7 @@ class EditorAgent:
     name = EDITOR
     version = _FORMAT
     continues = True
+    capabilities = BUILT_IN[EDITOR]
 
     def describe(self) -> Sequence[str]:
         return ()

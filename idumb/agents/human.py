@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from idumb.app.ports.ui import Asker
 from idumb.domain import outcome
-from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.agent import BUILT_IN, HUMAN, AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
 
 REFUSING = frozenset({"no", "not-done"})
@@ -17,9 +17,10 @@ _FORMAT = "1"
 class HumanAgent:
     """Asks at the terminal; where nobody can be asked the task waits. A request may bring an answer given before."""
 
-    name = "human"
+    name = HUMAN
     version = _FORMAT
     continues = True
+    capabilities = BUILT_IN[HUMAN]
 
     def __init__(self, asker: Asker | None = None) -> None:
         self._asker = asker

@@ -22,7 +22,7 @@ from idumb.agents.state_file_watch import Listening
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, conversation, listing, outcome
-from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
@@ -77,8 +77,6 @@ class PresetAgent:
     """Asks one command-line agent. `argv` of the binding names another program, and arguments to add."""
 
     continues = True
-    tells = True
-    idle_timeout = IDLE_TIMEOUT
 
     def __init__(self, preset: Preset, binding: Binding, around: Surroundings) -> None:
         self.name = preset.name
@@ -86,7 +84,8 @@ class PresetAgent:
         self._binding = binding
         self._around = around
         self.version = self._version()
-        self.resumes = binding.options.get("resume") is True
+        resumable = binding.options.get("resume") is True
+        self.capabilities = Capabilities(reports_progress=True, resumable=resumable, idle_timeout=IDLE_TIMEOUT)
 
     def _version(self) -> str:
         """Of this adapter and of the program that is installed; only the former where there is none."""

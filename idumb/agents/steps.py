@@ -12,7 +12,7 @@ from idumb.agents import process_environment
 from idumb.agents.process_environment import Reply
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
-from idumb.domain.agent import AgentRequest, AgentResult, StepRecord
+from idumb.domain.agent import BUILT_IN, STEPS, AgentRequest, AgentResult, StepRecord
 from idumb.domain.plans.plan import Step
 
 ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
@@ -30,9 +30,10 @@ class StepsAgent:
     where this process may write no more.
     """
 
-    name = "steps"
+    name = STEPS
     version = _FORMAT
     continues = False
+    capabilities = BUILT_IN[STEPS]
 
     def __init__(
         self,

@@ -21,8 +21,48 @@ VERIFIER = "verifier"
 DEBUGGER = "debugger"
 ROLES = (RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIER, DEBUGGER)
 
+STEPS = "steps"
+HUMAN = "human"
 EDITOR = "editor"
 """The builder that drives idumb itself, from the user's editor: no adapter starts it, `start` and `submit` do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an adapter declares, so that no caller tests its name. The defaults fit an adapter that declares nothing.
+
+    - `calls_model`: behind it is a model, which can be out of reach and costs something.
+    - `reads_prompt`: it uses the request's prompt.
+    - `asks_person`: it puts the request's question to a person.
+    - `works_in_place`: people do the work, in the user's own working tree, and no two attempts need to be alike.
+    - `deterministic`: the same task on the same tree leaves the same bytes, whatever an earlier attempt reported.
+    - `resumable`: it continues the conversation that a request's `session` names.
+    - `reports_progress`: it is a `ReportingAgent`.
+    - `idle_timeout`: seconds of silence it is allowed if the configuration names none.
+    """
+
+    calls_model: bool = True
+    reads_prompt: bool = True
+    asks_person: bool = False
+    works_in_place: bool = False
+    deterministic: bool = False
+    resumable: bool = False
+    reports_progress: bool = False
+    idle_timeout: int | None = None
+
+
+BUILT_IN = {
+    STEPS: Capabilities(calls_model=False, reads_prompt=False, deterministic=True),
+    HUMAN: Capabilities(calls_model=False, reads_prompt=False, asks_person=True, works_in_place=True),
+    EDITOR: Capabilities(calls_model=False, works_in_place=True),
+}
+"""Adapters that need no binding. Their names are reserved, so a recorded name tells their capabilities too."""
+
+
+def capabilities_of(adapter: str) -> Capabilities:
+    """Return the capabilities of an adapter that only a record names."""
+    return BUILT_IN.get(adapter, Capabilities())
+
 
 # Why an agent did not do its work, where that was not the work itself.
 MISSING = "missing"

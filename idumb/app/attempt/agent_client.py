@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, AgentElsewhere, TellingAgent
+from idumb.app.ports.agents import Agent, AgentElsewhere, ReportingAgent, capabilities
 from idumb.domain import outcome
 from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim
 from idumb.domain.errors import IdumbError
@@ -19,9 +19,6 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import breaker, spending
 from idumb.domain.runs.breaker import Breaker, Rule
 from idumb.domain.settings import Settings
-
-SILENT = frozenset({"steps", "human", "editor"})
-"""Adapters behind which there is no model that could be out of reach."""
 
 CALLS = 3
 PAUSE = 5
@@ -61,7 +58,7 @@ def call(services: Services, journal: Journal, made: Call) -> AgentResult:
 
     A strict run asks once: it never retries.
     """
-    if made.who.name in SILENT:
+    if not capabilities(made.who).calls_model:
         with services.interrupts.armed():
             return _recordable(services, made.who.run(made.request))
     if _is_elsewhere(made.who):
@@ -116,7 +113,7 @@ def _once(services: Services, journal: Journal, made: Call, started: float) -> A
 def _answer(services: Services, journal: Journal, made: Call) -> AgentResult:
     """What the agent answers; where it works on a task, what it says meanwhile is written down."""
     with services.interrupts.armed():
-        if not _tells(made.who) or made.request.task is None or not journal.state.id:
+        if not _reports(made.who) or made.request.task is None or not journal.state.id:
             return made.who.run(made.request)
         return made.who.run(made.request, functools.partial(_hear, services, journal, made.request))
 
@@ -139,8 +136,8 @@ def _ticketed(services: Services, journal: Journal, made: Call, who: AgentElsewh
     return dataclasses.replace(request, ticket=ticket)
 
 
-def _tells(who: Agent) -> TypeGuard[TellingAgent]:
-    return getattr(who, "tells", False) is True
+def _reports(who: Agent) -> TypeGuard[ReportingAgent]:
+    return capabilities(who).reports_progress
 
 
 def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Claim) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb.app.attempt import budget, builder_commits, task_brief
 from idumb.app.core.run_context import Attempt, Bench
-from idumb.app.ports.agents import Agent, PromptRequest
+from idumb.app.ports.agents import Agent, PromptRequest, capabilities
 from idumb.domain import agent, contract, failures, listing, outcome, paths, roles
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import Told
@@ -47,7 +47,7 @@ def request(
     return agent.AgentRequest(
         role=role,
         task=task,
-        prompt=services.documents.prompt(asked) if who.name != "steps" else "",
+        prompt=services.documents.prompt(asked) if capabilities(who).reads_prompt else "",
         workspace=bench.work.root,
         allowed_paths=ledger.written_paths(task.files),
         attempt=attempt.number,
@@ -57,9 +57,7 @@ def request(
         session=attempt.conversation.session if role == agent.BUILDER and attempt.conversation else None,
         protected=protected,
         run_id=bench.run,
-        idle_timeout=services.settings.idle_timeout(
-            _binding_of(bench, attempt, role), getattr(who, "idle_timeout", None)
-        ),
+        idle_timeout=services.settings.idle_timeout(_binding_of(bench, attempt, role), capabilities(who).idle_timeout),
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
         settled=bench.journal.state.tasks[task.id].settled,

@@ -12,13 +12,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import agent_client
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref, kept_at
+from idumb.app.ports.agents import capabilities
 from idumb.app.ports.repository import Offered
 from idumb.app.ports.workspace import CommittingClone
 from idumb.domain import contract as contracts
 from idumb.domain import listing, outcome, paths
+from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import builder_commits, ledger
@@ -50,7 +51,7 @@ def workspace_of(policy: str, usual: str) -> str:
 
 def bench_of(bench: Bench, task: Task) -> Bench:
     """People and editors work in the user's own tree, whatever the others do."""
-    if bench.commits is None or _adapter(bench, task) not in {"human", "editor"}:
+    if bench.commits is None or not _builder(bench, task).works_in_place:
         return bench
     place = bench.services.open_workspace(HERE, bench.run)
     agents, checks = bench.services.open_agents(place, bench.run), bench.services.open_checks(place, bench.run)
@@ -59,12 +60,12 @@ def bench_of(bench: Bench, task: Task) -> Bench:
 
 def by_builder(bench: Bench, task: Task) -> bool:
     """Whether this task's builder is to commit its own work."""
-    return bench.commits is not None and _adapter(bench, task) not in agent_client.SILENT
+    return bench.commits is not None and _builder(bench, task).calls_model
 
 
-def _adapter(bench: Bench, task: Task) -> str:
+def _builder(bench: Bench, task: Task) -> Capabilities:
     name = contracts.builder_of(bench.plans[task.id], task, bench.services.settings)
-    return "human" if task.is_human or name is None else bench.agents.get(name).name
+    return BUILT_IN[HUMAN] if task.is_human or name is None else capabilities(bench.agents.get(name))
 
 
 def stands(bench: Bench) -> bool:

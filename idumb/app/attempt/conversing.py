@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from idumb.app.core.run_context import Bench
+from idumb.app.ports.agents import capabilities
 from idumb.domain import contract, conversation
 from idumb.domain.consent.envelope import key_of
 from idumb.domain.conversation import Conversation
@@ -25,7 +26,7 @@ def to_go_on_with(bench: Bench, task: Task) -> Conversation | None:
     builder = contract.builder_of(plan, task, bench.services.settings) or ""
     validator = contract.validator_of(plan, task, bench.services.settings)
     envelope = state.envelopes.get(key_of(builder, validator))
-    if envelope is None or not getattr(bench.agents.get(builder), "resumes", False):
+    if envelope is None or not capabilities(bench.agents.get(builder)).resumable:
         return None
     same = (known.speaker, known.contract) == (conversation.speaker(envelope), state.contract_hash)
     return known if same else None

@@ -12,7 +12,6 @@ from idumb.domain import agent, listing, outcome, paths
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 
-_NOT_HELD = frozenset({"human", agent.EDITOR})
 _LOOKED_AT = 20
 
 
@@ -63,7 +62,7 @@ def compare(bench: Bench, attempt: Attempt) -> Attempt:
 def _is_first(bench: Bench, attempt: Attempt) -> bool:
     """Nothing can have been tried before, so the log need not be asked. Who works by hand is not held to sameness."""
     first = bench.journal.state.number == 1 and attempt.number == 1
-    return first or attempt.told["envelope"]["adapter"] in _NOT_HELD
+    return first or agent.capabilities_of(attempt.told["envelope"]["adapter"]).works_in_place
 
 
 def _earlier(bench: Bench, attempt: Attempt) -> Earlier | None:

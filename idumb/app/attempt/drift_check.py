@@ -12,6 +12,7 @@ from idumb.app.attempt import agent_request, interruption
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
+from idumb.app.ports.agents import capabilities
 from idumb.app.ports.repository import Standing
 from idumb.app.worktree import moved_refs, preconditions, staged_changes
 from idumb.app.worktree.moved_refs import Moved, short
@@ -60,7 +61,7 @@ def _watches(bench: Bench, attempt: Attempt) -> bool:
     known = bench.journal.state.tasks[attempt.task.id]
     if bench.workspace.kind != "here" or attempt.task.is_human or known.opened is not None or attempt.built:
         return False
-    return agent_request.binding_name(bench, attempt) != "human"
+    return not capabilities(bench.agents.get(agent_request.binding_name(bench, attempt))).asks_person
 
 
 def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:

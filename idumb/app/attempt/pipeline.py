@@ -31,6 +31,7 @@ from idumb.app.contract import contract_lock, environment_lock, plan_answers
 from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref, kept_at
+from idumb.app.ports.agents import capabilities
 from idumb.app.worktree import exposed_secrets, nested_repositories, preconditions, task_base
 from idumb.domain import agent, contract, listing, outcome, paths, settings
 from idumb.domain.decision import Answer, Decision
@@ -112,7 +113,7 @@ def _known_before(bench: Bench, attempt: Attempt, binding: str) -> dict[str, obj
     known: dict[str, object] = {}
     if bench.workspace.kind != bench.journal.state.workspace:
         known["workspace"] = bench.workspace.kind
-    if bench.workspace.kind == "here" and binding == "steps":
+    if bench.workspace.kind == "here" and binding == agent.STEPS:
         made = (str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory")
         known["folders"] = list(bench.work.missing_folders(p for p in made if not paths.problem(p.rstrip("/"))))
     guarded = dict(attempt.standing.guarded) if attempt.standing else {}
@@ -156,7 +157,7 @@ def build(bench: Bench, attempt: Attempt) -> Attempt:
         return dataclasses.replace(attempt, result=agent_request.waited(bench, attempt))
     builder = bench.agents.get(agent_request.binding_name(bench, attempt))
     request = agent_request.request(bench, attempt, agent.BUILDER, builder)
-    if builder.name == "human":
+    if capabilities(builder).asks_person:
         question = proofs.work_question(attempt.task)
         request = dataclasses.replace(request, question=question, answer=_given_answer(bench, attempt, question))
         attempt = dataclasses.replace(attempt, questions=(question,))

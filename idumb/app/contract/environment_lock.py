@@ -10,7 +10,7 @@ from typing import Any
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, Agents
+from idumb.app.ports.agents import Agent, Agents, capabilities
 from idumb.domain import agent, canonical_json, confidence, contract, governing, outcome, roles
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Change, Envelope, key_of, of_text
@@ -117,7 +117,7 @@ def _of_agent(common: _Common, binding: str, role: str) -> dict[str, Any]:
     program, argv = _program(common, who)
     filled = roles.filling(common.settings, role, binding)
     template = common.services.surroundings.template(filled.prompt) if filled.template is None else filled.template
-    silent = who.name in {"steps", "human"}  # nobody reads a prompt there
+    silent = not capabilities(who).reads_prompt
     return {
         "adapter": who.name,
         "adapter_version": who.version,
@@ -417,5 +417,9 @@ def request_digest(bench: Bench, attempt: Attempt, adapter: str) -> str:
     Plans and template are in the envelope. Steps are made whatever the attempt before was told.
     """
     task = bench.journal.state.tasks[attempt.task.id].digest
-    told = [] if adapter == "steps" or not attempt.feedback else [attempt.feedback, attempt.number]
+    told = (
+        []
+        if agent.capabilities_of(adapter).deterministic or not attempt.feedback
+        else [attempt.feedback, attempt.number]
+    )
     return canonical_json.digest([task, *told])

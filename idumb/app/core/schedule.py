@@ -5,16 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 
-from idumb.domain import outcome
+from idumb.domain import agent, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import RunState, TaskState
 
 RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
 
-
-DETERMINED = frozenset({"", "steps", "human", "editor"})
-"""Adapters whose attempts cost nothing, or are a person's own affair."""
 
 MOST_CONTEXTS = 3
 """How many times a task goes on with a fresh agent where a context was full; after that it has failed."""
@@ -90,9 +87,10 @@ def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> b
         return False
     if known.exhausted > MOST_CONTEXTS or (known.once and known.attempts):
         return False
-    if known.repeated and known.adapter not in DETERMINED:
+    capabilities = agent.capabilities_of(known.adapter)
+    if known.repeated and known.adapter and capabilities.calls_model:
         return False
-    if known.adapter == "steps" and _would_fail_again(task, known.failed_step):
+    if capabilities.deterministic and _would_fail_again(task, known.failed_step):
         return False
     return task.on_failure not in ("block", "ask") and known.attempts < max_attempts
 

@@ -15,14 +15,12 @@ from idumb.app.reading import status
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, roles
-from idumb.domain.agent import BUILDER
+from idumb.domain.agent import BUILDER, capabilities_of
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs.run import RunState
 
 PREPARED = "prepared"
-_WITHOUT = frozenset({"steps", "human"})
-"""Builders that read no prompt."""
 
 
 def prepare(services: Services, phase: str, *, everything: bool = False) -> Result:
@@ -68,7 +66,7 @@ def _prepared(
         decided=task_brief.decisions_made(state),
     )
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
-    prompt = "" if builder in _WITHOUT else found["prompt"]
+    prompt = found["prompt"] if capabilities_of(builder or "").reads_prompt else ""
     return {**found, "prompt": prompt, "status": shown[task], "agent": _agent(services, builder)}
 
 

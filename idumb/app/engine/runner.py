@@ -24,7 +24,7 @@ from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.engine import task_failure
-from idumb.app.ports.agents import Agent
+from idumb.app.ports.agents import Agent, capabilities
 from idumb.app.worktree import interrupted_drift, task_base
 from idumb.domain import agent, failures, outcome
 from idumb.domain import contract as contracts
@@ -33,10 +33,7 @@ from idumb.domain.failures import Told
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
 from idumb.domain.runs.run import TaskState
 
-GO_ON = "go-on"
-HALT = "halt"
-WAIT = "wait"
-EDITOR = "editor"
+EDITOR = agent.EDITOR
 _MAY_HAVE = "{} may have had its effect already, and asks before it is tried again"
 
 
@@ -105,7 +102,7 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
         if ending is not AGAIN:
             return ending
     if contracts.in_editor(bench.plans[task.id], task, bench.services.settings):
-        return Ending(EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
+        return Ending(agent.EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
     bench = builder_commits.bench_of(bench, task)
     while True:
         task_base.refuse_foreign_changes(bench, task)
@@ -240,7 +237,7 @@ def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
     last = known.outcome
     who = _builder(bench, task)
     # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
-    waited = last == outcome.WAITING and who.name != "human"
+    waited = last == outcome.WAITING and not capabilities(who).asks_person
     full = known.failure == agent.CONTEXT_EXHAUSTED
     return (last == outcome.FAILED or waited or full) and not known.crashed and who.continues
 

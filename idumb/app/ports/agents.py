@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from idumb.domain.agent import AgentRequest, AgentResult, Claim
+from idumb.domain.agent import AgentRequest, AgentResult, Capabilities, Claim
 from idumb.domain.plans.plan import Plan, Task
 
 if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
@@ -14,10 +14,9 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
 
 
 class Agent(Protocol):
-    """An agent adapter. `continues`: a retry after failed validation may go on from the attempt's own work.
+    """An agent adapter. `continues`: a retry after failed validation may continue from the attempt's own work.
 
-    An attribute `resumes` may say that a request's `session`, which it named before, is gone on with; `tells` that it
-    is a `TellingAgent`; `idle_timeout` how many seconds of silence it is given where the configuration names none.
+    An attribute `capabilities` may declare more. An adapter of a third party may omit it: use `capabilities`.
     """
 
     name: str
@@ -30,26 +29,30 @@ class Agent(Protocol):
         """What will be run, resolved, for consent: an argument list, or () where nothing is started."""
 
 
+def capabilities(who: Agent) -> Capabilities:
+    """Return what an agent declares, or the defaults."""
+    declared: Capabilities = getattr(who, "capabilities", Capabilities())
+    return declared
+
+
 Hear = Callable[[Claim], None]
 
 
-class TellingAgent(Agent, Protocol):
-    """An agent that says where it stands while it works."""
-
-    tells: bool
+class ReportingAgent(Agent, Protocol):
+    """An agent that reports its progress while it works."""
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         """`hear` is called within it, in its thread, where no signal cuts it short; it raises nothing."""
 
 
 class AgentElsewhere(Agent, Protocol):
-    """An agent that answers later, and so is asked by something that outlives the command."""
+    """An agent that may answer after this command has ended."""
 
     def question(self, request: AgentRequest) -> str:
-        """A name for what is asked: the same until it was answered."""
+        """Return a name for the request. It stays the same until the request is answered."""
 
     def ticket(self) -> str:
-        """A new one, which nobody can foresee; it is kept in the log, and given with every request of its question."""
+        """Return a new, unpredictable ticket. The log keeps it, and every request with the same question carries it."""
 
 
 class Agents(Protocol):

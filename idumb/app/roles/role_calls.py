@@ -14,7 +14,7 @@ from idumb.app.consent.pending_consent import Asked
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent
+from idumb.app.ports.agents import Agent, capabilities
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import tree_guard
@@ -131,7 +131,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
             deadline=_deadline(services.settings, filled, left),
             budget=Budget(left.tokens, left.cost_usd, services.settings.run.output_limit),
             run_id=journal.operation,
-            idle_timeout=services.settings.idle_timeout(filled.binding, getattr(who, "idle_timeout", None)),
+            idle_timeout=services.settings.idle_timeout(filled.binding, capabilities(who).idle_timeout),
             limits=_limits(services, filled),
             about=asked.about,
             model=filled.model,

@@ -11,7 +11,7 @@ import pytest
 
 from idumb.agents import registry, self_report, state_file_watch
 from idumb.agents.state_file_watch import Listening
-from idumb.app.ports.agents import TellingAgent
+from idumb.app.ports.agents import ReportingAgent, capabilities
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim
 from idumb.domain.plans import plan
@@ -45,9 +45,9 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
 
     who = made.get("it")
     request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", str(root / "work"), (), **fields)  # type: ignore[arg-type]
-    telling: TellingAgent = who  # type: ignore[assignment]
-    assert telling.tells
-    return telling.run(request, hear), claims
+    reporting: ReportingAgent = who  # type: ignore[assignment]
+    assert capabilities(who).reports_progress
+    return reporting.run(request, hear), claims
 
 
 @pytest.mark.parametrize("adapter", ["command", *registry.PRESETS])

@@ -385,7 +385,7 @@ def test_what_an_agent_does_meanwhile_is_progress(tmp_path: Path) -> None:
 
 def test_an_agent_is_given_minutes_of_silence_and_not_an_hour(tmp_path: Path) -> None:
     """R-ADAPT-2."""
-    assert claude(tmp_path, says()).idle_timeout == 15 * 60
+    assert claude(tmp_path, says()).capabilities.idle_timeout == 15 * 60
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from idumb.app.session import operation
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
 from idumb.domain import agent, outcome
-from idumb.domain.agent import AgentRequest, AgentResult, Claim, StepRecord
+from idumb.domain.agent import AgentRequest, AgentResult, Capabilities, Claim, StepRecord
 from idumb.domain.errors import StoreError
 from idumb.domain.plans import plan
 from idumb.domain.runs.run import RunState
@@ -29,7 +29,8 @@ TOKEN = "ghp_" + "a1B2" * 9
 class Careless:
     """An adapter that passes on what its agent said as it is."""
 
-    name: str
+    capabilities: Capabilities
+    name: str = "careless"
     version: str = "1"
     continues: bool = True
 
@@ -42,14 +43,14 @@ class Careless:
         return ()
 
 
-@pytest.mark.parametrize("adapter", ["steps", "http"])
-def test_small_fields_hold_no_secret_and_have_a_longest_size(sandbox: GitSandbox, adapter: str) -> None:
+@pytest.mark.parametrize("calls_model", [False, True])
+def test_small_fields_hold_no_secret_and_have_a_longest_size(sandbox: GitSandbox, *, calls_model: bool) -> None:
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
     services = Container(str(sandbox.root), Nobody, Silent)
     request = AgentRequest(agent.BUILDER, None, "", str(sandbox.root), ())
     with operation.owned(services, "test") as owned:
-        made = agent_client.Call(Careless(adapter), "b", request)
+        made = agent_client.Call(Careless(Capabilities(calls_model=calls_model)), "b", request)
         result = agent_client.call(services, owned.journal(RunState()), made)
     assert TOKEN not in repr(result)
     assert result.message.startswith("[redacted:")
@@ -67,7 +68,7 @@ class Talkative:
     name: str = "talkative"
     version: str = "1"
     continues: bool = True
-    tells: bool = True
+    capabilities: Capabilities = Capabilities(reports_progress=True)
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         assert hear is not None

@@ -9,6 +9,7 @@ import pytest
 
 from idumb.app.attempt import conversing
 from idumb.domain import conversation
+from idumb.domain.agent import Capabilities
 from idumb.domain.conversation import Conversation
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.runs.run import RunState, TaskState
@@ -30,7 +31,7 @@ def asked(
         plans={"T1-01": Plan("p", "h", "1", "01", "A plan", "Work is done", mode=mode, tasks=(TASK,))},
         deterministic=deterministic,
         services=SimpleNamespace(settings=Settings(builder="coder")),
-        agents={"coder": SimpleNamespace(resumes=True) if resumes else SimpleNamespace()},
+        agents={"coder": SimpleNamespace(capabilities=Capabilities(resumable=resumes))},
     )
     return conversing.to_go_on_with(bench, TASK)
 
