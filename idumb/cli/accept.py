@@ -9,18 +9,18 @@ from idumb.cli import options, output
 
 @click.command("accept")
 @click.argument("task")
-@click.option("--why", required=True, help="The reason; it is kept in the record.")
+@click.option("--why", required=True, help="The reason, which is recorded.")
 @options.as_json
 @options.debug
-@options.persons_word
+@options.people_only
 def command(task: str, why: str, as_json: bool) -> int:
     """Accept a task as it is, with a reason.
 
-    What it left is committed under that reason, and what depends on it can run. Protected paths stay uncommitted, and
-    are named.
+    Commits what the task left, with the reason, so that tasks which depend on it can run. Changes to protected paths
+    stay uncommitted and are listed.
     """
     from idumb.app.running import resume
 
     with options.services(as_json=as_json, writes=True) as services:
-        result = resume.accept(services, task, why, options.who())
+        result = resume.accept(services, task, why, options.user_name())
     return output.finish("accept", result, as_json=as_json)

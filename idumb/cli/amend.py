@@ -14,28 +14,45 @@ _PAIR = (str, str)
 
 @click.command("amend")
 @click.argument("phase")
-@click.option("--add-task", "tasks", multiple=True, metavar="FILE", help="Tasks in the plan's notation; - reads them.")
-@click.option("--widen", type=_PAIR, multiple=True, metavar="TASK CLAIM", help="E.g. --widen T1-03 'modify a.py'.")
+@click.option(
+    "--add-task",
+    "tasks",
+    multiple=True,
+    metavar="FILE",
+    help="Add the tasks in FILE, written as in a plan; - reads standard input.",
+)
+@click.option(
+    "--widen",
+    type=_PAIR,
+    multiple=True,
+    metavar="TASK CLAIM",
+    help="Allow a task more files, for example: --widen T1-03 'modify a.py'.",
+)
 @click.option(
     "--accept-deviation",
     "deviations",
     type=_PAIR,
     multiple=True,
     metavar="TASK PATH",
-    help="Take a file that the task changed without declaring it into its files.",
+    help="Declare a file that the task changed without declaring it.",
 )
 @click.option(
-    "--drop-dependency", "drops", type=_PAIR, multiple=True, metavar="TASK TASK", help="The first needs the second not."
+    "--drop-dependency",
+    "drops",
+    type=_PAIR,
+    multiple=True,
+    metavar="TASK TASK",
+    help="Remove the dependency of the first task on the second.",
 )
-@click.option("--decision", "decisions", multiple=True, metavar="TEXT", help="Words for the plan's list of decisions.")
-@click.option("--from-file", is_flag=True, help="Take over what was changed in the plans by hand.")
-@click.option("--plan", metavar="ID", help="The plan for tasks and decisions; without it the last one.")
-@click.option("--why", default="", help="The reason; it is kept in the record.")
-@click.option("--hash", "agreed", metavar="HASH", help="Agree to exactly this amended contract.")
+@click.option("--decision", "decisions", multiple=True, metavar="TEXT", help="Add a line to the decisions of the plan.")
+@click.option("--from-file", is_flag=True, help="Adopt the changes that you made to the plan files.")
+@click.option("--plan", metavar="ID", help="The plan that receives tasks and decisions; the last one by default.")
+@click.option("--why", default="", help="The reason, which is recorded.")
+@click.option("--hash", "agreed", metavar="HASH", help="Agree to the amended contract with this hash.")
 @options.yes
 @options.as_json
 @options.debug
-@options.persons_word
+@options.people_only
 def command(
     phase: str,
     tasks: tuple[str, ...],
@@ -50,10 +67,11 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Change a locked plan while its run goes on: the difference is shown first, then you are asked.
+    """Change a locked plan; its run continues under it.
 
-    What is done and what it assumed stays. Everything is checked again, the plan is written where it says so and
-    nowhere else, and the same run goes on under the next version of its contract.
+    Shows the difference and asks before anything is written. Completed tasks, and what they relied on, cannot change.
+    Everything is checked again; only the amended lines of the plan are rewritten, and the run continues under the next
+    version of its contract.
     """
     from idumb.app.review import amend
     from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment, claim_of
@@ -63,9 +81,9 @@ def command(
     named += [Amendment(ADD, None, _read(name)) for name in tasks]
     named += [Amendment(DECIDE, None, text) for text in decisions]
     if not all(text.strip() for text in decisions):
-        raise click.UsageError("--decision takes words; there are none in it.")
+        raise click.UsageError("--decision needs a text.")
     if from_file and (named or deviations):
-        raise click.UsageError("--from-file takes the plan as it is; the other amendments write into it. Choose one.")
+        raise click.UsageError("--from-file adopts the plan as it is; the other amendments write to it. Choose one.")
     words = ["idumb", "amend", phase, *(["--from-file"] if from_file else []), *(["--plan", plan] if plan else [])]
     words += [w for one in widen for w in ("--widen", *one)] + [w for one in drops for w in ("--drop-dependency", *one)]
     words += [w for one in deviations for w in ("--accept-deviation", *one)]
@@ -73,14 +91,14 @@ def command(
     words += ["--why", why] if why else []
     said = shlex.join(words)
     with options.services(as_json=as_json, writes=True) as services:
-        phase = options.phase_named(phase, services.root)
+        phase = options.phase_id(phase, services.root)
         request = amend.Request(phase, tuple(named), deviations, from_file, plan, why, yes, agreed, said)
-        result = amend.amend(services, request, options.who())
+        result = amend.amend(services, request, options.user_name())
     return output.finish("amend", result, as_json=as_json)
 
 
 def _read(name: str) -> str:
-    """The text of a file, or of standard input; what is not UTF-8 is no task."""
+    """Return the text of a file, or of standard input for `-`."""
     from idumb.domain.errors import InputError
 
     try:
@@ -89,6 +107,4 @@ def _read(name: str) -> str:
         with open(name, encoding="utf-8", newline="") as stream:
             return stream.read()
     except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(
-            "amend.unreadable", f"{name} cannot be read: {problem}", hint="idumb amend --help"
-        ) from problem
+        raise InputError("amend.unreadable", f"Cannot read {name}: {problem}", hint="idumb amend --help") from problem

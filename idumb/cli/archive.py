@@ -9,14 +9,17 @@ from idumb.cli.log import moment
 
 
 @click.command("archive")
-@click.option("--before", metavar="TIME", callback=moment, help="Only events before this time (ISO 8601, UTC).")
-@click.option("--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="Keep the newest this many.")
+@click.option("--before", metavar="TIME", callback=moment, help="Archive only events before this time (ISO 8601, UTC).")
+@click.option(
+    "--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many of the newest runs to keep."
+)
 @options.as_json
 @options.debug
 def command(before: str | None, keep_runs: int, as_json: bool) -> int:
-    """Move events that no live run needs from the database to compressed files beside it.
+    """Move old events to compressed files.
 
-    Each file is checked before its events leave the database, and log, audit and show read it as if they had not.
+    Moves the events that no unfinished run needs. Each file is read back before its events leave the database; log,
+    audit and show still read them.
     """
     from idumb.app.upkeep import archive
 

@@ -15,10 +15,10 @@ from idumb.cli import options, output
 @options.as_json
 @options.debug
 def command(file: str, verify: bool, as_json: bool) -> int:
-    """Write a backup of the event log to a new file, or check one.
+    """Write a backup of the event log, or check one.
 
-    It holds every event, the archived ones too, and can be put in the place of store.db. Files and commits are not in
-    it: git keeps those.
+    Writes every event, including archived ones, to a new file that can replace store.db. Files and commits are not
+    part of it: git keeps those.
     """
     from idumb.app.upkeep import backup
 

@@ -1,7 +1,7 @@
-"""`status`, `next` and `roadmap` from the kept view, before the command line library is even imported.
+"""Answers `status`, `next` and `roadmap` from the cached view, before the command-line library is imported.
 
-People and agents ask these all day. Whatever is not as usual (an option, a stale view, no repository) is left to the
-full command line.
+People and agents run these all day. The full command line handles everything else: options, a stale view, no
+repository.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ COMMANDS = frozenset({"status", "next", "roadmap"})
 
 
 def answer(argv: list[str]) -> int | None:
-    """The exit code, or None where the full command line must answer."""
+    """Print the cached view and return the exit code, or return None if the full command line must answer."""
     if not argv or argv[0] not in COMMANDS or argv[1:] not in ([], ["--json"]):
         return None
     import os
@@ -19,15 +19,15 @@ def answer(argv: list[str]) -> int | None:
     from idumb.domain.errors import IdumbError
 
     try:
-        kept = status_view.saved(os.getcwd())
+        view = status_view.saved(os.getcwd())
     except (IdumbError, OSError):
         return None
-    if kept is None:
+    if view is None:
         return None
     from idumb.cli import output
 
     try:
-        output.show(argv[0], kept, as_json=len(argv) > 1)
+        output.show(argv[0], view, as_json=len(argv) > 1)
     except OSError as problem:
         return output.unwritten(problem)
     return 0

@@ -8,18 +8,18 @@ from idumb.cli import options, output
 
 
 @click.command("cancel")
-@click.option("--force", is_flag=True, help="End an owner that does not answer, or one on another machine.")
+@click.option("--force", is_flag=True, help="Stop a command that does not respond, or one on another machine.")
 @options.as_json
 @options.debug
-@options.persons_word
+@options.people_only
 def command(force: bool, as_json: bool) -> int:
-    """Stop what runs in this work tree, from another terminal.
+    """Stop the command that runs in this working tree.
 
-    The run stops at the next safe point and says so in the log; idumb resume goes on with it. With --force an owner
-    of this machine that does not answer is killed, and one on another machine can write no more.
+    Run it in another terminal. The run stops at the next safe point and records that; `idumb resume` continues it. With
+    --force, a process on this machine that does not respond is killed, and one on another machine can no longer write.
     """
     from idumb.app.running import cancel
 
     with options.services(as_json=as_json) as services:
-        result = cancel.cancel(services, force=force, by=options.who())
+        result = cancel.cancel(services, force=force, by=options.user_name())
     return output.finish("cancel", result, as_json=as_json)

@@ -12,21 +12,22 @@ from idumb.cli import options, output
 
 @click.command("debug")
 @click.argument("phase")
-@click.option("--task", metavar="ID", help="Of this task, whether it failed or not; without it of all that failed.")
-@click.option("--out", metavar="FILE", help="Write the words for people to a new file too.")
+@click.option("--task", metavar="ID", help="Look at this task, failed or not; by default at every failed task.")
+@click.option("--out", metavar="FILE", help="Also write the report to a new file.")
 @click.option("--facts-only", is_flag=True, help="Do not ask the debugger.")
-@options.approve("Consent to exactly this agent: the debugger.")
+@options.approve("Consent to this debugger.")
 @options.as_json
 @options.debug
 def command(
     phase: str, task: str | None, out: str | None, facts_only: bool, approve: tuple[str, ...], as_json: bool
 ) -> int:
-    """Gather what is known of a phase's failed tasks, and what can be done.
+    """Collect the facts about failed tasks, with possible fixes.
 
-    Shows every attempt with its checks and outputs, what each one changed, in what its envelope differs, and what
-    changed since the last good checkpoint, with the commands that are worth trying. Where an agent fills the role of
-    the debugger, it is asked for a diagnosis; a plan that it offers is kept as a file if the run could go on under it,
-    and nothing is amended before you say so.
+    Shows every attempt with its checks, their output, its changes and how its envelope differs, and what changed since
+    the last good checkpoint. Lists the commands that are worth trying.
+
+    If an agent is bound to the debugger role, it is asked for a diagnosis. A plan that it proposes is saved to a file
+    if the run could continue under it; nothing is amended until you decide so.
     """
     from idumb.app.failures import debug
 
@@ -39,13 +40,13 @@ def command(
 
 
 def _write(path: str, data: Mapping[str, Any]) -> None:
-    """A file that was not there before."""
+    """Write the report to a new file."""
     from idumb.domain.errors import Refusal
     from idumb.views.answers import debug as answer_debug
 
     try:
         with open(path, "x", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(output.redacted(answer_debug.debug(data)))
-    except FileExistsError as there:
-        hint = "Name another file, or move that one away"
-        raise Refusal("debug.file-exists", f"{path} is there already, and is not written over.", hint=hint) from there
+    except FileExistsError:
+        hint = "Choose another file, or move that one"
+        raise Refusal("debug.file-exists", f"{path} already exists; it was not overwritten.", hint=hint) from None

@@ -8,11 +8,11 @@ from idumb.cli import options, output
 
 
 @click.command("decisions")
-@click.option("--remembered", is_flag=True, help="List the answers that are given without asking.")
+@click.option("--remembered", is_flag=True, help="List the answers that idumb remembers and gives without asking.")
 @options.as_json
 @options.debug
 def command(remembered: bool, as_json: bool) -> int:
-    """List the questions that wait for an answer."""
+    """List the questions that wait for you."""
     from idumb.app.running import decisions
 
     with options.services(as_json=as_json) as services:

@@ -10,21 +10,21 @@ from idumb.cli import options, output
 
 
 @click.command("deinit")
-@click.option("--backup", metavar="FOLDER", help="Where the backup goes; by default into your state directory.")
+@click.option("--backup", metavar="FOLDER", help="Where to write the backup; by default to your state directory.")
 @click.option("--no-backup", is_flag=True, help="Write no backup.")
-@click.option("--files", is_flag=True, help="Remove .idumb/ too.")
+@click.option("--files", is_flag=True, help="Also remove .idumb/.")
 @options.yes
 @options.as_json
 @options.debug
-@options.persons_word
+@options.people_only
 def command(backup: str | None, no_backup: bool, files: bool, yes: bool, as_json: bool) -> int:
-    """Take idumb out of this repository, for all its work trees.
+    """Remove idumb from this repository.
 
-    The refs below refs/idumb/, the event log, the state of work trees and your consents for this repository go, after
-    a backup of all of it. Commits, branches, plans and reports stay, and .idumb/ too unless --files is given.
+    Writes a backup, then removes the refs below refs/idumb/, the event log, the state of every working tree and your
+    approvals for this repository. Commits, branches, plans and reports stay, as does .idumb/ unless you add --files.
     """
     if backup is not None and no_backup:
-        raise click.UsageError("--backup and --no-backup exclude each other")
+        raise click.UsageError("Use either --backup or --no-backup.")
     from idumb.app.upkeep import deinit
     from idumb.composition import maintenance
 

@@ -12,7 +12,10 @@ from idumb.cli import options, output
 @options.as_json
 @options.debug
 def command(task: str, as_json: bool) -> int:
-    """Show what a task changed, against its task base."""
+    """Show what a task changed.
+
+    Compares with the files that its first attempt started from.
+    """
     from idumb.app.reading import show
 
     with options.services(as_json=as_json) as services:

@@ -13,28 +13,28 @@ from idumb.cli import options, output
     "--answer",
     "answers",
     multiple=True,
-    callback=options.persons_option,
+    callback=options.people_only_option,
     metavar="ID=TEXT",
     help="Answer a question. Repeatable.",
 )
-@click.option("--more", is_flag=True, help="Ask for further questions, though there are some.")
-@click.option("--usual", is_flag=True, help="The usual questions; no agent is asked for better ones.")
-@options.approve("Consent to exactly this agent.")
+@click.option("--more", is_flag=True, help="Ask for more questions, even if some are already there.")
+@click.option("--usual", is_flag=True, help="Use the standard questions instead of asking an agent for better ones.")
+@options.approve("Consent to this agent.")
 @options.as_json
 @options.debug
 def command(
     phase: str, answers: tuple[str, ...], approve: tuple[str, ...], *, more: bool, usual: bool, as_json: bool
 ) -> int:
-    """Answer what must be known before a phase is planned; the answers go into its context file.
+    """Answer the questions that planning a phase depends on.
 
-    The researcher asks, where one is bound. At a terminal each question is put to you; elsewhere the questions wait in
-    the file, where they can be answered too.
+    The answers are saved in the context file of the phase. If an agent is bound to the researcher role, it asks the
+    questions. At a terminal you answer them one by one; otherwise they wait in the file, where you can answer them too.
     """
     from idumb.app.planning import discussing
     from idumb.views import ask
 
     if answers and (more or usual):
-        raise click.UsageError("--answer answers what was asked; --more and --usual ask. Choose one.")
+        raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
     request = discussing.Request(phase, _pairs(answers), more=more, usual=usual, approve=approve)
     with options.services(as_json=as_json, writes=True, progress=True) as services:
         asker = services.asker
@@ -44,10 +44,10 @@ def command(
 
 
 def _pairs(answers: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in answers:
-        identity, equals, answer = text.partition("=")
-        if not equals or identity in found:
-            raise click.UsageError("--answer takes the id of a question, =, and the answer; each id once.")
-        found[identity] = answer
-    return found
+    texts: dict[str, str] = {}
+    for pair in answers:
+        question, equals, text = pair.partition("=")
+        if not equals or question in texts:
+            raise click.UsageError("Write --answer ID=TEXT, each id once.")
+        texts[question] = text
+    return texts

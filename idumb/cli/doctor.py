@@ -10,16 +10,18 @@ from idumb.cli import options, output
 
 
 @click.command("doctor")
-@click.option("--fix", is_flag=True, help="Fix what can be fixed without losing anything.")
-@click.option("--mend", is_flag=True, hidden=True)  # the old name of --fix
+@click.option("--fix", is_flag=True, help="Fix what can be fixed without any loss.")
+@click.option("--mend", is_flag=True, hidden=True)  # the former name of --fix
 @options.as_json
 @options.debug
 def command(fix: bool, mend: bool, as_json: bool) -> int:
-    """Examine everything a run stands on: programs, repository, locks, disk, event log, refs, plans, projections.
+    """Check everything that runs depend on, and fix what is safe.
 
-    Reads only and runs nothing of the repository, so it works where other commands refuse. Exit code 1 means that
-    there are problems. With --fix it does what is safe and prints one line for each thing done. What it replaces is
-    set aside in the git folder; your files, your branch and your index are never touched.
+    Checks programs, repository, locks, disk, event log, refs, plans and reports. Only reads, and runs nothing from the
+    repository, so it works where other commands refuse. Exit code 1 means that it found problems.
+
+    With --fix it makes the safe repairs and prints one line for each. What it replaces is kept in the git folder. Your
+    files, your branch and your index are never touched.
     """
     from idumb.app.upkeep import doctor
     from idumb.composition import maintenance

@@ -15,9 +15,9 @@ from idumb.cli import options, output
 @click.command("execute-phase")
 @click.argument("phase")
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
-@click.option("--branch", metavar="NAME", help="Begin the run on this branch, made where HEAD is.")
-@click.option("--ask", is_flag=True, help="Show what the builder of the next task would be given; run nothing.")
-@click.option("--all", "everything", is_flag=True, help="With --ask: of every task that is not done.")
+@click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
+@click.option("--ask", is_flag=True, help="Print the prompt of the next task; run nothing.")
+@click.option("--all", "everything", is_flag=True, help="With --ask: the prompts of all tasks that are not done.")
 @click.option("--out", type=click.Path(), metavar="FOLDER", help="With --ask: write each prompt to a new file there.")
 @options.dry_run
 @options.running
@@ -33,20 +33,18 @@ def command(
 ) -> int:
     """Run a phase, task by task, and verify it.
 
-    Asks for consent at a terminal; elsewhere --approve HASH gives it. Goes on with an unfinished run of the same
-    contract.
+    Asks for consent at a terminal; otherwise --approve HASH gives it. An unfinished run of the same contract continues.
 
-    With --dry-run everything runs in a copy of the work tree, without the files that git ignores: consent is needed
-    as for a run, for commands are run, and is not kept. Tasks for a person and those with effects outside the files
-    are left out and listed.
+    With --dry-run, everything runs in a copy of the working tree that has no ignored files. Commands do run, so consent
+    is needed, and it is not kept. Tasks for a person, and tasks with effects outside the files, are omitted and listed.
 
-    With --ask nothing is run, recorded or consented to: the prompt of the next task is shown, byte for byte as its
-    builder would be given it, with what would be started.
+    With --ask, nothing is run, recorded or consented to. It prints the prompt of the next task, byte for byte as its
+    builder would receive it, and the program that would be started.
     """
     if ask:
         return _asked(phase, everything, out, clashing=force or dry_run or bool(branch), flags=flags)
     if everything or out:
-        raise click.UsageError("--all and --out belong to --ask.")
+        raise click.UsageError("--all and --out are options of --ask.")
     from idumb.app.running import dry_run as rehearsing
     from idumb.app.running import execute_phase
 
@@ -65,7 +63,7 @@ def command(
 
 def _asked(phase: str, everything: bool, out: str | None, *, clashing: bool, flags: Mapping[str, Any]) -> int:
     if clashing or flags["approve"] or flags["events"]:
-        raise click.UsageError("--ask runs nothing, so it goes with --all, --out and --json only.")
+        raise click.UsageError("--ask runs nothing; it allows only --all, --out and --json.")
     from idumb.app.editor import ask_mode
 
     with options.services(as_json=flags["as_json"]) as services:
@@ -77,14 +75,14 @@ def _asked(phase: str, everything: bool, out: str | None, *, clashing: bool, fla
 
 
 def _written(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
-    """The new files with the prompts; none that is there is written over."""
+    """Write each prompt to a new file and return the files."""
     from idumb.domain.errors import Refusal
     from idumb.system.files import atomic_write
 
     places = {os.path.join(out, f"{task['id']}.md"): task["prompt"] for task in prepared if task["prompt"]}
     taken = next((place for place in places if os.path.lexists(place)), None)
     if taken is not None:
-        raise Refusal("ask.exists", f"{taken} is there already; nothing was written.", hint="Name another folder")
+        raise Refusal("ask.exists", f"{taken} already exists; nothing was written.", hint="Choose another folder")
     os.makedirs(out, exist_ok=True)
     for place, text in places.items():
         atomic_write.create(place, text.encode("utf-8", "surrogateescape"), mode=0o644)

@@ -9,15 +9,15 @@ from idumb.cli import options, output
 
 @click.command("fake-model")
 @click.option("--script", metavar="FILE", help="What the model answers, in Markdown (idumb help fake-model).")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; without it a free one.")
-@click.option("--log", metavar="FILE", help="Add a line of JSON for each request to this file; never a key.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; a free one by default.")
+@click.option("--log", metavar="FILE", help="Append a JSON line for each request to this file, without keys.")
 @options.as_json
 @options.debug
 def command(script: str | None, port: int, log: str | None, as_json: bool) -> int:
-    """Serve a scripted model on this machine, to rehearse with a real agent and no money.
+    """Serve a scripted model, to rehearse with a real agent.
 
-    It speaks Anthropic Messages, OpenAI Chat Completions and Responses, and Gemini, streaming or not, on 127.0.0.1
-    alone. It prints its address and serves until it is told to end (Ctrl-C, SIGTERM).
+    Costs nothing and needs no key. Speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini,
+    streaming or not, and listens only on 127.0.0.1. Prints its address and serves until Ctrl-C or SIGTERM.
     """
     from idumb.composition import maintenance
 

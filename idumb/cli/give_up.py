@@ -9,18 +9,18 @@ from idumb.cli import options, output
 
 @click.command("give-up")
 @click.argument("task")
-@click.option("--why", required=True, help="The reason, for the record.")
+@click.option("--why", required=True, help="The reason, which is recorded.")
 @options.accept_git
 @options.as_json
 @options.debug
 def command(task: str, why: str, accept_git: tuple[str, ...], as_json: bool) -> int:
-    """End a begun task without its work.
+    """End a started task without its work.
 
-    What was changed of its declared files is kept in a snapshot and put back; nothing else is touched. The attempt does
-    not count.
+    Saves the working tree in a snapshot, then restores the task's declared files. Nothing else changes, and the attempt
+    does not count.
     """
     from idumb.app.editor import giving_up
 
     with options.services(as_json=as_json, progress=True) as services:
-        result = giving_up.give_up(services, task, why, options.who(), accept_git)
+        result = giving_up.give_up(services, task, why, options.user_name(), accept_git)
     return output.finish("give-up", result, as_json=as_json)

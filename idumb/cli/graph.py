@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from idumb.cli import options, output
+from idumb.cli import mistyped, options, output
 
 if TYPE_CHECKING:
     from idumb.domain.contract import Contract
@@ -16,11 +16,21 @@ if TYPE_CHECKING:
 
 @click.command("graph")
 @click.argument("phase")
-@click.option("--format", "form", type=click.Choice(["text", "mermaid", "svg"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=mistyped.Choice(["text", "mermaid", "svg"]),
+    default="text",
+    show_default=True,
+    help="How to draw it.",
+)
 @options.as_json
 @options.debug
 def command(phase: str, form: str, as_json: bool) -> int:
-    """Show the order and the waves of a phase's tasks."""
+    """Show the tasks of a phase in the order they run.
+
+    Tasks in the same wave do not depend on each other.
+    """
     from idumb.app.review import check_plan
 
     with options.services(as_json=as_json) as services:

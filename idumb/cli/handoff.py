@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import click
 
-from idumb.cli import options, output
+from idumb.cli import mistyped, options, output
 
 _WORDS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
 _STATUSES = ["pending", "in_progress", "complete", "blocked", "failed"]
 
 
 @click.command("handoff")
-@click.argument("action", type=click.Choice([*_WORDS]))
+@click.argument("action", type=mistyped.Action([*_WORDS]))
 @click.argument("words", nargs=-1, metavar="[ID] [STATUS]")
-@click.option("--run", metavar="ID", help="list, stats: of this run.")
-@click.option("--phase", metavar="N", help="list, stats: of this phase.")
-@click.option("--status", type=click.Choice(_STATUSES), help="list, stats: with this status.")
-@click.option("--agent", metavar="NAME", help="list, stats: for this receiver.")
-@click.option("--why", default="", help="update: the reason; it is kept in the record.")
+@click.option("--run", metavar="ID", help="list, stats: only this run.")
+@click.option("--phase", metavar="N", help="list, stats: only this phase.")
+@click.option("--status", type=mistyped.Choice(_STATUSES), help="list, stats: only this status.")
+@click.option("--agent", metavar="NAME", help="list, stats: only this receiver.")
+@click.option("--why", default="", help="update: the reason, which is recorded.")
 @options.as_json
 @options.debug
 def command(
@@ -30,15 +30,17 @@ def command(
     why: str,
     as_json: bool,
 ) -> int:
-    """List, show, change and count handoffs: the work that finished tasks passed on.
+    """List, show, update and count handoffs.
 
-    A task makes one for each receiver that its plan names under "Handoff to". ID is that of a handoff, the beginning
-    of it, or a task that made just one. STATUS is pending, in_progress, complete, blocked or failed.
+    A finished task hands its work to each receiver that the plan lists under "Handoff to".
+
+    ID is the id of a handoff, the beginning of an id, or a task with a single handoff. STATUS is pending, in_progress,
+    complete, blocked or failed.
     """
     from idumb.app.reading import handoffs
 
     if len(words) != len(_WORDS[action]):
-        raise click.UsageError(f"It is: idumb handoff {' '.join((action, *_WORDS[action]))}")
+        raise click.UsageError(f"Usage: idumb handoff {' '.join((action, *_WORDS[action]))}")
     wanted = handoffs.Wanted(run, phase, status, agent)
     with options.services(as_json=as_json, writes=action == "update") as services:
         if action == "list":
@@ -48,5 +50,5 @@ def command(
         elif action == "show":
             result = handoffs.show(services, words[0])
         else:
-            result = handoffs.update(services, words[0], words[1], options.who(), why)
+            result = handoffs.update(services, words[0], words[1], options.user_name(), why)
     return output.finish("handoff", result, as_json=as_json)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from idumb.cli import main, options, output
+from idumb.cli import main, mistyped, options, output
 from idumb.domain.errors import UsageError
-from idumb.domain.finding import nearest
 
 
 @click.command("help")
@@ -15,7 +14,10 @@ from idumb.domain.finding import nearest
 @options.debug
 @click.pass_context
 def command(ctx: click.Context, topic: str | None, as_json: bool) -> int:
-    """Show a page of the documentation, or the options of a command; without TOPIC, list the pages."""
+    """Show a page of the documentation.
+
+    TOPIC is a page or a command. Without TOPIC, lists the pages.
+    """
     from idumb.system.files import shipped_files
 
     pages = shipped_files.pages()
@@ -30,14 +32,14 @@ def command(ctx: click.Context, topic: str | None, as_json: bool) -> int:
 def _text(ctx: click.Context, pages: dict[str, str], topic: str) -> str:
     if topic in pages:
         return pages[topic]
-    shown = main.group.get_command(ctx, topic)
-    if shown is not None:
-        return shown.get_help(click.Context(shown, info_name=topic, parent=ctx.parent)) + "\n"
-    near = nearest(topic, [*pages, *main.COMMANDS])
+    named = main.group.get_command(ctx, topic)
+    if named is not None:
+        return named.get_help(click.Context(named, info_name=topic, parent=ctx.parent)) + "\n"
+    nearest = mistyped.nearest_of(topic, [*pages, *main.COMMANDS])
     raise UsageError(
         "usage",
-        f"There is no help on {topic!r}." + (f" Did you mean {near}?" if near else ""),
-        hint=f"idumb help {near}" if near else "idumb help lists the topics",
+        mistyped.suggest(f"No help on {topic!r}.", nearest),
+        hint=f"idumb help {nearest}" if nearest else "idumb help lists the topics",
     )
 
 

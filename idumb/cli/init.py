@@ -11,10 +11,10 @@ from idumb.cli import options, output
 @options.as_json
 @options.debug
 def command(as_json: bool) -> int:
-    """Set idumb up in this repository.
+    """Set up idumb in this repository.
 
-    Creates .idumb/ and .planning/ files that are missing. Never overwrites, and leaves .gitignore and git's own
-    files alone; safe to repeat.
+    Creates the missing files of .idumb/ and .planning/. Overwrites nothing and does not touch .gitignore or git's own
+    files. Safe to run again.
     """
     from idumb.app.upkeep import init
     from idumb.composition import maintenance

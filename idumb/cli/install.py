@@ -6,33 +6,35 @@ import os
 
 import click
 
-from idumb.cli import options, output
+from idumb.cli import mistyped, options, output
 from idumb.domain.hosts import BY_NAME
 
 
 @click.command("install")
-@click.option("--host", type=click.Choice(sorted(BY_NAME)), help="The agent host.")
-@click.option("--project", "scope", flag_value="project", default="project", help="In this repository; the default.")
-@click.option("--user", "scope", flag_value="user", help="For you, in every repository.")
-@click.option("--remove", is_flag=True, help="Take them away again.")
-@click.option("--list", "listing", is_flag=True, help="Show what is installed where, and what is outdated.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--host", type=mistyped.Choice(sorted(BY_NAME)), help="The agent host.")
+@click.option(
+    "--project", "scope", flag_value="project", default="project", help="Install in this repository; the default."
+)
+@click.option("--user", "scope", flag_value="user", help="Install for you, in every repository.")
+@click.option("--remove", is_flag=True, help="Remove the commands.")
+@click.option("--list", "listing", is_flag=True, help="List what is installed where, and what is outdated.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")
 @options.as_json
 @options.debug
 def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: bool, as_json: bool) -> int:
-    """Put idumb's slash commands where an agent host looks for them.
+    """Install idumb's slash commands for an agent host.
 
-    Say it again after an update of idumb: files of an older version are replaced. A file that you changed, or that is
-    not idumb's, is left as it is and named; nothing else of the host is touched. `idumb help hosts` lists the folders.
+    Run it again after you update idumb: it replaces files of an older version. It lists files that you changed or that
+    are not idumb's, and leaves them as they are. `idumb help hosts` lists the folders.
     """
     from idumb import __version__
     from idumb.app.upkeep import install
     from idumb.composition import maintenance
 
     if listing == (host is not None) or (listing and (remove or dry_run)):
-        raise click.UsageError("Name one --host, or ask for --list alone.")
+        raise click.UsageError("Name a --host, or use --list alone.")
     if not (listing or dry_run):
-        options.require_a_person("idumb install")
+        options.require_person("idumb install")
     texts, here = maintenance.slash_commands(), os.getcwd()
     if host is None:
         result = install.installed(maintenance.all_command_folders(here), texts, __version__)
@@ -49,7 +51,7 @@ def command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: 
 
 
 def _require_supported(*, as_json: bool) -> None:
-    """Commands that could only refuse are put into no repository."""
+    """Refuse to install commands in a repository where they could only refuse."""
     from idumb.app.worktree import preconditions
 
     with options.services(as_json=as_json) as services:

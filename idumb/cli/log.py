@@ -8,32 +8,39 @@ from idumb.cli import options, output
 
 
 def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A day or a moment in ISO 8601 as the log spells it, in UTC; anything else would silently fit no event."""
+    """Return an ISO 8601 date or time in the spelling of the log, in UTC. Other spellings would match no event."""
     from datetime import UTC, datetime
 
     if value is None:
         return None
     try:
-        given = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is no time; write 2026-01-31 or 2026-01-31T12:00:00Z", ctx, param
+            f"{value!r} is not a time. Write 2026-01-31 or 2026-01-31T12:00:00Z.", ctx, param
         ) from None
-    utc = given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+    utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @click.command("log")
 @click.argument("phase", required=False)
-@click.option("--run", help="Events of this run.")
-@click.option("--task", help="Events of this task.")
+@click.option("--run", help="Only events of this run.")
+@click.option("--task", help="Only events of this task.")
 @click.option(
     "--kind",
-    help="Events of this kind, such as attempt.started, or of an alias, such as step_started: idumb help events.",
+    help="Only events of this kind (attempt.started) or alias (step_started); idumb help events lists them.",
 )
-@click.option("--since", metavar="TIME", callback=moment, help="Events at or after this time (ISO 8601, UTC).")
-@click.option("--until", metavar="TIME", callback=moment, help="Events at or before this time.")
-@click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest this many.")
+@click.option("--since", metavar="TIME", callback=moment, help="Only events at or after this time (ISO 8601, UTC).")
+@click.option("--until", metavar="TIME", callback=moment, help="Only events at or before this time.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="How many of the newest events to show.",
+)
 @options.as_json
 @options.debug
 def command(
@@ -46,7 +53,10 @@ def command(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Show the events of a run: of a phase's newest one, or of any by --run."""
+    """Show the events of a run.
+
+    Shows the newest run of the phase, or the run that --run names.
+    """
     from idumb.app.reading import show
 
     with options.services(as_json=as_json) as services:

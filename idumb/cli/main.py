@@ -1,4 +1,4 @@
-"""The group of all commands, and the boundary at which every error becomes a message and an exit code."""
+"""The `idumb` command: its help, and the boundary that turns every error into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -12,57 +12,77 @@ from idumb import __version__
 from idumb.cli import output
 from idumb.domain import errors
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("init", "Set idumb up in this repository."),
-    "discuss": ("discuss", "Answer what must be known before a phase is planned."),
-    "research": ("research", "Have a phase researched."),
-    "plan-phase": ("plan_phase", "Write the plan of a phase; it is written only when it is legal."),
-    "check-plan": ("check_plan", "Check the plans of a phase; print every finding."),
-    "plan-diff": ("plan_diff", "Show what changed in the plans since they were approved or locked."),
-    "approve": ("approve", "Approve a phase, so that it may run in strict mode; or take that back."),
-    "amend": ("amend", "Change a locked plan; its run goes on under the next version."),
-    "graph": ("graph", "Show the order and the waves of a phase's tasks."),
-    "execute-phase": ("execute_phase", "Run a phase, task by task, and verify it."),
-    "execute": ("execute", "Run a step plan, step by step."),
-    "quick": ("quick", "Run one task that you name here, with every guarantee of a plan."),
-    "start": ("start", "Begin a task that you build yourself; get all that its builder is owed."),
-    "submit": ("submit", "Have the work on a begun task judged."),
-    "give-up": ("give_up", "End a begun task without its work."),
-    "mcp": ("mcp", "Serve idumb to an agent in an editor, by the Model Context Protocol."),
-    "resume": ("resume", "Go on with a phase after an interruption, a failure or an answer."),
-    "pause": ("pause", "Let a run wait after the task that it is at, until it is resumed."),
-    "cancel": ("cancel", "Stop what runs in this work tree, from another terminal."),
-    "verify-work": ("verify_work", "Judge a phase from its success criteria back to evidence."),
-    "status": ("status", "Show where every phase is."),
-    "next": ("next_command", "Show what comes next, and why not the others."),
-    "roadmap": ("roadmap", "List the phases and where they are."),
-    "show": ("show", "Show a task with its attempts, evidence and checkpoint."),
-    "envelope": ("envelope", "Show what an attempt ran under, or compare two."),
-    "metrics": ("metrics", "Show what a phase's agents used: time, tokens and money."),
-    "diff": ("diff", "Show what a task changed."),
-    "accept": ("accept", "Accept a task as it is, with a reason."),
-    "skip": ("skip", "Leave a task out, with a reason."),
-    "decisions": ("decisions", "List the questions that wait for an answer."),
-    "decide": ("decide", "Answer a question."),
-    "debug": ("debug", "Gather what is known of failed tasks, and what can be done."),
-    "handoff": ("handoff", "List, show, change and count the work that tasks passed on."),
-    "dlq": ("dlq", "List failed tasks and runs; try one again, or remove it."),
-    "rollback": ("rollback", "Go back to the checkpoint after a task, or to the start."),
-    "undo": ("undo", "Undo the newest rollback, undo or run."),
-    "log": ("log", "Show the events of a run."),
-    "fake-model": ("fake_model", "Serve a scripted model on this machine, to rehearse with a real agent."),
-    "install": ("install", "Put idumb's slash commands where an agent host looks for them."),
-    "doctor": ("doctor", "Examine everything a run stands on; mend what is safe."),
-    "backup": ("backup", "Write a backup of the event log, or check one."),
-    "archive": ("archive", "Move older events to the archive; nothing is discarded."),
-    "deinit": ("deinit", "Take idumb out of this repository."),
-    "audit": ("audit", "Check that the event log is as it was written."),
-    "help": ("help", "Show a page of the documentation."),
+GROUPS: dict[str, dict[str, str]] = {
+    "Everyday": {
+        "init": "Set up idumb in this repository.",
+        "plan-phase": "Write the plan of a phase.",
+        "check-plan": "Check the plans of a phase and print every finding.",
+        "execute-phase": "Run a phase, task by task, and verify it.",
+        "status": "Show the state of every phase.",
+        "show": "Show a task with its attempts, evidence and checkpoint.",
+        "decide": "Answer a question that waits for you.",
+        "resume": "Continue a phase after an interruption, failure or answer.",
+    },
+    "Plan": {
+        "discuss": "Answer the questions that planning a phase depends on.",
+        "research": "Research a phase before it is planned.",
+        "plan-diff": "Show how the plans differ from what was approved or locked.",
+        "amend": "Change a locked plan; its run continues under it.",
+        "graph": "Show the tasks of a phase in the order they run.",
+    },
+    "Run": {
+        "execute": "Run a step plan, a YAML or JSON file of tool calls.",
+        "quick": "Run one task that you describe here.",
+        "verify-work": "Verify a phase against its success criteria.",
+        "pause": "Pause the run after the current task.",
+        "cancel": "Stop the command that runs in this working tree.",
+    },
+    "Look": {
+        "next": "Show what comes next, and what the other tasks wait for.",
+        "roadmap": "List the phases with their state, or add one.",
+        "diff": "Show what a task changed.",
+        "log": "Show the events of a run.",
+        "debug": "Collect the facts about failed tasks, with possible fixes.",
+        "metrics": "Show the time, tokens and money that agents used.",
+        "envelope": "Show what an attempt ran under, or compare two attempts.",
+        "audit": "Verify the event log, or what a run left behind.",
+    },
+    "Decide": {
+        "decisions": "List the questions that wait for you.",
+        "approve": "Approve a phase for strict mode, or revoke its approvals.",
+        "accept": "Accept a task as it is, with a reason.",
+        "skip": "Skip a task, with a reason.",
+        "handoff": "List, show, update and count handoffs.",
+        "dlq": "List failed tasks and runs; retry or remove one.",
+    },
+    "Undo": {
+        "rollback": "Return to the checkpoint after a task, or to the start.",
+        "undo": "Undo the newest rollback, undo or run.",
+    },
+    "Set up": {
+        "install": "Install idumb's slash commands for an agent host.",
+        "doctor": "Check everything that runs depend on, and fix what is safe.",
+        "backup": "Write a backup of the event log, or check one.",
+        "archive": "Move old events to compressed files.",
+        "deinit": "Remove idumb from this repository.",
+        "help": "Show a page of the documentation.",
+    },
+    "For agents": {
+        "mcp": "Serve idumb over the Model Context Protocol.",
+        "start": "Start a task that you build yourself.",
+        "submit": "Submit your work on a started task.",
+        "give-up": "End a started task without its work.",
+        "fake-model": "Serve a scripted model, to rehearse with a real agent.",
+    },
 }
+"""Every command with the first line of its help, which is printed without importing the command."""
+
+COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
+_MODULES = {"next": "next_command"}
 
 
 class LazyGroup(click.Group):
-    """Knows names and one-line helps of all commands; imports a command's module when it is called."""
+    """Imports a command's module only to run it or to show its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -70,7 +90,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"idumb.cli.{COMMANDS[cmd_name][0]}").command
+        module = _MODULES.get(cmd_name, cmd_name.replace("-", "_"))
+        command = importlib.import_module(f"idumb.cli.{module}").command
         assert isinstance(command, click.Command)  # noqa: S101 - our own table
         return command
 
@@ -78,59 +99,62 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from idumb.domain.finding import nearest
+            from idumb.cli import mistyped
 
-            near = nearest(args[0], COMMANDS)
-            hint = f" Did you mean {near}?" if near else ""
-            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+            raise mistyped.command(args[0], list(COMMANDS), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="idumb COMMAND --help shows its options; idumb help lists the documentation.",
+)
 @click.version_option(__version__, "-V", "--version", prog_name="idumb", message="%(prog)s %(version)s")
 def group() -> None:
-    """Plans are contracts, written in Markdown and kept in git. Code executes them.
+    """Plans are contracts, written in Markdown, kept in git, executed by code.
 
-    Every command takes --json and then prints exactly one object.
+    With --json, every command prints exactly one JSON object.
     """
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line; the exit code. Nothing but an exit code leaves this function."""
-    name = next((a for a in argv if not a.startswith("-")), "idumb")
-    output.redact_by()  # nothing is known yet of the repository
+    """Run one command line and return its exit code. Raises nothing, except a defect under --debug."""
+    name = next((word for word in argv if not word.startswith("-")), "idumb")
+    output.redact_by()  # no secrets are known before the repository is
     try:
         code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
-    except click.exceptions.Exit as done:
-        return done.exit_code
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     except SystemExit:  # click hides a closed pipe in wrapped streams and exits
         return output.unwritten(BrokenPipeError())
-    except (Exception, KeyboardInterrupt) as problem:  # the boundary: a defect of ours never shows as a traceback
-        known = _known(problem)
-        if known.code == "internal" and "--debug" in argv:
+    except (Exception, KeyboardInterrupt) as problem:  # the boundary: users never see a traceback
+        error = _explain(problem, argv)
+        if error.code == "internal" and "--debug" in argv:
             raise
         try:
-            failed = output.fail(name, known, as_json="--json" in argv)
+            code = output.fail(name, error, as_json="--json" in argv)
             output.write(sys.stdout, "")
         except OSError as unwritable:
             unwritten = output.unwritten(unwritable)
-            # A terminal that was closed sent the signal and takes no answer; what happened is the signal.
-            return known.exit_code if isinstance(known, errors.Interrupted) else unwritten
-        return failed
+            # A terminal that was closed sent the signal and cannot be written to; the signal decides the exit code.
+            return error.exit_code if isinstance(error, errors.Interrupted) else unwritten
+        return code
     return code if isinstance(code, int) else 0
 
 
-def _known(problem: BaseException) -> errors.IdumbError:
-    """Whatever went wrong, as an error with a code, a message and a next step."""
+def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:
+    """Return any exception as an error with a code, a message and a next step."""
     if isinstance(problem, errors.IdumbError):
         return problem
     if isinstance(problem, click.UsageError):
-        where = problem.ctx.command_path if problem.ctx else "idumb"
-        return errors.UsageError("usage", problem.format_message(), hint=f"{where} --help")
+        return _usage(problem, argv)
     if isinstance(problem, click.ClickException):
         return errors.UsageError("usage", problem.format_message())
     if isinstance(problem, (click.Abort, KeyboardInterrupt)):
@@ -139,4 +163,18 @@ def _known(problem: BaseException) -> errors.IdumbError:
         from idumb.cli import system_errors
 
         return system_errors.explain(problem)
-    return output.of_defect(problem)
+    return output.defect(problem)
+
+
+def _usage(problem: click.UsageError, argv: Sequence[str]) -> errors.UsageError:
+    """Return a usage error that names the corrected command line if the mistake is a mistyped word."""
+    from idumb.cli import mistyped
+
+    if isinstance(problem, click.NoSuchOption):
+        problem = mistyped.option(problem)
+    if isinstance(problem, mistyped.Mistyped) and problem.nearest:
+        hint = mistyped.corrected(argv, problem.word, problem.nearest)
+        details = {"nearest": problem.nearest, "evidence": [problem.message]}
+        return errors.UsageError("usage", problem.message, hint=hint, details=details)
+    path = problem.ctx.command_path if problem.ctx else " ".join(["idumb", *(w for w in argv[:1] if w in COMMANDS)])
+    return errors.UsageError("usage", problem.format_message(), hint=f"{path} --help")

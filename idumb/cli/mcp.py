@@ -8,14 +8,14 @@ from idumb.cli import options, output
 
 
 @click.command("mcp")
-@click.option("--list", "only_list", is_flag=True, help="Name the tools and end.")
+@click.option("--list", "only_list", is_flag=True, help="List the tools and exit.")
 @options.as_json
 @options.debug
 def command(only_list: bool, as_json: bool) -> int:
-    """Serve idumb to an agent in an editor by the Model Context Protocol, over standard input and output.
+    """Serve idumb over the Model Context Protocol.
 
-    The tools: begin a session on a phase, get the next task, submit it, look at what was not accepted, try it again or
-    give it up, ask what a person must decide, look at the state, check what is there, end the session. Each answers
+    Serves an agent in an editor over standard input and output. With the tools, the agent takes the tasks of a phase,
+    submits or gives up its work, retries what was not accepted, and sees what a person must decide. Each tool answers
     with the JSON object of its command. Needs the extra: pip install 'idumb[mcp]'.
     """
     from idumb.cli import mcp_tools

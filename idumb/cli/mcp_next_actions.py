@@ -1,4 +1,4 @@
-"""Which tool of `idumb mcp` does what a command does. What no tool does is for the person to run."""
+"""Maps commands to the tools of `idumb mcp` that do the same. Commands without a tool are for a person."""
 
 from __future__ import annotations
 
@@ -28,67 +28,67 @@ _WITHOUT_ARGUMENTS = frozenset({"next_task", "verify_phase", "status"})
 
 
 def tool_of(command: str | None) -> Way | None:
-    """The tool and the arguments that are known; None where a person runs the command, or does what no command does."""
+    """Return the tool for a command, with its known arguments, or None if only a person can run it."""
     for pattern, name in _TOOLS:
-        found = pattern.fullmatch(command or "")
-        if found is not None:
-            given = {} if name in _WITHOUT_ARGUMENTS else {k: v for k, v in found.groupdict().items() if v}
-            return {"name": name, "arguments": given}
+        match = pattern.fullmatch(command or "")
+        if match is not None:
+            arguments = {} if name in _WITHOUT_ARGUMENTS else {k: v for k, v in match.groupdict().items() if v}
+            return {"name": name, "arguments": arguments}
     return None
 
 
 def way(name: str, **arguments: str) -> Way:
-    """A way on that is a tool and no command."""
+    """Return a next step that is a tool without a command."""
     return {"command": None, "tool": {"name": name, "arguments": arguments}}
 
 
 def by_command(command: str) -> Way:
-    """A choice of a refusal of the tools' own: what a command does, by its tool or by a person."""
-    found = tool_of(command)
-    text = "a person runs the command" if found is None else f"call {found['name']}"
+    """Return a choice of a refusal: run a command, through its tool or by a person."""
+    tool = tool_of(command)
+    text = "a person runs the command" if tool is None else f"call {tool['name']}"
     return {"id": command, "text": text, "consequence": f"what {command} does", "command": command}
 
 
 def by_tool(name: str, text: str, consequence: str, **arguments: str) -> Way:
-    """The same of what only a tool does."""
+    """Return a choice of a refusal that only a tool can do."""
     return {"id": name, "text": text, "consequence": consequence, **way(name, **arguments)}
 
 
 def submits(command: str) -> bool:
-    """Whether the command hands in work that is done already."""
+    """Return whether the command submits work."""
     return command.startswith("idumb submit ")
 
 
 def marked(answer: Way) -> Way:
-    """The answer with its `ways`, after those that it has: each command that it names, and the tool that does the same.
+    """Return the answer with `ways`: every command that it names, each with the tool that does the same.
 
-    Choices in `error.details` name their tool too.
+    Choices in `error.details` get their tool too.
     """
     error, data = answer["error"] or {}, answer["data"]
     choices = [{"tool": tool_of(one.get("command")), **one} for one in error.get("details", {}).get("choices", ())]
-    named = (one.get("command") for one in (*choices, *data.get("choices", ())))
-    commands = dict.fromkeys([*_next(data), *_hint(error), *filter(None, named), *_answers(data)])
-    own = [{"command": None, "tool": one["tool"]} for one in choices if one["tool"] and one["command"] is None]
-    ways = [*answer.get("ways", ()), *own, *({"command": one, "tool": tool_of(one)} for one in commands)]
+    chosen = (choice.get("command") for choice in (*choices, *data.get("choices", ())))
+    commands = dict.fromkeys([*_next(data), *_hint(error), *filter(None, chosen), *_answers(data)])
+    tools = [{"command": None, "tool": row["tool"]} for row in choices if row["tool"] and row["command"] is None]
+    ways = [*answer.get("ways", ()), *tools, *({"command": name, "tool": tool_of(name)} for name in commands)]
     if not error:
         return {**answer, "ways": ways}
     return {**answer, "ways": ways, "error": {**error, "details": {**error["details"], "choices": choices}}}
 
 
 def _next(data: Way) -> Iterator[str]:
-    """The commands of `data.next`, which are several or, of all phases, one."""
-    found = data.get("next") or ()
-    yield from filter(None, [found["command"]] if isinstance(found, dict) else found)
+    """Yield the commands of `data.next`: a list, or one object in the answer of `status`."""
+    following = data.get("next") or ()
+    yield from filter(None, [following["command"]] if isinstance(following, dict) else following)
 
 
 def _answers(data: Way) -> Iterator[str]:
-    """The command of each choice of each question that waits."""
+    """Yield the command of each choice of each open question."""
     for question in data.get("decisions", ()):
         yield from (one["command"] or f"idumb decide {question['id']} {one['id']}" for one in question["choices"])
 
 
 def _hint(error: Way) -> Iterator[str]:
-    """The hint of an error, where it is a command that a tool does; else it may be a sentence."""
+    """Yield the hint of an error if it is a command with a tool; other hints may be sentences."""
     hint = error.get("hint")
     if tool_of(hint) is not None:
         yield str(hint)

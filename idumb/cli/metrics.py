@@ -12,9 +12,10 @@ from idumb.cli import options, output
 @options.as_json
 @options.debug
 def command(phase: str, as_json: bool) -> int:
-    """Show what the agents of a phase's newest run used: time, tokens and money, call by call and in sums.
+    """Show the time, tokens and money that agents used.
 
-    The numbers are the agents' own. What an agent did not report is shown as unknown.
+    Lists every call of the phase's newest run, with totals. The numbers come from the agents; what an agent did not
+    report is shown as unknown.
     """
     from idumb.app.reading import metrics
 

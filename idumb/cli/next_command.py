@@ -12,10 +12,10 @@ from idumb.cli import options, output, view
 @options.as_json
 @options.debug
 def command(phase: str | None, as_json: bool) -> int:
-    """Show what comes next, and why not the others.
+    """Show what comes next, and what the other tasks wait for.
 
-    With a phase: its next task with all that its builder is owed, the prompt and the feedback of the attempt before
-    among it.
+    With a phase, prints the builder's brief for its next task, including the prompt and the feedback on the previous
+    attempt.
     """
     if phase is None:
         return output.finish("next", view.current(), as_json=as_json)

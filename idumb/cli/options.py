@@ -1,4 +1,4 @@
-"""Options that several commands share, and how a command gets its services."""
+"""Options that several commands share, and the services that a command runs with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from idumb.cli import output
+from idumb.cli import mistyped, output
 
 if TYPE_CHECKING:
     from idumb.app.ports.ui import Asker, Reporter
@@ -22,11 +22,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 debug = click.option("--debug", is_flag=True, hidden=True, expose_value=False)
-yes = click.option("--yes", is_flag=True, help="Do it without asking.")
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def require_a_person(word: str) -> None:
-    """Refusal `agent.not-a-person` inside an agent or a check that idumb started for this repository."""
+def require_person(word: str) -> None:
+    """Refuse (`agent.not-a-person`) inside an agent or a check that idumb started for this repository."""
     from idumb.composition import status_view
 
     inside = status_view.surrounding_agent(os.getcwd())
@@ -36,81 +36,85 @@ def require_a_person(word: str) -> None:
 
     raise Refusal(
         "agent.not-a-person",
-        f"{word} is a person's word, and this command runs inside {inside}. Nothing was done.",
-        hint="A person says it, in a terminal of their own; an agent does its work, and idumb judges that",
+        f"Only a person may use {word}, and this command runs inside {inside}. Nothing was done.",
+        hint="Ask a person to run it in their own terminal",
         details={"word": word, "inside": inside},
     )
 
 
-def persons_word(function: F) -> F:
-    """For a command that is a person's word as a whole."""
+def people_only(function: F) -> F:
+    """Decorate a command that only a person may run."""
 
     @functools.wraps(function)
-    def said(*args: Any, **kwargs: Any) -> Any:
-        require_a_person(f"idumb {click.get_current_context().info_name}")
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        require_person(f"idumb {click.get_current_context().info_name}")
         return function(*args, **kwargs)
 
-    return cast("F", said)
+    return cast("F", checked)
 
 
-def persons_option(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """The callback of an option by which a person consents."""
+def people_only_option(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Click callback of an option that only a person may use."""
     if value:
-        require_a_person(parameter.opts[0])
+        require_person(parameter.opts[0])
     return value
 
 
-def approve(words: str) -> Callable[[F], F]:
-    """The option of every command that starts what somebody has to consent to; each hash names what its word is to."""
+def approve(text: str) -> Callable[[F], F]:
+    """Return the option `--approve`, whose hashes name what the user consents to."""
     return click.option(
-        "--approve", metavar="HASH", multiple=True, callback=persons_option, help=f"{words} Repeatable."
+        "--approve", metavar="HASH", multiple=True, callback=people_only_option, help=f"{text} Repeatable."
     )
 
 
 accept_git = click.option(
     "--accept-git",
     multiple=True,
-    callback=persons_option,
+    callback=people_only_option,
     metavar="FILE",
-    help="A file of git's own that changed while a task ran and may stay so. Repeatable.",
+    help="Accept this file of git's own, which changed while a task ran. Repeatable.",
 )
 
 
 accept_changed = click.option(
     "--accept-changed",
     multiple=True,
-    callback=persons_option,
-    type=click.Choice(["adapter", "envelope"]),
-    help="Go on though the agent's version, or anything that attempts run under, changed. Repeatable.",
+    callback=people_only_option,
+    type=mistyped.Choice(["adapter", "envelope"]),
+    help="Continue although the agent, or anything in the envelope, changed. Repeatable.",
 )
 
 
-dry_run = click.option(
-    "--dry-run", is_flag=True, help="Run it in a throw-away copy and print the change; nothing is kept."
-)
+dry_run = click.option("--dry-run", is_flag=True, help="Run in a throw-away copy and print the change; keep nothing.")
 
 
 def running(function: F) -> F:
-    """The options of every command that runs tasks."""
+    """Add the options of every command that runs tasks."""
     for option in reversed(
         (
-            approve("Consent to exactly this contract (see check-plan)."),
+            approve("Consent to this contract (see check-plan)."),
             click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file)."),
-            click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode."),
-            click.option("--max-attempts", type=click.IntRange(1, 100), help="Attempts a task, at most."),
+            click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the mode of the plan."),
+            click.option("--max-attempts", type=click.IntRange(1, 100), help="Most attempts per task."),
             click.option(
                 "--on-deviation",
-                type=click.Choice(["accept", "halt"]),
-                help="What to do with changes outside a task's declared files.",
+                type=mistyped.Choice(["accept", "halt"]),
+                help="Accept changes outside the declared files, or stop.",
             ),
             accept_git,
-            click.option("--no-verify", is_flag=True, help="Do not go on to verify-work."),
-            click.option("--workspace", type=click.Choice(["here", "clone"]), help="Where tasks run."),
+            click.option("--no-verify", is_flag=True, help="Do not verify the phase at the end."),
+            click.option(
+                "--workspace",
+                type=mistyped.Choice(["here", "clone"]),
+                help="Where tasks run: in your working tree or in a clone.",
+            ),
             accept_changed,
             click.option(
-                "--deterministic", is_flag=True, help="Refuse a task that leaves other files than it did before."
+                "--deterministic",
+                is_flag=True,
+                help="Fail a task whose result differs from an earlier attempt under the same envelope.",
             ),
-            click.option("--events", is_flag=True, help="Print each event as a line of JSON while the run goes on."),
+            click.option("--events", is_flag=True, help="Print each event as a JSON line during the run."),
             as_json,
             debug,
         )
@@ -128,11 +132,11 @@ def request(
     branch: str | None = None,
     rehearsal: bool = False,
 ) -> Request:
-    """What a command that runs tasks asks of its use case."""
+    """Return the request of a command that runs tasks."""
     from idumb.app.running.execute_phase import Request
 
     if flags["events"] and flags["as_json"]:
-        raise click.UsageError("--events and --json both want standard output; choose one")
+        raise click.UsageError("--events and --json both write to standard output; choose one.")
     return Request(
         phase,
         approve=flags["approve"],
@@ -156,9 +160,9 @@ def request(
 def services(
     *, as_json: bool = False, events: bool = False, progress: bool = False, writes: bool = False
 ) -> Iterator[Container]:
-    """The services of the repository around the current folder; signals are taken over where something is written.
+    """Yield the services of the repository that contains the current folder.
 
-    Where tasks may run (`progress`) a signal stops them at the next safe point; what only `writes` is done by then.
+    With `progress` or `writes`, a signal does not end the process: tasks stop at the next safe point.
     """
     from idumb.composition.container import Container
 
@@ -167,7 +171,7 @@ def services(
         os.getcwd(),
         lambda: _asker(container, as_json=as_json or events),
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
-        lambda number: _farewell(number, as_json=as_json),
+        lambda number: _report_forced_stop(number, as_json=as_json),
     )
     output.redact_by(lambda: container.secrets)
     if progress or writes:
@@ -179,28 +183,28 @@ def services(
         container.close()
 
 
-def from_root(file: str, root: str) -> str:
-    """The path from the repository's root; what is there under the name as given is the plan's id."""
+def path_from_root(file: str, root: str) -> str:
+    """Return the path from the repository's root. A name without a folder that is no file here is returned as it is."""
     folder, name = os.path.split(os.path.join(os.getcwd(), file))
     if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
         return file
     return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")
 
 
-def phase_named(given: str, root: str) -> str:
-    """A phase as given; a step plan is found from the current folder too, as `idumb execute` finds it."""
+def phase_id(phase: str, root: str) -> str:
+    """Return the phase; the path of a step plan is made relative to the root, as in `idumb execute`."""
     from idumb.domain.plans import step_plan
 
-    if given.endswith(step_plan.SUFFIXES) and os.path.isfile(given):
-        return from_root(given, root)
-    return given
+    if phase.endswith(step_plan.SUFFIXES) and os.path.isfile(phase):
+        return path_from_root(phase, root)
+    return phase
 
 
-_LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have: its reader says that it is too large
+_LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports it as too large
 
 
-def text_of(name: str, command: str) -> str:
-    """The bytes of a regular file that is named, or of standard input for `-`, as text with surrogate escapes."""
+def read_text(name: str, command: str) -> str:
+    """Return the text of a regular file, or of standard input for `-`. Undecodable bytes become surrogates."""
     from idumb.domain.errors import InputError
     from idumb.system.files import plain_files
 
@@ -209,23 +213,23 @@ def text_of(name: str, command: str) -> str:
             return sys.stdin.buffer.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
         return plain_files.read(name, _LARGEST_TEXT).decode("utf-8", "surrogateescape")
     except OSError as problem:
-        words = f"{name} cannot be read: {problem.strerror or problem}"
-        hint = f"idumb {command} --help; a file is named, or - for standard input"
-        raise InputError("file.unreadable", words, hint=hint) from problem
+        message = f"Cannot read {name}: {problem.strerror or problem}"
+        hint = f"Name a file, or - for standard input (idumb {command} --help)"
+        raise InputError("file.unreadable", message, hint=hint) from problem
 
 
-def teller(*, as_json: bool) -> Callable[[str], None]:
-    """Says on standard error what a command waits for; nothing where a program reads the answer."""
+def progress_writer(*, as_json: bool) -> Callable[[str], None]:
+    """Return a function that writes a line to standard error, or nothing with --json."""
 
-    def tell(text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody is there to be told
+    def write(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # standard error is closed
             output.write(None if as_json else sys.stderr, text + "\n")
 
-    return tell
+    return write
 
 
-def who() -> str:
-    """The name under which a person's word is recorded."""
+def user_name() -> str:
+    """Return the user name, under which decisions are recorded."""
     import getpass
 
     try:
@@ -243,7 +247,7 @@ def _asker(container: Container, *, as_json: bool) -> Asker:
 
 
 def _ask_timeout(container: Container) -> float:
-    """Seconds that a question waits; the usual ones where the configuration cannot be read, which others report."""
+    """Return how many seconds a question waits; the default if the configuration is unreadable, reported elsewhere."""
     from idumb.domain.errors import IdumbError
     from idumb.domain.settings import ASK_TIMEOUT
 
@@ -263,23 +267,23 @@ def _reporter(*, as_json: bool, events: bool, progress: bool) -> Reporter:
     return reporters.for_people()
 
 
-def _farewell(number: int, *, as_json: bool) -> None:
-    """The last words of a program that was told twice to stop; written past all buffers."""
+def _report_forced_stop(number: int, *, as_json: bool) -> None:
+    """Report a second stop signal, bypassing all buffers: the process ends at once."""
     import json
 
     from idumb.domain.errors import Interrupted
     from idumb.views import answer
 
-    known = Interrupted(number)
-    words = "stopped at once; the next idumb resume recovers what was being done"
+    interrupted = Interrupted(number)
+    message = "Stopped at once. The next idumb resume recovers the interrupted work"
     command = next((a for a in sys.argv[1:] if not a.startswith("-")), "idumb")
-    error: dict[str, Any] = {"code": known.code, "message": words, "hint": known.hint, "details": {}}
+    error: dict[str, Any] = {"code": interrupted.code, "message": message, "hint": interrupted.hint, "details": {}}
     if as_json:
         os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")
     else:
         if sys.stderr is not None and sys.stderr.isatty():
             os.write(2, b"\x1b[?25h\n")  # the live display hides the cursor
-        os.write(2, f"idumb: {words} [{known.code}]\n  next: {known.hint}\n".encode("ascii"))
+        os.write(2, f"idumb: {message} [{interrupted.code}]\n  next: {interrupted.hint}\n".encode("ascii"))
 
 
 def _stop(container: Container) -> None:
@@ -292,4 +296,4 @@ def _require_platform(*, writes: bool) -> None:
     if writes and sys.platform == "win32":
         from idumb.domain.errors import Refusal
 
-        raise Refusal("system.windows", "Running plans is not supported on Windows yet; reading commands work.")
+        raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")

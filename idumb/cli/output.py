@@ -1,4 +1,4 @@
-"""Answers: one JSON object or words for people, on standard output; what went wrong, on standard error."""
+"""Writes answers to standard output, as one JSON object or as text, and errors to standard error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from idumb.domain import errors
 
-TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
 
 
-_noted: list[str] = []  # what was said on the way, for the one object that is printed at the end
-_redactors: list[Callable[[], Redactor]] = []  # of the repository that the command works in, once it is known
-READER_GONE = 128 + 13  # as a shell calls a program that SIGPIPE ended
+_notes: list[str] = []  # warnings for the answer that is printed at the end
+_redactors: list[Callable[[], Redactor]] = []  # of the command's repository, once it is known
+READER_GONE = 128 + 13  # the exit code that a shell reports for SIGPIPE
 
 
 def redact_by(*redactor: Callable[[], Redactor]) -> None:
-    """Whatever is printed from here on is without the secrets that this one knows; it is made when it is needed."""
+    """Redact all further output. The redactor is created when it is first needed."""
     _redactors[:] = redactor
 
 
@@ -31,21 +31,22 @@ def redacted(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """Keep a line for the warnings of the answer."""
-    _noted.append(text)
+    """Add a line to the warnings of the answer."""
+    _notes.append(text)
 
 
 def _with_notes(warnings: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Whatever was noted, once, then the warnings."""
-    found = tuple(dict.fromkeys((*_noted, *warnings)))
-    _noted.clear()
-    return found
+    """Return the notes and the warnings, each once, and clear the notes."""
+    unique = tuple(dict.fromkeys((*_notes, *warnings)))
+    _notes.clear()
+    return unique
 
 
 def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, shown_as: str | None = None) -> int:
-    """Print a use case's result; its exit code. `quiet` leaves the words out, where standard output is spoken for.
+    """Print the result of a use case and return its exit code.
 
-    `shown_as` names other words than the command's.
+    `quiet` omits the text, for commands whose standard output carries events. `shown_as` names another renderer than
+    the command's.
     """
     warnings = _with_notes(result.warnings)
     if as_json:
@@ -61,14 +62,14 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, 
 
         write(sys.stdout, answer.render(shown_as or command, result.data))
     for warning in warnings:
-        _tell(f"warning: {escaped(warning)}\n")
+        _write_error(f"warning: {escaped(warning)}\n")
     if result.failure is not None:
-        _complain(*result.failure, details=result.details)
+        _write_failure(*result.failure, details=result.details)
     return result.exit_code
 
 
 def show(command: str, data: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the data of a reading command that cannot fail any more."""
+    """Print the data of a command that succeeded."""
     if as_json:
         print_object(command, data)
     else:
@@ -78,8 +79,8 @@ def show(command: str, data: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
-    """Print an error; its exit code."""
-    findings = [_plain(f) for f in getattr(problem, "findings", ())]
+    """Print an error and return its exit code."""
+    findings = [finding.as_dict() for finding in getattr(problem, "findings", ())]
     details = {**problem.details, **({"findings": findings} if findings else {})}
     if as_json:
         details = _failed(problem.exit_code, problem.message, details)
@@ -87,11 +88,11 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
         print_object(command, {}, error=error, warnings=_with_notes())
         return problem.exit_code
     for warning in _with_notes():
-        _tell(f"warning: {escaped(warning)}\n")
-    _complain(problem.code, problem.message, problem.hint, findings, details)
+        _write_error(f"warning: {escaped(warning)}\n")
+    _write_failure(problem.code, problem.message, problem.hint, findings, details)
     for kind in ("tasks", "paths"):
         if details.get(kind):
-            _tell(f"  {kind}: {escaped(', '.join(list(details[kind])[:20]))}\n")
+            _write_error(f"  {kind}: {escaped(', '.join(list(details[kind])[:20]))}\n")
     return problem.exit_code
 
 
@@ -101,7 +102,7 @@ _FAILURES = frozenset(
 
 
 def _failed(exit_code: int, message: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """The details with what every failure tells; a refusal did nothing that could have failed."""
+    """Return the details with the fields of every failure. A refusal started nothing, so it has none of them."""
     if exit_code not in _FAILURES:
         return dict(details)
     from idumb.domain.refusals import table
@@ -116,14 +117,14 @@ def print_object(
     error: Mapping[str, Any] | None = None,
     warnings: tuple[str, ...] = (),
 ) -> None:
-    """Exactly one object on standard output, ASCII only, so that no terminal can be led astray by it."""
+    """Print exactly one JSON object, in ASCII so that it cannot contain terminal control codes."""
     from idumb.views import answer
 
     _put(sys.stdout, as_line(answer.whole(command, data=data, warnings=warnings, error=error)))
 
 
 def as_line(value: Mapping[str, Any]) -> str:
-    """A JSON object on one line, without known secrets."""
+    """Return a JSON object on one line, without known secrets."""
     import json
 
     text = json.dumps(value)
@@ -139,12 +140,12 @@ def escaped(text: str) -> str:
 
 
 def write(stream: Any, text: str) -> None:
-    """Write words for people, without known secrets. A stream that was closed before we started is None."""
+    """Write text without known secrets. A stream that was closed before the process started is None."""
     _put(stream, redacted(text) if text else text)
 
 
 def _put(stream: Any, text: str) -> None:
-    """Write text that may hold bytes of any file name."""
+    """Write text that may contain undecodable file names."""
     if stream is None:
         return
     try:
@@ -154,8 +155,8 @@ def _put(stream: Any, text: str) -> None:
     stream.flush()
 
 
-def _tell(text: str) -> None:
-    """Words for people. Where standard error is gone, with its terminal for one, nobody is there to be told."""
+def _write_error(text: str) -> None:
+    """Write to standard error, if it is still open."""
     try:
         write(sys.stderr, text)
     except (OSError, ValueError):
@@ -163,19 +164,19 @@ def _tell(text: str) -> None:
 
 
 def unwritten(problem: OSError) -> int:
-    """Standard output cannot be written to, so standard error says why, unless the reader has simply gone."""
+    """Report that standard output cannot be written, unless its reader just went away; return the exit code."""
     _discard(sys.stdout.fileno())
     if isinstance(problem, BrokenPipeError):
         return READER_GONE
-    words = f"The answer could not be written: {problem.strerror or problem}"
-    _complain("system.refused", words, "Mend that and say it again")
+    message = f"Cannot write the answer: {problem.strerror or problem}"
+    _write_failure("system.refused", message, "Fix this and run the command again")
     return errors.EXIT_REFUSED
 
 
 def flushed(code: int) -> int:
-    """The exit code after the last flush of both streams.
+    """Flush both streams and return the exit code.
 
-    The interpreter would flush them too, but it prints an exception for a reader that is gone, and exits with 120.
+    Without this, the interpreter flushes them at exit: if the reader is gone it prints an exception and exits with 120.
     """
     try:
         write(sys.stdout, "")
@@ -183,26 +184,26 @@ def flushed(code: int) -> int:
         _discard(sys.stdout.fileno())
     except OSError as problem:
         code = unwritten(problem)
-    _tell("")
+    _write_error("")
     return code
 
 
 def _discard(descriptor: int) -> None:
-    """Let what is left in the buffer go nowhere: the interpreter would fail over it once more when it exits."""
+    """Discard what is left in the buffer, or the interpreter fails to flush it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
-def of_defect(defect: BaseException) -> errors.IdumbError:
-    """A defect of idumb's own; what is needed to report it is written to the state directory."""
+def defect(problem: BaseException) -> errors.IdumbError:
+    """Return the error for a defect of idumb; its traceback is written to the state directory."""
     import traceback
 
-    text = redacted("".join(traceback.format_exception(defect)))
-    place = _report(text)
+    text = redacted("".join(traceback.format_exception(problem)))
+    path = _report(text)
     return errors.IdumbError(
         "internal",
-        f"idumb has a defect: {type(defect).__name__}: {defect}",
-        hint=f"The details are in {place}; nothing is lost, idumb status shows where you are" if place else None,
-        details={"report": place},
+        f"idumb has a defect: {type(problem).__name__}: {problem}",
+        hint=f"Nothing is lost. Report the defect with {path}; idumb status shows where you are" if path else None,
+        details={"report": path},
     )
 
 
@@ -220,7 +221,7 @@ def _report(text: str) -> str | None:
     return path
 
 
-def _complain(
+def _write_failure(
     code: str,
     message: str,
     hint: str | None,
@@ -229,9 +230,4 @@ def _complain(
 ) -> None:
     from idumb.views import answer
 
-    _tell(answer.failure(code, message, hint, findings, details))
-
-
-def _plain(finding: Any) -> dict[str, Any]:
-    found: dict[str, Any] = finding.as_dict()
-    return found
+    _write_error(answer.failure(code, message, hint, findings, details))

@@ -9,17 +9,17 @@ from idumb.cli import options, output
 
 @click.command("pause")
 @click.argument("phase")
-@click.option("--why", default="", metavar="REASON", help="The reason, which is kept and shown.")
+@click.option("--why", default="", metavar="REASON", help="The reason, which is recorded and shown.")
 @options.as_json
 @options.debug
 def command(phase: str, why: str, as_json: bool) -> int:
-    """Let a run wait until idumb resume, and show the ways on.
+    """Pause the run after the current task.
 
-    A run that is at work stops after the task that it is at, with its checkpoint; this command does not wait for
-    that. Where nothing runs, the run is marked: it goes on by idumb resume alone.
+    The run finishes its current task with a checkpoint, then stops; this command does not wait for that. If the run is
+    not active, it is marked as paused. Either way, only `idumb resume` continues it. Shows your options.
     """
     from idumb.app.running import pause
 
     with options.services(as_json=as_json, writes=True) as services:
-        result = pause.pause(services, phase, why=why, by=options.who())
+        result = pause.pause(services, phase, why=why, by=options.user_name())
     return output.finish("pause", result, as_json=as_json)

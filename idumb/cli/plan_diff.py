@@ -12,13 +12,13 @@ from idumb.cli import options, output
 @options.as_json
 @options.debug
 def command(phase: str, as_json: bool) -> int:
-    """Show what changed in the plans since they were approved or locked, as tasks and fields.
+    """Show how the plans differ from what was approved or locked.
 
-    Runs nothing and writes nothing. The plans are held against the newest word there is: an approval, or the lock of a
-    run.
+    Compares tasks and fields with the newest approval or the lock of the newest run, whichever is newer. Runs nothing
+    and writes nothing.
     """
     from idumb.app.contract import plan_changes
 
     with options.services(as_json=as_json) as services:
-        result = plan_changes.show(services, options.phase_named(phase, services.root))
+        result = plan_changes.show(services, options.phase_id(phase, services.root))
     return output.finish("plan-diff", result, as_json=as_json)

@@ -12,11 +12,13 @@ from idumb.cli import options, output
 
 @click.command("quick")
 @click.argument("task")
-@click.option("--files", multiple=True, metavar="PATH", help="A file, folder or pattern that may change. Repeatable.")
-@click.option("--check", metavar="COMMAND", help="The command that proves it: exit code 0.")
-@click.option("--builder", metavar="BINDING", help="Who builds it; otherwise the configuration's builder.")
-@options.approve("Consent to exactly this contract.")
-@click.option("--events", is_flag=True, help="Print each event as a line of JSON while the run goes on.")
+@click.option(
+    "--files", multiple=True, metavar="PATH", help="A file, folder or pattern that the task may change. Repeatable."
+)
+@click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
+@click.option("--builder", metavar="BINDING", help="Who builds the task; by default the configured builder.")
+@options.approve("Consent to this contract.")
+@click.option("--events", is_flag=True, help="Print each event as a JSON line during the run.")
 @options.as_json
 @options.debug
 def command(
@@ -28,51 +30,52 @@ def command(
     events: bool,
     as_json: bool,
 ) -> int:
-    """Run one task that you name here: saved before, held to its files, proven, committed, taken back on demand.
+    """Run one task that you describe here.
 
-    The plan is shown first; once you agree it is written under .planning/quick/ and run as phase Q1, Q2 and so on,
-    which every other command knows. Without a terminal the answer names the contract hash that --approve takes.
+    The task has every guarantee of a plan: a snapshot first, only declared files, a proof, a commit, and undo. You see
+    the plan and agree to it; then it is written to .planning/quick/ and run as phase Q1, Q2 and so on. Other commands
+    accept that phase. Without a terminal, the answer names the contract hash for --approve.
 
-    A file that is there must be modified by the task, one that is not must be created by it; in a folder (`docs/`) or
-    behind a wildcard anything may change. Without --files any file may, and you judge the list of what did. Without
-    --check nothing proves more than that.
+    The task must modify each file in --files that exists, and create each one that does not. In a folder (`docs/`) or
+    behind a wildcard, anything may change. Without --files any file may change, and you judge the list of changes.
+    Without --check, idumb checks only which files changed.
     """
     from idumb.app.running import final_questions, quick
     from idumb.app.running.execute_phase import Request
     from idumb.domain.plans.quick_plan import Wanted, claims
 
     if events and as_json:
-        raise click.UsageError("--events and --json both want standard output; choose one")
-    strange = next((path for path in files if _holds_control(path)), None)
-    if strange is not None:
-        raise click.UsageError(f"--files {strange!r} holds a control character, which no path of a plan can.")
+        raise click.UsageError("--events and --json both write to standard output; choose one.")
+    invalid = next((path for path in files if _has_control_character(path)), None)
+    if invalid is not None:
+        raise click.UsageError(f"--files {invalid!r} has a control character; paths in plans cannot.")
     if not task.strip():
-        raise click.UsageError("Say what is to be done.")
-    typed = ["idumb", "quick", task, *(word for path in files for word in ("--files", path))]
-    typed += [*(("--check", check) if check else ()), *(("--builder", builder) if builder else ())]
+        raise click.UsageError("Describe the task.")
+    command_line = ["idumb", "quick", task, *(word for path in files for word in ("--files", path))]
+    command_line += [*(("--check", check) if check else ()), *(("--builder", builder) if builder else ())]
     with options.services(as_json=as_json, events=events, progress=True) as services:
 
-        def there(path: str) -> bool:
+        def exists(path: str) -> bool:
             return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
 
-        named = [_from_root(path, services.root) for path in files]
-        wanted = Wanted(task, claims(named, there) if files else None, check, builder)
+        paths = [_from_root(path, services.root) for path in files]
+        wanted = Wanted(task, claims(paths, exists) if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
-        result = quick.run(services, wanted, request, again=shlex.join(typed))
+        result = quick.run(services, wanted, request, again=shlex.join(command_line))
         result = final_questions.asked(services, request, result)
     return output.finish("quick", result, as_json=as_json, quiet=events)
 
 
-def _holds_control(path: str) -> bool:
-    """Whether a plan, which is lines of text, would name another file."""
+def _has_control_character(path: str) -> bool:
+    """Return whether a plan, which consists of lines of text, could not name the path."""
     import unicodedata
 
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
 
 
 def _from_root(path: str, root: str) -> str:
-    """The path from the repository's root, with the slash at its end if it has one."""
+    """Return the path from the repository's root; a slash at its end stays."""
     if os.path.isabs(path):
-        return path  # intake says what is wrong with it
-    found = os.path.relpath(os.path.join(os.path.realpath(os.getcwd()), path), os.path.realpath(root))
-    return found.replace(os.sep, "/") + "/" * path.endswith("/")
+        return path  # intake reports what is wrong with it
+    relative = os.path.relpath(os.path.join(os.path.realpath(os.getcwd()), path), os.path.realpath(root))
+    return relative.replace(os.sep, "/") + "/" * path.endswith("/")

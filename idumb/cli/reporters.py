@@ -1,4 +1,4 @@
-"""Who watches a run: nobody, a program that reads event lines, or a person."""
+"""Reports the progress of a run: silently, as event lines for programs, or for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Silent:
-    """What is noted goes with the answer."""
+    """Adds notes to the answer's warnings."""
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         pass
@@ -27,7 +27,7 @@ class Silent:
 
 
 class EventLines:
-    """One event a line, as JSON, once it is durable, and notes. A reader that goes away does not stop the run."""
+    """Writes each durable event and each note as a JSON line. The run continues if the reader goes away."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: TextIO | None = stream
@@ -52,13 +52,13 @@ class EventLines:
 
 
 def for_people() -> Reporter:
-    """A live display on a terminal that can draw one, plain lines elsewhere."""
+    """Return a live display if the terminal can draw one, else plain lines."""
     import sys
 
     from idumb.system.processes import child_process
 
-    known = child_process.environment(["TERM", "CI"])
-    if sys.stderr.isatty() and known.get("TERM", "dumb") != "dumb" and "CI" not in known:
+    variables = child_process.environment(["TERM", "CI"])
+    if sys.stderr.isatty() and variables.get("TERM", "dumb") != "dumb" and "CI" not in variables:
         from idumb.views.progress_live import LiveProgress
 
         return LiveProgress(sys.stderr, escape=_shown)

@@ -9,24 +9,24 @@ from idumb.cli import options, output
 
 @click.command("rollback")
 @click.argument("phase")
-@click.option("--to", required=True, metavar="TASK", help="The task after which to stand, or `start`.")
+@click.option("--to", required=True, metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
 @click.option(
     "--past",
     multiple=True,
     metavar="TASK",
-    help="An irreversible task whose files go back although its effect remains. Repeatable.",
+    help="Roll back past this irreversible task, although its effects remain. Repeatable.",
 )
 @options.accept_git
 @options.yes
 @options.as_json
 @options.debug
-@options.persons_word
+@options.people_only
 def command(phase: str, to: str, past: tuple[str, ...], accept_git: tuple[str, ...], yes: bool, as_json: bool) -> int:
-    """Go back to the checkpoint after a task, or to the start.
+    """Return to the checkpoint after a task, or to the start.
 
-    Only files that the rolled-back tasks changed are put back, the present is kept first, the branch gets a new
-    commit, and idumb undo brings everything back. The commands of compensatable tasks run first; an irreversible
-    task refuses unless --past names it.
+    Saves the current state, restores only the files that the rolled-back tasks changed, and adds a commit to the
+    branch. `idumb undo` reverses it. The rollback commands of compensatable tasks run first. To roll back past an
+    irreversible task, name it with --past.
     """
     from idumb.app.history import rollback
 

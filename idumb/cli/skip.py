@@ -9,20 +9,20 @@ from idumb.cli import options, output
 
 @click.command("skip")
 @click.argument("task")
-@click.option("--why", required=True, help="The reason; it is kept in the record.")
+@click.option("--why", required=True, help="The reason, which is recorded.")
 @options.yes
 @options.as_json
 @options.debug
-@options.persons_word
+@options.people_only
 def command(task: str, why: str, yes: bool, as_json: bool) -> int:
-    """Leave a task out, with a reason.
+    """Skip a task, with a reason.
 
-    What depends on it stays blocked, and is named before anything is done; at a terminal you are asked. `idumb accept`
-    of the skipped task, or `idumb amend --drop-dependency`, lets them run.
+    The tasks that depend on it stay blocked. They are listed first, and at a terminal you are asked to confirm. To let
+    them run, accept the skipped task (`idumb accept`) or remove the dependency (`idumb amend --drop-dependency`).
     """
     from idumb.app.running import resume
 
     with options.services(as_json=as_json, writes=True) as services:
-        tell = options.teller(as_json=as_json)
-        result = resume.skip(services, task, why, options.who(), yes=yes, tell=tell)
+        tell = options.progress_writer(as_json=as_json)
+        result = resume.skip(services, task, why, options.user_name(), yes=yes, tell=tell)
     return output.finish("skip", result, as_json=as_json)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from idumb.cli import options, output
+from idumb.cli import mistyped, options, output
 
 
 @click.command("start")
 @click.argument("task")
-@click.option("--by", metavar="NAME", help="Who works on it; your user name where nothing is said.")
-@click.option("--retry", is_flag=True, help="Take up a task that failed for good.")
-@options.approve("Consent to exactly this contract (see check-plan).")
+@click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
+@click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
+@options.approve("Consent to this contract (see check-plan).")
 @click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
-@click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the plan's mode.")
 @options.accept_git
 @options.accept_changed
 @options.as_json
@@ -29,10 +29,11 @@ def command(
     accept_changed: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Begin a task that you build yourself; get all that its builder is owed.
+    """Start a task that you build yourself.
 
-    The whole tree is saved, preconditions are checked, and the attempt is open until submit or give-up. For tasks whose
-    builder is `editor`. A run of the phase begins where there is none.
+    Saves the whole tree, checks the preconditions, opens an attempt and prints the builder's brief. The attempt stays
+    open until `idumb submit` or `idumb give-up`. The builder of the task must be `editor`. If the phase has no run, one
+    starts.
     """
     from idumb.app.editor import starting
     from idumb.app.running.execute_phase import Request
@@ -41,5 +42,5 @@ def command(
         "", approve=approve, approval=approval, mode=mode, accept_git=accept_git, accept_changed=accept_changed
     )
     with options.services(as_json=as_json, progress=True) as services:
-        result = starting.start(services, starting.Start(task, by or options.who(), request, retry))
+        result = starting.start(services, starting.Start(task, by or options.user_name(), request, retry))
     return output.finish("start", result, as_json=as_json)

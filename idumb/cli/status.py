@@ -11,5 +11,5 @@ from idumb.cli import options, output, view
 @options.as_json
 @options.debug
 def command(as_json: bool) -> int:
-    """Show where every phase is."""
+    """Show the state of every phase."""
     return output.finish("status", view.current(), as_json=as_json)

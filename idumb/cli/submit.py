@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import click
 
-from idumb.cli import options, output
+from idumb.cli import mistyped, options, output
 
 
 @click.command("submit")
 @click.argument("task")
-@click.option("--say", default="", metavar="TEXT", help="What you say of your work; kept with the record.")
+@click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
 @click.option(
     "--on-deviation",
-    type=click.Choice(["accept", "halt"]),
-    help="What to do with changes outside the task's declared files.",
+    type=mistyped.Choice(["accept", "halt"]),
+    help="Accept changes outside the declared files, or stop.",
 )
-@click.option("--no-verify", is_flag=True, help="Do not go on to verify-work after the last task.")
-@options.approve("Consent to exactly this contract (see check-plan).")
+@click.option("--no-verify", is_flag=True, help="Do not verify the phase after its last task.")
+@options.approve("Consent to this contract (see check-plan).")
 @options.accept_git
 @options.accept_changed
 @options.as_json
@@ -31,10 +31,10 @@ def command(
     accept_changed: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Have the work on a begun task judged.
+    """Submit your work on a started task.
 
-    What counts is the bytes that are there: declared files against changed ones, then every gate and check. Exit code 0
-    where the task is accepted, 1 with feedback where it is not, 5 where a person is asked.
+    idumb judges the files: it compares the changed ones with the declared ones, then runs every gate and check. Exits
+    with 0 if the task is accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
     """
     from idumb.app.editor import submitting
     from idumb.app.running.execute_phase import Request

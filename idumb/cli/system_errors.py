@@ -1,4 +1,4 @@
-"""What the system refused, as an error with a code, the place it is about and what to do."""
+"""Turns an OSError into an error with a code, the path and the next step."""
 
 from __future__ import annotations
 
@@ -9,54 +9,54 @@ import re
 from idumb.domain import errors
 from idumb.system.files import file_systems, state_dir
 
-_AGAIN = "then say it again; idumb status shows where you are"
-_LOOK = "Look at owner and mode of that path and its folder"
-# Number to (code, what happened, what to do); libgit2 gives no number, only the system's words.
+_AGAIN = "then run the command again; idumb status shows where you are"
+_LOOK = "Check the owner and mode of this path and its folder"
+# errno to (code, message, hint). libgit2 gives no errno, only the text.
 _ANSWERS = {
-    errno.ENOSPC: ("system.full", "No space is left", f"Make room, {_AGAIN}"),
-    errno.EDQUOT: ("system.full", "The disk quota is used up", f"Make room, {_AGAIN}"),
-    errno.EROFS: ("system.read-only", "The file system is read-only", f"Make it writable, {_AGAIN}"),
-    errno.EACCES: ("system.denied", "The system does not permit it", _LOOK),
-    errno.EPERM: ("system.denied", "The system does not permit it", _LOOK),
-    errno.EIO: ("system.disk", "The disk failed", f"Check the disk, {_AGAIN}"),
-    errno.EMFILE: ("system.files", "Too many files are open", f"Raise the limit (ulimit -n), {_AGAIN}"),
-    errno.ENFILE: ("system.files", "Too many files are open on this system", f"End other programs, {_AGAIN}"),
-    errno.ENOMEM: ("system.memory", "The system has no memory left", f"End other programs, {_AGAIN}"),
-    errno.EAGAIN: ("system.memory", "The system starts no more processes", f"End other programs, {_AGAIN}"),
+    errno.ENOSPC: ("system.full", "No space left on the disk", f"Free disk space, {_AGAIN}"),
+    errno.EDQUOT: ("system.full", "Disk quota exceeded", f"Free disk space, {_AGAIN}"),
+    errno.EROFS: ("system.read-only", "Read-only file system", f"Make it writable, {_AGAIN}"),
+    errno.EACCES: ("system.denied", "Permission denied", _LOOK),
+    errno.EPERM: ("system.denied", "Operation not permitted", _LOOK),
+    errno.EIO: ("system.disk", "Disk error", f"Check the disk, {_AGAIN}"),
+    errno.EMFILE: ("system.files", "Too many open files", f"Raise the limit (ulimit -n), {_AGAIN}"),
+    errno.ENFILE: ("system.files", "Too many open files on this system", f"Close other programs, {_AGAIN}"),
+    errno.ENOMEM: ("system.memory", "Out of memory", f"Close other programs, {_AGAIN}"),
+    errno.EAGAIN: ("system.memory", "Cannot start another process", f"Close other programs, {_AGAIN}"),
 }
-_OF_PLACE = ("system.read-only", "system.denied", "system.refused")
-_OTHER = ("system.refused", "The system refused", f"Mend that, {_AGAIN}")
+_PATH_CODES = ("system.read-only", "system.denied", "system.refused")
+_OTHER = ("system.refused", "The operating system refused", f"Fix this, {_AGAIN}")
 
 
 def explain(problem: OSError) -> errors.IdumbError:
-    """A Refusal: nothing is recorded that was not done, so the same command goes on from there."""
+    """Return the Refusal. Only completed work is recorded, so the same command can continue."""
     number = problem.errno or _number(str(problem))
-    code, words, hint = _ANSWERS.get(number, _OTHER)
+    code, summary, hint = _ANSWERS.get(number, _OTHER)
     path = _path(problem)
-    if code in _OF_PLACE and _is_state(path):
-        words = f"The state directory {state_dir.path()} cannot be used"
-        hint = f"Make it writable, or name another folder in the variable XDG_STATE_HOME, {_AGAIN}"
-    said = problem.strerror or str(problem)
-    message = f"{words}: {said}" if path in said else f"{words}: {path}: {said}"
+    if code in _PATH_CODES and _is_state(path):
+        summary = f"Cannot use the state directory {state_dir.path()}"
+        hint = f"Make it writable, or set XDG_STATE_HOME to another folder, {_AGAIN}"
+    reason = problem.strerror or str(problem)
+    message = f"{summary}: {reason}" if path in reason else f"{summary}: {path}: {reason}"
     if code == "system.full":
         message += file_systems.described(path)
     return errors.Refusal(code, message, hint=hint, details={"path": path})
 
 
 def _is_state(path: str) -> bool:
-    """Whether a path is in the state directory or on the way to it, and no folder that holds where we stand."""
+    """Return whether a path is in or above the state directory, but not above the current folder."""
     state, here = state_dir.path(), os.getcwd()
     if path == state or path.startswith(f"{state}/"):
         return True
     return state.startswith(f"{path}/") and not f"{here}/".startswith(f"{path.rstrip('/')}/")
 
 
-def _number(words: str) -> int:
-    return next((number for number in _ANSWERS if words.rstrip().endswith(os.strerror(number))), 0)
+def _number(message: str) -> int:
+    return next((number for number in _ANSWERS if message.rstrip().endswith(os.strerror(number))), 0)
 
 
 def _path(problem: OSError) -> str:
-    """What the call was about, absolute. Libgit2 quotes it in its words; where nobody says it, where we stand."""
+    """Return the absolute path that failed: from the error, from libgit2's text, or the current folder."""
     if isinstance(problem.filename, (str, bytes)):
         return os.path.abspath(os.fsdecode(problem.filename))
     quoted = re.search(r"'(/[^']+)'", str(problem))

@@ -9,25 +9,31 @@ from idumb.cli import options, output
 
 @click.command("verify-work")
 @click.argument("phase")
-@click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that does not hold.")
-@click.option("--checks-only", is_flag=True, help="Ask no verifier and no skeptic; the reason says so.")
-@options.approve("Consent to exactly these agents: verifier and skeptic.")
+@click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that failed.")
+@click.option("--checks-only", is_flag=True, help="Do not ask verifier and skeptic; the report says so.")
+@options.approve("Consent to these agents: verifier and skeptic.")
 @options.as_json
 @options.debug
 def command(phase: str, gaps: bool, checks_only: bool, approve: tuple[str, ...], as_json: bool) -> int:
-    """Judge a phase from its success criteria back to evidence.
+    """Verify a phase against its success criteria.
 
-    Runs the criteria, invariants and tests again on the tree as it stands, and writes the VERIFICATION report. Criteria
-    that only the roadmap or the context file states are listed as unproven. Where agents fill the roles of verifier
-    and skeptic, they are asked too: no word of theirs makes a failed check pass, and a refutation that cites a line
-    which is there leaves the phase partly verified (`partial`, exit code 1). So does a phase of which nothing is
-    proven, because a person accepted or skipped every task. So does a success criterion of the plan that has no proof
-    or only an opinion, and a verifier or skeptic that gives no opinion: then a question waits in `idumb decisions`, and
-    a person's yes verifies the phase.
+    Runs the criteria, invariants and tests again on the current tree and writes the VERIFICATION report. Criteria that
+    only the roadmap or the context file states are listed as unproven. If agents are bound to the verifier and skeptic
+    roles, they are asked too; they cannot make a failed check pass.
 
-    A phase of which some tasks are not done is judged too, as far as it got: it is `partial` or failed, and never
-    passed. Tests of tasks that are not done are left out, and no person is asked about their criteria.
-    """
+    The result is `partial`, with exit code 1, in these cases:
+
+    \b
+    - a refutation cites a line that exists
+    - nothing is proven, because every task was accepted or skipped
+    - a success criterion of the plan has no proof, or only an opinion
+    - the verifier or the skeptic gives no opinion
+
+    In the last two cases a question waits in `idumb decisions`, and your yes verifies the phase.
+
+    An unfinished phase is verified as far as it got: it is `partial` or failed, never passed. Tests of tasks that are
+    not done are omitted, and nobody is asked about their criteria.
+    """  # noqa: D301 - click keeps the lines of a list behind this character
     from idumb.app.verify import verify_work
 
     request = verify_work.Request(phase, gaps=gaps, asks=not checks_only, approve=approve)

@@ -1,6 +1,6 @@
-"""The view behind `status`, `next` and `roadmap`: the kept one while it is true, else made anew.
+"""The view that `status`, `next` and `roadmap` print: the cached one while it is valid, else a new one.
 
-These commands are called often, so this module imports nothing that the kept view does not need.
+These commands run often, so this module imports nothing that the cached view does not need.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from idumb.app.core.result import Result
 def current() -> Result:
     from idumb.composition import status_view
 
-    kept = status_view.saved(os.getcwd())
-    return Result(kept if kept is not None else _fresh())
+    cached = status_view.saved(os.getcwd())
+    return Result(cached if cached is not None else _fresh())
 
 
 def _fresh() -> dict[str, Any]:

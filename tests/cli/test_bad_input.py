@@ -574,7 +574,7 @@ def test_wrong_usage_exits_2_with_and_without_json(project: Project, what: str) 
     answer = project.quick(*arguments, "--json")
     assert answer.code == 2, answer
     assert answer.error["code"] == "usage"
-    assert "--help" in answer.error["hint"]
+    assert "--help" in answer.error["hint"] or answer.error["details"]["nearest"] in answer.error["hint"]
     if "--events" not in arguments:
         words = project.quick(*arguments)
         assert words.code == 2

@@ -230,7 +230,7 @@ def test_a_second_interrupt_leaves_at_once_and_resume_recovers(project: Project,
         _, said = told_until_it_ends(process)
     assert process.returncode == 130
     assert "Traceback" not in said
-    assert "stopped at once" in said
+    assert "Stopped at once" in said
     assert not process_tree.is_alive(builder)
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01"]

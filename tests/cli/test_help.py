@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import click
 import jsonschema
 import pytest
 
@@ -66,9 +67,104 @@ def test_help_on_a_command_prints_its_options(project: Project) -> None:
     assert project.idumb("help", "check-plan").out == project.idumb("check-plan", "--help").out
 
 
-def test_help_on_something_else_names_the_nearest_topic(project: Project) -> None:
-    answer = project.json("help", "plan-fromat")
-    assert (answer.code, answer.error["code"], answer.error["hint"]) == (2, "usage", "idumb help plan-format")
+@pytest.mark.parametrize(("typed", "nearest"), [("plan-fromat", "plan-format"), ("resmue", "resume")])
+def test_help_on_something_else_names_the_nearest_topic(project: Project, typed: str, nearest: str) -> None:
+    answer = project.json("help", typed)
+    assert (answer.code, answer.error["code"], answer.error["hint"]) == (2, "usage", f"idumb help {nearest}")
+    assert f"Did you mean {nearest!r}?" in answer.error["message"]
+
+
+def test_help_on_nothing_known_leads_to_the_list_of_topics(project: Project) -> None:
+    answer = project.json("help", "xyzzy")
+    assert (answer.code, answer.error["hint"]) == (2, "idumb help lists the topics")
+
+
+def test_idumb_help_lists_every_command_once_in_its_group_the_everyday_ones_first(project: Project) -> None:
+    titles = [f"{title}:" for title in main.GROUPS]
+    assert titles[0] == "Everyday:"
+    assert len(main.GROUPS["Everyday"]) == 8
+    lines = project.quick("--help").out.partition("Everyday:")[2].splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("  idumb ")]
+    assert listed == list(main.COMMANDS)
+    printed = [line for line in project.quick("--help").out.splitlines() if line in titles]
+    assert printed == titles
+
+
+def test_no_line_of_the_list_of_commands_wraps(project: Project) -> None:
+    printed = project.quick("--help").out.splitlines()
+    for name, summary in main.COMMANDS.items():
+        assert any(line.split() == [name, *summary.split()] for line in printed), name
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_the_list_says_of_a_command_what_its_own_help_begins_with(name: str) -> None:
+    command = main.group.get_command(click.Context(main.group), name)
+    assert command is not None
+    assert (command.help or "").split("\n\n")[0] == main.COMMANDS[name]
+
+
+MISTYPED = {
+    "a command": (("stauts",), "No such command 'stauts'. Did you mean 'status'?", "idumb status"),
+    "the beginning of a command": (
+        ("plan", "1"),
+        "No such command 'plan'. Did you mean 'plan-phase'?",
+        "idumb plan-phase 1",
+    ),
+    "a word after a command": (
+        ("dlq", "lsit"),
+        "No such command 'dlq lsit'. Did you mean 'dlq list'?",
+        "idumb dlq list",
+    ),
+    "an option": (
+        ("show", "T1-01", "--jsn"),
+        "No such option '--jsn'. Did you mean '--json'?",
+        "idumb show T1-01 --json",
+    ),
+    "an option with a value": (
+        ("pause", "1", "--wy=too late"),
+        "No such option '--wy'. Did you mean '--why'?",
+        "idumb pause 1 '--why=too late'",
+    ),
+    "a choice": (
+        ("resume", "1", "--mode", "strct"),
+        "Invalid value for '--mode': 'strct' is not one of 'guided', 'strict'. Did you mean 'strict'?",
+        "idumb resume 1 --mode strict",
+    ),
+    "a choice behind an equals sign": (
+        ("resume", "1", "--mode=strct"),
+        "Invalid value for '--mode': 'strct' is not one of 'guided', 'strict'. Did you mean 'strict'?",
+        "idumb resume 1 --mode=strict",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTYPED)
+def test_a_mistyped_word_is_answered_with_the_nearest_one(project: Project, case: str) -> None:
+    typed, message, corrected = MISTYPED[case]
+    answer = project.quick(*typed)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == f"idumb: {message} [usage]\n  next: {corrected}\n"
+    error = project.quick(*typed, "--json").error
+    assert (error["message"], error["hint"]) == (message, f"{corrected} --json")
+    assert f"'{error['details']['nearest']}'" in message or error["details"]["nearest"] == "list"
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "hint"),
+    [
+        (("xyzzy",), "No such command 'xyzzy'.", "idumb --help"),
+        (("dlq", "xyzzy"), "No such command 'dlq xyzzy'. dlq takes list, show, retry, remove.", "idumb dlq --help"),
+        (("status", "--xyzzy"), "No such option '--xyzzy'.", "idumb status --help"),
+        (("doctor", "--men"), "No such option '--men'.", "idumb doctor --help"),
+    ],
+)
+def test_a_word_that_is_near_to_nothing_leads_to_the_help(
+    project: Project, typed: tuple[str, ...], message: str, hint: str
+) -> None:
+    """Hidden options are near to nothing."""
+    error = project.quick(*typed, "--json").error
+    assert (error["message"], error["hint"]) == (message, hint)
+    assert "nearest" not in error["details"]
 
 
 @pytest.fixture
@@ -80,3 +176,7 @@ def project(sandbox: GitSandbox) -> Project:
 def test_the_answer_follows_its_schema(project: Project, words: tuple[str, ...]) -> None:
     schema = json.loads((ROOT / "docs/schemas/help.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(project.json("help", *words).data)
+
+
+def test_an_option_without_its_value_leads_to_the_help_of_its_command(project: Project) -> None:
+    assert project.quick("log", "--run").err.endswith("  next: idumb log --help\n")

@@ -164,7 +164,7 @@ def test_where_the_state_directory_cannot_be_used_nothing_is_begun_and_it_is_nam
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
     answer = install(project, "--host", "claude", code=4)
-    assert f"The state directory {tmp_path / 'file/state/idumb'} cannot be used" in answer.error["message"]
+    assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in answer.error["message"]
     assert "XDG_STATE_HOME" in answer.error["hint"]
     assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
 

@@ -64,7 +64,7 @@ def test_where_the_state_directory_cannot_be_used_it_is_named_with_the_variable_
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
     told = system_errors.explain(problem(number, str(tmp_path / "file/state" / below)))
-    assert f"The state directory {tmp_path / 'file/state/idumb'} cannot be used" in told.message
+    assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in told.message
     assert told.hint is not None
     assert "XDG_STATE_HOME" in told.hint
 

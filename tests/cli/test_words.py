@@ -126,7 +126,7 @@ def test_the_commit_of_an_undo_says_undo_once(project: Project) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--since", "yesterday"), "'yesterday' is no time"),
+        (("--since", "yesterday"), "'yesterday' is not a time"),
         (("--kind", "task.complete"), "Did you mean task.completed?"),
     ],
 )
