@@ -13,7 +13,7 @@ def main() -> None:
         import os
 
         try:
-            os.write(2, b"idumb: interrupted [run.interrupted]\n  next: idumb status shows where you are\n")
+            os.write(2, b"idumb: interrupted [run.interrupted]\n  next: to see the state of the run: idumb status\n")
         except OSError:  # the reader of standard error has left
             pass
         code = 130

@@ -53,8 +53,8 @@ def claim_of(text: str) -> FileClaim:
     if verb not in FILE_VERBS or not path.strip() or (verb == "move") != bool(target.strip()):
         raise InputError(
             "amend.bad-claim",
-            f"{text!r} names no file: it takes a verb and a path.",
-            hint=f"{', '.join(FILE_VERBS)} and a path, such as 'modify src/x.py'; 'move a.py to b.py'",
+            f"{text!r} does not name a file: write a verb and a path.",
+            hint=f"write {', '.join(FILE_VERBS)} and a path, such as 'modify src/x.py' or 'move a.py to b.py'",
         )
     return FileClaim(verb, path.strip().strip("`"), target.strip().strip("`") or None)
 
@@ -70,15 +70,16 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     touched = [t for t in done if t in changed or t in gone]
     if touched:
         named = listing.listed(touched)
-        return Forbidden("amend.done", f"{named} is done, and what is done cannot be amended", tuple(touched))
+        return Forbidden("amend.done", f"{named} is completed, and completed tasks cannot be amended", tuple(touched))
     held = [(p.path, f.field) for p in diff.plans_changed for f in p.fields if f.field in UNCHANGEABLE]
     if held:
         path, field = held[0]
-        return Forbidden(
-            f"amend.{field}", f"{path} changes its {field}, under which everything was agreed that is done"
-        )
+        return Forbidden(f"amend.{field}", f"{path} changes its {field}, on which the completed tasks rely")
     if state.attempted and (diff.plans_removed or _renamed(diff)):
-        return Forbidden("amend.plan-removed", f"{diff.plans_removed[0]} is gone, and the run was agreed with it")
+        return Forbidden(
+            "amend.plan-removed",
+            f"{diff.plans_removed[0]} is gone, but it is part of the plan that this run was approved with",
+        )
     return _orphans(gone, state) or _before_done(new, old, done)
 
 
@@ -94,8 +95,8 @@ class Overlap:
     @property
     def words(self) -> str:
         if self.path is None:
-            return f"{self.task} has the title of {self.of}, which is done"
-        return f"{self.task} would {self.verb} {self.path}, the work of {self.of}, which is done"
+            return f"{self.task} has the same title as {self.of}, which is completed"
+        return f"{self.task} would {self.verb} {self.path}, which the completed task {self.of} produced"
 
 
 def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, ...]:
@@ -127,8 +128,8 @@ def against_done(found: Iterable[Overlap], unmet: Iterable[Unmet]) -> Forbidden 
     for one in unmet:
         of = by_place.get((one.task, one.path))
         if of is not None:
-            what = "is there already" if one.there else "is not there any more"
-            words = f"{one.task} would {one.claim.verb} {one.path}, which {what}: {of} is done"
+            what = "already exists" if one.there else "no longer exists"
+            words = f"{one.task} would {one.claim.verb} {one.path}, which {what} because {of} is completed"
             return Forbidden("amend.against-done", words, (one.task,))
     return None
 
@@ -147,7 +148,7 @@ def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:
     left = [t for t in gone if t in state.tasks and (state.tasks[t].touched or state.tasks[t].effect)]
     if not left:
         return None
-    return Forbidden("amend.attempted", f"{', '.join(left)} was attempted and left work in the files", tuple(left))
+    return Forbidden("amend.attempted", f"{', '.join(left)} was attempted and left changes in the files", tuple(left))
 
 
 def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden | None:
@@ -156,7 +157,7 @@ def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden
     for task in known:
         late = [d for d in new.dependencies[task] if d not in known and d not in old.dependencies[task]]
         if late:
-            words = f"{task} is done, and the amended plan lets it depend on {late[0]}, which is not"
+            words = f"{task} is completed, but the amended plan makes it depend on {late[0]}, which is not"
             return Forbidden("amend.done", words, (task,))
     return None
 

@@ -44,7 +44,7 @@ def of(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], na
         _coverage(contract),
         _share("files", 1, [t for t in built if t.files is not None], built, "tasks declare their files"),
         _share(
-            "reversible", 1, [t for t in tasks if t.rollback.kind != IRREVERSIBLE], tasks, "tasks can be taken back"
+            "reversible", 1, [t for t in tasks if t.rollback.kind != IRREVERSIBLE], tasks, "tasks can be rolled back"
         ),
         _share("agents", 2, ready, named, "agents of level 1 and above can be started"),
     )

@@ -82,7 +82,7 @@ def assemble(
                 "phase.too-many-tasks",
                 str(len(tasks)),
                 f"at most {MAX_TASKS}",
-                f"The phase has {len(tasks)} tasks; at most {MAX_TASKS} fit.",
+                f"The phase has {len(tasks)} tasks; the limit is {MAX_TASKS}.",
                 "Split the phase.",
             )
         )
@@ -142,9 +142,9 @@ def _unreachable(
             "depends_on",
             "task.unreachable",
             named,
-            "dependencies that can be done",
-            f"{id} can never start: it waits for {named}, which cannot be done{more}.",
-            "Correct what keeps that task from starting, or remove it from `Depends on`.",
+            "dependencies that can complete",
+            f"{id} can never start: it depends on {named}, which can never complete{more}.",
+            "Fix the task that blocks it, or remove that task from `Depends on`.",
         )
 
 
@@ -177,8 +177,8 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
                     "task.duplicate-id",
                     task.id,
                     "an id unique in the phase",
-                    f"Task id {task.id} is used at {other.path}:{line} too.",
-                    "Give this task a free id.",
+                    f"Duplicate id {task.id}, first used at {other.path}:{line}.",
+                    "Give this task an unused id.",
                 )
             seen.setdefault(task.id, (plan, task))
     numbers: dict[str, Plan] = {}
@@ -190,7 +190,7 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
                 "plan.duplicate-id",
                 plan.plan,
                 "a plan id unique in the phase",
-                f"Plan id {plan.plan} is used by {numbers[plan.plan].path} too.",
+                f"Duplicate plan id {plan.plan}, first used by {numbers[plan.plan].path}.",
                 "Give this plan another id.",
             )
         numbers.setdefault(plan.plan, plan)
@@ -208,7 +208,7 @@ def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
                     task.id,
                     "another task's id",
                     f"{task.id} depends on itself.",
-                    "Take the id out of `Depends on`.",
+                    "Remove the id from `Depends on`.",
                 )
 
 
@@ -227,7 +227,7 @@ def _unknown(plans: Sequence[Plan], known: Collection[str]) -> Iterable[Finding]
                     "task.unknown-dependency",
                     dependency,
                     near or "a task id of this phase",
-                    f"{task.id} depends on {dependency}, which is no task of phase {plan.phase}.",
+                    f"{task.id} depends on {dependency}, which is not a task of phase {plan.phase}.",
                     hint,
                 )
 
@@ -237,7 +237,7 @@ def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
     for plan in plans:
         for dependency in plan.depends_on:
             if dependency == plan.plan or dependency not in known:
-                what = "itself" if dependency == plan.plan else f"{dependency}, which is no plan of this phase"
+                what = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
                 yield _plan_finding(
                     plan,
                     "depends_on",
@@ -259,14 +259,14 @@ def _cycle(plans: Sequence[Plan], cycle: Sequence[str], *, more: bool) -> Findin
         "plan.cycle",
         named,
         "dependencies without a cycle",
-        f"The dependencies go round: {named}{' (and there may be more cycles)' if more else ''}.",
+        f"Dependency cycle: {named}{' (there may be more)' if more else ''}.",
         "Remove one of these dependencies.",
     )
 
 
 def _plan_cycle(plan: Plan, cycle: Sequence[str]) -> Finding:
     named = " → ".join(cycle)
-    message = f"The plans depend on each other: {named}."
+    message = f"Dependency cycle of plans: {named}."
     accepted = "plans without a cycle"
     return _plan_finding(plan, "depends_on", "plan.cycle", named, accepted, message, "Remove one from `depends_on`.")
 

@@ -110,7 +110,7 @@ class Interrupted(IdumbError):
     """The user or the system asked the command to stop; `exit_code` is 128 and the signal's number."""
 
     def __init__(self, signal_number: int) -> None:
-        super().__init__("run.interrupted", "interrupted", hint="idumb status shows where you are")
+        super().__init__("run.interrupted", "interrupted", hint="to see the state of the run: idumb status")
         self.signal_number = signal_number
         self.signal_name = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}.get(signal_number, f"signal {signal_number}")
         self.exit_code = 128 + signal_number

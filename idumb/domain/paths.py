@@ -45,11 +45,11 @@ def problem(path: str) -> str | None:
     if not path:
         return "is empty"
     if "\0" in path:
-        return "holds a NUL character"
+        return "contains a NUL character"
     if path.startswith("/") or re.match(r"[A-Za-z]:[\\/]", path):
         return "is absolute"
     if re.match(r"~[\w.+-]*(/|$)", path):
-        return "begins with ~, which names a home directory in shells"
+        return "starts with ~, which shells expand to a home directory"
     parts = path.split("/")
     if ".." in parts:
         return "leads out of the workspace (..)"

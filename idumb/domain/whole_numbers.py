@@ -42,5 +42,5 @@ def too_long(text: str) -> bool:
 def of_json(text: str) -> int:
     """`parse_int` of a JSON reader; ValueError where there are too many digits."""
     if len(text) > MOST_DIGITS:
-        raise ValueError(f"a number has {len(text):,} digits, and at most {MOST_DIGITS:,} are read")
+        raise ValueError(f"a number has {len(text):,} digits; the limit is {MOST_DIGITS:,}")
     return int(text)

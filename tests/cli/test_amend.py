@@ -152,7 +152,7 @@ def test_an_added_task_that_cannot_succeed_beside_completed_work_is_refused(
     given = flags or ("--add-task", task_file(project, text))
     answer = amend(project, *given, "--yes")
     details = refused(answer, "amend.against-done")
-    assert answer.error["message"] == "T1-04 would create a.txt, which is there already: T1-01 is done."
+    assert answer.error["message"] == "T1-04 would create a.txt, which already exists because T1-01 is completed."
     assert details["tasks"] == ["T1-04"]
     assert project.read(PLAN) == before
     assert versions(project) == []
@@ -165,13 +165,15 @@ def test_an_added_task_that_changes_completed_work_is_shown_with_the_task_that_d
     assert title is not None
     text = re.sub(r"T1-04: .+", f"T1-04: {title[1].upper()}", text)
     given = task_file(project, text)
-    words = "T1-04 would modify a.txt, the work of T1-01, which is done"
+    words = "T1-04 would modify a.txt, which the completed task T1-01 produced"
     assert words in refused(amend(project, "--add-task", given), "amend.not-confirmed")["evidence"]
     answer = amend(project, "--add-task", given, "--yes")
     validate(answer.data, "amend")
     rows = [(row["task"], row["verb"], row["path"], row["of"]) for row in answer.data["completed_work"]]
     assert rows == [("T1-04", "repeat", None, "T1-01"), ("T1-04", "modify", "a.txt", "T1-01")]
-    assert "T1-04 has the title of T1-01, which is done" in [row["words"] for row in answer.data["completed_work"]]
+    assert "T1-04 has the same title as T1-01, which is completed" in [
+        row["words"] for row in answer.data["completed_work"]
+    ]
 
 
 def test_a_file_that_a_person_removed_since_may_be_created_by_an_added_task(project: Project) -> None:

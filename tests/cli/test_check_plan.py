@@ -219,7 +219,7 @@ def test_people_are_shown_which_questions_are_answered_no(project: Project) -> N
     project.plan([projects.making("T1-01", "a.txt")])
     shown = project.quick("check-plan", "1", "--verbose").out
     assert "self-check: 4 yes, 2 no, 4 not judged" in shown
-    assert "no: Is it said what the plan must not do?" in shown
+    assert "no: Does the plan declare its non-goals?" in shown
     assert "not judged, design: Is the quality of the design acceptable?" in shown
 
 
@@ -336,7 +336,7 @@ def test_errors_of_the_format_and_of_the_graph_are_told_at_once(project: Project
     ]
     text = project.quick("check-plan", "1").out
     assert "write - [ ] T1-10 and the title" in text
-    assert "T1-05 can never start: it waits for T1-01" in text
+    assert "T1-05 can never start: it depends on T1-01" in text
 
 
 def test_a_file_of_another_tool_is_named_as_a_plan_and_as_a_path(project: Project) -> None:

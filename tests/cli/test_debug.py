@@ -75,7 +75,7 @@ def test_attempts_their_changes_and_what_can_be_done_are_shown(project: Project)
     assert project.events() == before
     words = project.quick("debug", "1", "--facts-only").out
     assert "Changed since the last good checkpoint, T1-01" in words
-    assert "[ ] See what it changed. (T1-02)" in words
+    assert "[ ] See the changes of the task. (T1-02)" in words
 
 
 def test_what_was_made_in_a_clone_and_never_delivered_is_shown_too(sandbox: GitSandbox) -> None:
@@ -123,7 +123,7 @@ def test_what_the_debugger_uses_counts_against_the_ceiling_of_the_run(project: P
     assert asked["run"] == project.quick("status", "--json").data["phases"][0]["run"]
     again = project.quick("debug", "1", "--json")
     assert (again.code, again.error["code"]) == (4, "role.ceiling")
-    assert "9 tokens of 9 are used" in again.error["message"]
+    assert "9 tokens of 9 used" in again.error["message"]
 
 
 def test_a_plan_that_the_debugger_offers_is_ready_to_be_taken_where_the_run_can_go_on_under_it(
@@ -158,7 +158,10 @@ def test_a_plan_that_cannot_be_taken_is_not_kept(project: Project) -> None:
     plan = project.read(PLAN)
     consent = answering(project, "")
     for offered, words in (
-        (plan.replace("T1-01: Task T1-01", "T1-01: Something else"), "is done, and what is done cannot be amended"),
+        (
+            plan.replace("T1-01: Task T1-01", "T1-01: Something else"),
+            "is completed, and completed tasks cannot be amended",
+        ),
         (plan.replace("- **Depends on:** T1-01", "- **Depends on:** T1-07"), "cannot be executed"),
         (plan, "is the one that is there"),
     ):

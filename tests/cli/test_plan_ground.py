@@ -82,7 +82,7 @@ def test_a_path_that_is_a_link_or_lies_behind_one_is_named_with_where_it_leads(
     os.symlink("src/a.py", project.folder / "a.txt")
     os.symlink(tmp_path / "x", project.folder / "out.txt")
     for path, words in (
-        ("lib/a.py", "lies behind a link, at src/a.py"),
+        ("lib/a.py", "is behind a link, at src/a.py"),
         ("a.txt", "is a link to src/a.py"),
         ("out.txt", f"is a link to {tmp_path / 'x'}"),
     ):

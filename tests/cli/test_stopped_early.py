@@ -13,7 +13,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
 
 # Presses Ctrl-C at the moment that a module is asked for: a place in the command that is the same each time.
-WORDS = (130, "", ["idumb: interrupted [run.interrupted]", "  next: idumb status shows where you are"])
+WORDS = (130, "", ["idumb: interrupted [run.interrupted]", "  next: to see the state of the run: idumb status"])
 
 PRESSING = """
 import os, signal, sys

@@ -134,7 +134,7 @@ def test_what_verifier_and_skeptic_use_counts_against_the_ceiling_of_the_run(pro
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"], answer.data["judged_by"][0]["verdict"]) == (1, "partial", "PASS")
     assert answer.data["causes"] == [f"the skeptic gave no opinion: {answer.data['judged_by'][1]['failure']}"]
-    assert "12 tokens of 12 are used" in answer.data["judged_by"][1]["failure"]
+    assert "12 tokens of 12 used" in answer.data["judged_by"][1]["failure"]
     told = project.events("--kind", "role.asked")
     assert [(e["payload"]["role"], e["run"]) for e in told] == [("verifier", answer.data["run"])]
 

@@ -42,11 +42,11 @@ def builders(case: Case) -> Iterator[Finding]:
 def _nobody(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
     if name is None:
         found, accepted = "no steps and no builder", "steps, or a builder"
-        why = f"Nothing can build {task.id}: it has no steps, and neither task, plan nor configuration names a builder."
+        why = f"Nothing can build {task.id}: it has no steps, and no task, plan or configuration names a builder."
         mend = "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml."
     else:
         found, accepted = "builder steps without steps", "a `yaml steps` fence"
-        why, mend = f"{task.id} is built by its steps but has none.", "Add a `yaml steps` fence."
+        why, mend = f"{task.id} has the builder `steps` but no steps.", "Add a `yaml steps` fence."
     return case.at("task.no-builder", plan, task, "builder", found=found, accepted=accepted, message=why, mend=mend)
 
 
@@ -76,10 +76,10 @@ def validators(case: Case) -> Iterator[Finding]:
                 "validator",
                 found=f"{name}, a handoff without `wait`",
                 accepted="a handoff with `options: {wait: SECONDS}`, `human`, or another adapter",
-                message=f"{name}, the validator of {task.id}, hands the work off and does not wait for the verdict;"
-                " the work is in a clone, which is gone when the command ends, so every attempt would fail.",
+                message=f"{name}, the validator of {task.id}, hands the work off and does not wait for a verdict."
+                " The work is in a clone, which is deleted when the command ends, so every attempt would fail.",
                 mend=f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`,"
-                " let `human` validate, or work `here`.",
+                " use `human` as validator, or set `run: {workspace: here}`.",
             )
 
 
@@ -99,15 +99,15 @@ def committing(case: Case) -> Iterator[Finding]:
                 "builder",
                 found=f"{name}, adapter {found.adapter}",
                 accepted="an agent that can run git, or another commit policy",
-                message=f"`git.commit: builder` leaves it to {name} to commit {task.id}, and it can start no git.",
-                mend=f"{mend} or say `git: {{commit: task}}`, so that idumb commits.",
+                message=f"`git.commit: builder` requires {name} to commit {task.id}, but {name} cannot run git.",
+                mend=f"{mend} or set `git: {{commit: task}}`, so that idumb commits.",
             )
 
 
 def _no_git(found: Binding) -> str | None:
     """What would let an agent run git, in words that go on; None for one that can, or of which nobody knows."""
     if found.adapter in _WITHOUT_GIT:
-        return "Let another agent build,"
+        return "Choose another builder,"
     if found.adapter in _WITH_SHELL and found.options.get("shell") is not True:
         return f"Add `options: {{shell: true}}` to bindings.{found.name},"
     if found.adapter == "acp" and found.options.get("commands") != "allow":
@@ -137,7 +137,7 @@ RULES = (
         ERROR,
         ERROR,
         builders,
-        "Nothing can build the task: it has no steps and no builder, and neither plan nor configuration names one.",
+        "Nothing can build the task: it has no steps, and no task, plan or configuration names a builder.",
         Example(_TASK.format(field="")),
     ),
     Rule(
@@ -161,7 +161,9 @@ RULES = (
         ERROR,
         ERROR,
         validators,
-        "The validator of a task is a handoff that is not waited for, and its work is in a clone, which cannot wait.",
+        "The validator of a task is a handoff without `wait`, but the work is in a clone, which is deleted when the"
+        " command"
+        " ends.",
         Example(
             _TASK.format(field="- **Validator:** away\n"),
             config="builder: agent\nrun: {workspace: clone}\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
@@ -173,7 +175,7 @@ RULES = (
         ERROR,
         ERROR,
         committing,
-        "The configuration leaves commits to builders, and the builder of a task can start no git.",
+        "The configuration makes builders commit, but the builder of a task cannot run git.",
         Example(
             _TASK.format(field=""),
             config="builder: coder\ngit: {commit: builder}\nbindings:\n  coder: {adapter: claude}\n",

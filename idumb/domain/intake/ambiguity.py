@@ -76,11 +76,11 @@ PHRASES = (
     Phrase("text.conditional", "maybe", r"(?i)\bmaybe\b", (TITLE, INTENT)),
 )
 _WORDS = {
-    "text.placeholder": ("is a placeholder", "Decide it, and write the decision."),
-    "text.vague": ("leaves open what is meant", "Name all that is meant, and nothing else."),
+    "text.placeholder": ("is a placeholder", "Decide, and write down the decision."),
+    "text.vague": ("is vague", "Name exactly what you mean."),
     "text.conditional": (
-        "is a condition that nobody can check",
-        "Decide it in the plan: say that it is done, or leave it out.",
+        "is a condition that no one can check",
+        "Decide in the plan: require it or remove it.",
     ),
 }
 Text = tuple[Plan, Task | None, str, str, int]
@@ -183,9 +183,9 @@ def _doubted(case: Case, where: Text, found: str, place: str) -> Finding:
         task,
         field,
         found=short(text),
-        accepted="what is meant to be there",
-        message=f"{task.id if task else 'The plan'}: `{found}` stands {place}.",
-        mend="Leave it where it is meant; else decide it, and write the decision.",
+        accepted="the intended text",
+        message=f"{task.id if task else 'The plan'}: `{found}` appears {place}.",
+        mend="If you mean this text literally, leave it. Otherwise decide, and write down the decision.",
         line=line,
     )
 
@@ -214,7 +214,7 @@ _NAMES = {
     "non_goals": "a non-goal",
     "invariants": "an invariant",
     "assumptions": "an assumption",
-    "setup": "what must be there first",
+    "setup": "the setup",
     "tests": "the intent of a test",
     "notes": "the notes",
     "rollback": "the reason",
@@ -231,7 +231,7 @@ def _told(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
         task,
         place if task or place != CRITERION else "success_criteria",
         found=short(text),
-        accepted="words that mean one thing",
+        accepted="words with one meaning",
         message=f"{whose}: `{found}` in {_NAMES[place]} {what}.",
         mend=mend,
         line=line,
@@ -251,7 +251,7 @@ def estimates(case: Case) -> Iterator[Finding]:
                 found=f"{hours} hours",
                 accepted="at most 2 hours",
                 message=f"{task.id} is estimated at {hours} hours.",
-                mend="Split it into tasks that can each be proven.",
+                mend="Split it into tasks that can be proven separately.",
             )
 
 
@@ -266,7 +266,7 @@ RULES = (
         WARNING,
         ERROR,
         phrases,
-        "Words of the plan hold TBD, FIXME, TODO, `???`, “to be determined” or “to be decided”: its goal, a title, an"
+        "The plan contains TBD, FIXME, TODO, `???`, “to be determined” or “to be decided” in its goal, or in a title,"
         " intent, description, requirement, criterion, invariant, non-goal, assumption, note or reason.",
         Example(_TASK.format(title="Greet", criterion="The greeting is TBD", fields="")),
     ),
@@ -275,8 +275,9 @@ RULES = (
         WARNING,
         ERROR,
         phrases,
-        "Words of the plan leave open what is meant: etc., and so on; in a title, criterion or intent also or similar,"
-        " appropriate, somehow.",
+        "The plan contains vague words, such as “etc.” or “and so on”; in a title, criterion or intent also “or"
+        " similar”,"
+        " “appropriate” or “somehow”.",
         Example(_TASK.format(title="Greet", criterion="It greets friends, family etc.", fields="")),
     ),
     Rule(
@@ -284,8 +285,9 @@ RULES = (
         WARNING,
         ERROR,
         phrases,
-        "Words of the plan have a condition that nobody can check: as needed; in a title, criterion or intent also if"
-        " necessary, where possible, if time permits, optional.",
+        "The plan contains a condition that no one can check, such as “as needed”; in a title, criterion or intent"
+        " also “if"
+        " necessary”, “where possible”, “if time permits” or “optional”.",
         Example(_TASK.format(title="Greet, and wave if necessary", criterion="It greets", fields="")),
     ),
     Rule(
@@ -293,7 +295,8 @@ RULES = (
         SILENT,
         WARNING,
         quoted,
-        "TBD, FIXME, “etc.” or “as needed” stands in quoted code, in what a step writes or looks for, or in a check.",
+        "TBD, FIXME, “etc.” or “as needed” appears in quoted code, in text that a step writes or searches for, or in a"
+        " check.",
         Example(_TASK.format(title="Remove `FIXME`", criterion="It is gone", fields="")),
     ),
     Rule(

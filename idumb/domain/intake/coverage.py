@@ -29,7 +29,7 @@ def requirements(case: Case) -> Iterator[Finding]:
                     found=f"{id}: {text}" if text else id,
                     accepted="a task with this requirement",
                     message=f"No task serves the requirement {id}.",
-                    mend=f"Add a task with `- **Requirements:** {id}`, or take the requirement out.",
+                    mend=f"Add a task with `- **Requirements:** {id}`, or remove the requirement.",
                 )
 
 
@@ -52,7 +52,7 @@ def listed(case: Case) -> Iterator[Finding]:
             "requirements",
             found=id,
             accepted="an id of .planning/REQUIREMENTS.md, or an id with its text",
-            message=f"The plan lists {id} without a text, and .planning/REQUIREMENTS.md has no such id.",
+            message=f"The plan lists {id} without a text, but .planning/REQUIREMENTS.md has no such id.",
             mend=f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md.",
         )
 
@@ -70,7 +70,7 @@ def reasons(case: Case) -> Iterator[Finding]:
                 found="no requirement",
                 accepted=known,
                 message=f"{task.id} serves no requirement of the plan.",
-                mend=f"Add `- **Requirements:**` with one of {known}, or take the task out.",
+                mend=f"Add `- **Requirements:**` with one of {known}, or remove the task.",
             )
 
 
@@ -95,9 +95,10 @@ def required(case: Case) -> Iterator[Finding]:
                 None,
                 "success_criteria",
                 found="no success criteria",
-                accepted="a section ## Success criteria with boxes",
-                message="The plan does not say what must hold when all its tasks are done.",
-                mend="Add ## Success criteria, each with a proof, or `success_criteria` to the frontmatter.",
+                accepted="a section ## Success criteria with checkboxes",
+                message="The plan has no success criteria: it does not say what must hold when all tasks are done.",
+                mend="Add a section ## Success criteria, each with a proof, or add `success_criteria` to the"
+                " frontmatter.",
             )
 
 
@@ -112,8 +113,8 @@ def non_goals(case: Case) -> Iterator[Finding]:
                 "non_goals",
                 found="no non_goals",
                 accepted="non_goals: [{id, text, paths}]",
-                message="The plan does not say what it must not do.",
-                mend="Add `non_goals` to the frontmatter; `non_goals: []` says that there are none.",
+                message="The plan does not declare its non-goals.",
+                mend="Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`.",
             )
 
 
@@ -129,7 +130,7 @@ def invariants(case: Case) -> Iterator[Finding]:
                 "interfaces",
                 found=f"interfaces in {task.id}, no invariants",
                 accepted="invariants: [{id, text, check}]",
-                message="The plan declares public interfaces and no invariant that protects them.",
+                message="The plan declares public interfaces but no invariants to protect them.",
                 mend="Add `invariants` to the frontmatter, each with a command that checks it.",
             )
 
@@ -154,8 +155,8 @@ def _changes(case: Case, plan: Plan, task: Task, subject: str, found: str) -> Fi
         "change",
         found=found,
         accepted="preserving, extending, modifying, breaking",
-        message=f"{subject} not say whether behaviour is preserved, extended, modified or broken.",
-        mend="Add `- **Change:** extending` to each, or whichever holds.",
+        message=f"{subject} not say whether the change preserves, extends, modifies or breaks behaviour.",
+        mend="Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
     )
 
 
@@ -172,8 +173,8 @@ def interfaces(case: Case) -> Iterator[Finding]:
                     "interfaces",
                     found=f"{interface.name} without {', '.join(missing)}",
                     accepted=", ".join(SPECIFIED),
-                    message=f"{task.id}: {interface.name} does not say its {', '.join(missing)}.",
-                    mend="Add them below the name; `none` is an answer.",
+                    message=f"{task.id}: {interface.name} does not declare its {', '.join(missing)}.",
+                    mend="Add them below the name; `none` is allowed.",
                 )
 
 
@@ -188,8 +189,8 @@ def irreversible(case: Case) -> Iterator[Finding]:
                 "rollback",
                 found=task.rollback.reason,
                 accepted="reversible, or compensatable with commands",
-                message=f"{task.id} cannot be taken back: {task.rollback.reason}",
-                mend="Make it compensatable with commands, or accept this very task when you approve.",
+                message=f"{task.id} cannot be rolled back: {task.rollback.reason}",
+                mend="Make it compensatable with commands, or accept this task as irreversible when you approve.",
             )
 
 
@@ -215,8 +216,9 @@ RULES = (
         WARNING,
         WARNING,
         listed,
-        "The plan lists a requirement by its id alone, and REQUIREMENTS.md has no such id. A strict approval answers"
-        " for it: `idumb approve N --answer REQ-1=yes`.",
+        "The plan lists a requirement by its id alone, but REQUIREMENTS.md has no such id. In strict mode, confirm"
+        " it with"
+        " `idumb approve N --answer REQ-1=yes`.",
         Example(_TASK.format(fields="- **Requirements:** REQ-1\n"), head="requirements: [REQ-1]\n", present=Present()),
     ),
     Rule(
@@ -224,7 +226,7 @@ RULES = (
         WARNING,
         ERROR,
         reasons,
-        "The plan declares requirements and the task serves none of them.",
+        "The plan declares requirements, but the task serves none of them.",
         Example(_TASK.format(fields=""), head=_NEEDED),
     ),
     Rule(
@@ -248,7 +250,7 @@ RULES = (
         SILENT,
         ERROR,
         non_goals,
-        "The plan does not say what it must not do. `non_goals: []` says that there is nothing.",
+        "The plan does not declare its non-goals. If there are none, write `non_goals: []`.",
         Example(_TASK.format(fields="")),
     ),
     Rule(
@@ -256,7 +258,7 @@ RULES = (
         SILENT,
         ERROR,
         invariants,
-        "A task declares public interfaces and the plan names nothing that must stay true.",
+        "A task declares public interfaces, but the plan declares no invariants.",
         Example(_TASK.format(fields=_WHOLE)),
     ),
     Rule(
@@ -264,7 +266,7 @@ RULES = (
         SILENT,
         ERROR,
         changes,
-        "The task writes files and does not say what kind of change that is (field Change).",
+        "The task writes files but does not say which kind of change it makes (field Change).",
         Example(_TASK.format(fields="")),
     ),
     Rule(
@@ -272,7 +274,7 @@ RULES = (
         SILENT,
         ERROR,
         interfaces,
-        "A public name does not say its inputs, outputs, errors and side effects.",
+        "A public name does not declare all of its inputs, outputs, errors and side effects.",
         Example(_TASK.format(fields=_INTERFACE)),
     ),
     Rule(
@@ -280,7 +282,7 @@ RULES = (
         WARNING,
         WARNING,
         irreversible,
-        "The effect of the task cannot be taken back. It runs only where a person accepted that very task.",
+        "The effect of the task cannot be rolled back. It runs only after a person accepts this task as irreversible.",
         Example(_TASK.format(fields="- **Rollback:** irreversible: it mails everybody\n")),
     ),
 )

@@ -105,9 +105,10 @@ def _told(case: Case, where: tuple[Plan, Task], one: Unmet) -> Finding:
             task,
             "files",
             found=f"{claim.verb} {claim.path}",
-            accepted="a file that is there, or that an earlier task creates",
-            message=f"{task.id} would {claim.verb} {claim.path}, which is not there, and no earlier task creates it.",
-            mend="Correct the path, write `create`, or let an earlier task create it.",
+            accepted="an existing file, or one that an earlier task creates",
+            message=f"{task.id} would {claim.verb} {claim.path}, but the file does not exist and no earlier task"
+            " creates it.",
+            mend="Correct the path, write `create`, or have an earlier task create it.",
         )
     return case.at(
         "path.exists",
@@ -115,10 +116,10 @@ def _told(case: Case, where: tuple[Plan, Task], one: Unmet) -> Finding:
         task,
         "files",
         found=f"{claim.verb} {one.path}",
-        accepted="a path where nothing is, or `modify`",
+        accepted="a free path, or `modify`",
         message=f"{task.id} would {claim.verb if claim.target is None else 'move a file to'} {one.path},"
-        " which is there already.",
-        mend="Write `modify`, or name another path.",
+        " which already exists.",
+        mend="Write `modify`, or choose another path.",
     )
 
 
@@ -135,17 +136,17 @@ def links(case: Case) -> Iterator[Finding]:
             if target is None or case.links.get(folder, "").startswith("/"):
                 continue  # a folder that leads out is an error already
             behind = folder in case.links
-            what = f"lies behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
-            then = "git does not follow it" if behind else "the link would be replaced, or written through"
+            what = f"is behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
+            then = "git does not follow it" if behind else "the task would replace the link or write through it"
             yield case.at(
                 "path.through-link",
                 plan,
                 task,
                 "steps" if line else "files",
                 found=path,
-                accepted="a path that is no link and lies behind none",
+                accepted="a path that is not a link and not behind one",
                 message=f"{task.id} would write {path}, which {what}; {then}.",
-                mend=f"Name {target} itself." if not target.startswith("/") else "Name a path inside the workspace.",
+                mend=f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace.",
                 line=line,
             )
 
@@ -207,8 +208,8 @@ def protected(case: Case) -> Iterator[Finding]:
                     "files",
                     found=glob,
                     accepted="a glob without protected paths",
-                    message=f"{task.id} declares {glob}, which covers {path}, and that is protected by {rule}.",
-                    mend="Narrow the glob; a change of a protected path stops the run.",
+                    message=f"{task.id} declares {glob}, which covers {path}; that path is protected by {rule}.",
+                    mend="Narrow the glob. A change to a protected path stops the run.",
                 )
 
 
@@ -255,12 +256,12 @@ def _commands(
                     task,
                     field,
                     found=short(command),
-                    accepted="a program on PATH, or a file that is there or that a task makes",
-                    message=f"{task.id if task else 'The plan'}: a check starts {program}, which is neither on PATH"
-                    " nor made by a task."
+                    accepted="a program on PATH, or a file that exists or that a task creates",
+                    message=f"{task.id if task else 'The plan'}: a check starts {program}, which is not on PATH,"
+                    " and no task creates it."
                     if "/" not in program
                     else f"{task.id if task else 'The plan'}: a check starts {program}, which cannot be started, and no"
-                    " task makes it.",
+                    " task creates it.",
                     mend="Correct the name, install it, or declare the file under Files.",
                     line=line,
                 )
@@ -347,9 +348,9 @@ def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, 
         task,
         field,
         found=short(text),
-        accepted="words of this plan",
-        message=f"{task.id if task else 'The plan'} still says what its template says: {short(text)}",
-        mend="Say what this plan is about.",
+        accepted="your own text",
+        message=f"{task.id if task else 'The plan'} still contains template text: {short(text)}",
+        mend="Replace it with the text of this plan.",
         line=line,
     )
 
@@ -367,7 +368,8 @@ RULES = (
         WARNING,
         WARNING,
         files,
-        "A task would modify, delete or move a file that is not there where the run begins, and no earlier task creates"
+        "A task would modify, delete or move a file that does not exist when the run starts, and no earlier task"
+        " creates"
         " it.",
         _example("modify `a.txt`"),
     ),
@@ -376,8 +378,8 @@ RULES = (
         WARNING,
         WARNING,
         files,
-        "A task would create a file that is there already where the run begins, or that an earlier task creates (here"
-        " `a.txt` is there).",
+        "A task would create a file that already exists when the run starts, or that an earlier task creates (here"
+        " `a.txt` exists).",
         _example("create `a.txt`", present=Present(base=frozenset(_THERE), on_disk=frozenset(_THERE))),
     ),
     Rule(
@@ -385,7 +387,7 @@ RULES = (
         WARNING,
         WARNING,
         links,
-        "A task or step would write a path that is a symbolic link, or that lies behind one (here `a.txt` is a link to"
+        "A task or step would write a path that is a symbolic link or is behind one (here `a.txt` is a link to"
         " `b.txt`).",
         _example("modify `a.txt`", present=Present(on_disk=frozenset(_THERE), links={"a.txt": "b.txt"})),
     ),
@@ -394,7 +396,7 @@ RULES = (
         WARNING,
         WARNING,
         protected,
-        "A glob covers a path that is protected, so a change there would stop the run.",
+        "A glob covers a protected path, so a change there would stop the run.",
         _example("modify `src/**`", head="scope: {protected: [src/keys.py]}\n"),
     ),
     Rule(
@@ -402,7 +404,7 @@ RULES = (
         WARNING,
         WARNING,
         commands,
-        "A check starts a program that is neither on PATH nor made by a task (here `grpe`).",
+        "A check starts a program that is not on PATH and that no task creates (here `grpe`).",
         _example("create `a.txt`", "grpe -q hello a.txt", Present(no_programs=frozenset({"grpe"}))),
     ),
     Rule(
@@ -410,7 +412,7 @@ RULES = (
         WARNING,
         WARNING,
         unfilled,
-        "A text of the plan still says what its template says.",
+        "The plan still contains template text.",
         _example("create `a.txt`", head='requirements: {REQ-1: "What somebody needs, in one sentence"}\n'),
     ),
 )

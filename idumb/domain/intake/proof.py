@@ -19,7 +19,7 @@ _SAYS_NOTHING = frozenset({
     "true", "works", "x", "yes",
 })
 # fmt: on
-_COVERED = "Write — verify behind it: Verify proves what has no mark only where no criterion of the task has one."
+_COVERED = "Add — verify to the criterion. Verify covers unmarked criteria only if no criterion of the task is marked."
 _WORD = re.compile(r"\w+")
 
 
@@ -37,11 +37,10 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
                 "acceptance",
                 found="opinions only" if OPINION in proven.values() else "no criterion with a proof",
                 accepted="check, verify or human",
-                message=f"Nothing proves {task.id}: no criterion has a check, no Verify command covers it, no validator"
-                " is bound.",
+                message=f"Nothing proves {task.id}: it has no check, no Verify command and no validator.",
                 mend=_COVERED
                 if task.verify
-                else "Write — check: and a command in backticks behind a criterion, or a Verify field.",
+                else "Add — check: and a command in backticks to a criterion, or add a Verify field.",
             )
         else:
             yield from (_unproven(case, plan, task, c) for c in task.acceptance if proven[c.id] == UNPROVEN)
@@ -59,7 +58,7 @@ def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -
         found=short(criterion.text),
         accepted="check, verify, human or opinion" if task else "check, human or opinion",
         message=f"Nothing proves {criterion.id} of {task.id if task else 'the plan'}: {short(criterion.text)}",
-        mend=_COVERED if task and task.verify else "Write — check: and a command in backticks behind it, or — human.",
+        mend=_COVERED if task and task.verify else "Add — check: and a command in backticks to it, or add — human.",
         line=criterion.span.line if criterion.span else 0,
     )
 
@@ -94,9 +93,9 @@ def _empty(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> F
         task,
         "acceptance" if task else "success_criteria",
         found=criterion.text,
-        accepted="what is to be seen when it holds",
-        message=f"{criterion.id} of {whose} does not say what is to be seen.",
-        mend="Say what is there or what happens, or write a check behind it.",
+        accepted="an observable result",
+        message=f"{criterion.id} of {whose} does not name an observable result.",
+        mend="Describe what one can see when it holds, or add a check.",
         line=criterion.span.line if criterion.span else 0,
     )
 
@@ -115,10 +114,10 @@ def without_artifact(case: Case) -> Iterator[Finding]:
             plan,
             task,
             "files",
-            found="no file is written, and neither a command nor a person checks it",
+            found="no written file, no command and no person to check it",
             accepted="files, or a check",
-            message=f"{task.id} leaves nothing that could be looked at.",
-            mend="Name the files that it writes, or a command that checks its result.",
+            message=f"{task.id} leaves no result that anyone could inspect.",
+            mend="Declare the files that it writes, or add a command that checks its result.",
         )
 
 
@@ -131,7 +130,7 @@ RULES = (
         ERROR,
         ERROR,
         unproven_tasks,
-        "No criterion of the task has a proof that counts: no check, no Verify, no tests, no person, no validator.",
+        "Nothing proves the task: it has no check, no Verify, no tests, no human criterion and no validator.",
         Example(_TWO.format(criteria="  - [ ] It is friendly\n")),
     ),
     Rule(
@@ -139,7 +138,7 @@ RULES = (
         WARNING,
         ERROR,
         unproven_tasks,
-        "Nothing proves a criterion. Where Verify is to prove it beside marked criteria, write `— verify`.",
+        "Nothing proves a criterion. If Verify should prove it although other criteria are marked, add `— verify`.",
         Example(_TWO.format(criteria=_CHECKED + "  - [ ] It is friendly\n")),
     ),
     Rule(
@@ -147,7 +146,7 @@ RULES = (
         WARNING,
         ERROR,
         empty_criteria,
-        "A criterion that a person or a model judges does not say what is to be seen.",
+        "A criterion that a person or a model judges does not name an observable result.",
         Example(_TWO.format(criteria=_CHECKED + "  - [ ] Works as expected — human\n")),
     ),
     Rule(
@@ -155,7 +154,7 @@ RULES = (
         WARNING,
         ERROR,
         without_artifact,
-        "The task writes no file and only a model judges its result, so nothing could show that it was done.",
+        "The task writes no file and only a model judges it, so nothing could show that it was done.",
         Example(
             "### T1-01: Think\n\n- **Validator:** critic\n- **Acceptance:**\n  - [ ] The idea is good — opinion\n",
             config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",

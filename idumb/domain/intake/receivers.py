@@ -29,7 +29,7 @@ def receivers(case: Case) -> Iterator[Finding]:
                     "handoff_to",
                     found=wanted.agent,
                     accepted=near or "a binding of .idumb/config.yaml, a role or human",
-                    message=f"{task.id} hands its work on to {wanted.agent}, and nobody is called so.",
+                    message=f"{task.id} hands its work to {wanted.agent}, which is neither a binding nor a role.",
                     mend=f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`.",
                 )
 
@@ -48,7 +48,7 @@ def types(case: Case) -> Iterator[Finding]:
                     "handoff_to",
                     found=wanted.type or "",
                     accepted=near or ", ".join(accepted),
-                    message=f"{task.id} hands its work on by {wanted.type}, which is no type of a handoff.",
+                    message=f"{task.id}: {wanted.type} is not a type of handoff.",
                     mend=f"Did you mean {near}?" if near else f"Write one of {', '.join(accepted)}.",
                 )
 
@@ -67,7 +67,7 @@ RULES = (
         WARNING,
         ERROR,
         types,
-        "The type of a handoff is none that there is, so no handoff is made.",
+        "The type of a handoff is unknown, so no handoff is made.",
         Example(_TASK.format(field="- **Handoff to:** human (review)\n")),
     ),
 )

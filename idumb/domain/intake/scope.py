@@ -81,8 +81,8 @@ def other_repositories(case: Case) -> Iterator[Finding]:
                     "steps" if line else "files",
                     found=path,
                     accepted=f"a path outside {inner}",
-                    message=f"{task.id} would write {path}, but {inner} is a submodule or a repository of its own.",
-                    mend=f"Take the path out of the task; a plan in {inner} itself can change it.",
+                    message=f"{task.id} would write {path}, but {inner} is a submodule or a nested repository.",
+                    mend=f"Remove the path from the task. To change it, use a plan inside {inner}.",
                     line=line,
                 )
 
@@ -146,19 +146,19 @@ def _one(
         return
     real = _resolved(path, case.links)
     if real.startswith("/"):
-        message = f"{task.id} would write {path}, which a link leads out of the workspace, to {real}."
-        mend = "Name a path without a link above it, or take the link away."
+        message = f"{task.id} would write {path}, but a link leads out of the workspace, to {real}."
+        mend = "Use a path without a link above it, or remove the link."
         yield told("path.outside-workspace", "a path inside the workspace", message, mend)
         return
     if root and path != root and not path.startswith(root + "/"):
         message = f"{task.id} would write {path}, which is outside the plan's scope ({root})."
-        mend = "Take the path out of the task, or widen `scope.root`."
+        mend = "Remove the path from the task, or widen `scope.root`."
         yield told("path.outside-scope", f"a path below {root}", message, mend)
         return
     rule = paths.protecting_rule(path, rules, _literal(task)) or paths.protecting_rule(real, rules, _literal(task))
     if rule is not None:
         message = f"{task.id} would write {path}, which is protected by {rule}."
-        mend = "Take the path out of the task; idumb never writes it."
+        mend = "Remove the path from the task. idumb never writes it."
         yield told("path.protected", "a path that is not protected", message, mend)
 
 
@@ -182,7 +182,7 @@ def roots(case: Case) -> Iterator[Finding]:
                 found=str(root),
                 accepted="a folder of the repository, such as src",
                 message=f"scope.root {root!r} {why}, so it cannot be a folder of this repository.",
-                mend="Write the folder relative to the root of the repository, or leave `root` out.",
+                mend="Write the folder relative to the root of the repository, or omit `root`.",
             )
 
 
@@ -227,7 +227,7 @@ RULES = (
         ERROR,
         ERROR,
         written_paths,
-        "A task or step would write outside the workspace, or at a path that cannot be one.",
+        "A task or step would write outside the workspace, or to an invalid path.",
         Example(_STEP.format(path="../hello.txt", step="../hello.txt")),
     ),
     Rule(
@@ -251,8 +251,7 @@ RULES = (
         ERROR,
         ERROR,
         other_repositories,
-        "A task or step would write at or below a submodule or nested repository (here `lib`), which idumb leaves"
-        " alone.",
+        "A task or step would write in a submodule or nested repository (here `lib`), which idumb never changes.",
         Example(_STEP.format(path="lib/hello.txt", step="lib/hello.txt"), repositories=("lib",)),
     ),
     Rule(
@@ -268,7 +267,7 @@ RULES = (
         WARNING,
         ERROR,
         undeclared,
-        "A step writes a path that its task does not declare under Files, so the run would stop after it.",
+        "A step writes a path that its task does not declare under Files, so the run would stop after that step.",
         Example(_STEP.format(path="hello.txt", step="greeting.txt")),
     ),
 )

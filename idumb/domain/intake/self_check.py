@@ -55,7 +55,7 @@ def open_questions(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
     """What is for a person to answer: each question that is not judged, and each requirement that nothing states."""
     unjudged = (one for one in answers(case, found) if one.answer == NOT_JUDGED)
     asked = (
-        Answer(id, f"Is {id} a requirement, though .planning/REQUIREMENTS.md does not have it?", NOT_JUDGED)
+        Answer(id, f"Is {id} a requirement, although .planning/REQUIREMENTS.md does not list it?", NOT_JUDGED)
         for id in dict.fromkeys(id for _, id in coverage.unlisted(case))
     )
     return (*unjudged, *asked)
@@ -97,7 +97,7 @@ def _stepped(case: Case) -> tuple[str, ...] | None:
 
 def _rollback(case: Case) -> tuple[str, ...]:
     """By snapshot unless a task says otherwise."""
-    kinds = {COMPENSATABLE: "by its own commands", IRREVERSIBLE: "only where a person accepted it"}
+    kinds = {COMPENSATABLE: "by its own commands", IRREVERSIBLE: "only if a person accepted it"}
     special = (f"{t.id} {kinds[t.rollback.kind]}" for _, t in case.pairs if t.rollback.kind in kinds)
     return (*islice(special, SHOWN), "every other task by snapshot")
 
@@ -174,11 +174,13 @@ QUESTIONS = (
         ),
         _stepped,
     ),
-    Question("rollback", "Is it said for every task how it is taken back?", (), _rollback),
+    Question("rollback", "Does every task say how it is rolled back?", (), _rollback),
     Question("interfaces", "Is every public name fully specified?", ("interface.incomplete",), _interfaces),
-    Question("non-goals", "Is it said what the plan must not do?", ("plan.no-non-goals",), _non_goals),
+    Question("non-goals", "Does the plan declare its non-goals?", ("plan.no-non-goals",), _non_goals),
     Question("invariants", "Do invariants protect the public interfaces?", ("plan.no-invariants",), _invariants),
-    Question("change-classes", "Does every change of behaviour have its class?", ("task.no-change-class",), _changes),
+    Question(
+        "change-classes", "Does every change of behaviour have a change class?", ("task.no-change-class",), _changes
+    ),
     Question(
         "agents",
         "Do all agents fit together?",

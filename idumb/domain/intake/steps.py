@@ -24,7 +24,7 @@ _NETWORK = frozenset({
 })
 _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "SECONDS"})
 # fmt: on
-_CHANCE = "gives something else every time"
+_CHANCE = "gives a different result every time"
 _WORD = re.compile(r"\w+")
 
 
@@ -41,9 +41,9 @@ def not_allowed(case: Case) -> Iterator[Finding]:
                 "step.tool-not-allowed",
                 (plan, task, step),
                 found=step.tool,
-                accepted=", ".join(sorted(allowed)) or "no tool at all",
+                accepted=", ".join(sorted(allowed)) or "no tool",
                 message=f"{task.id}: the tool {step.tool} is not allowed by {where}.",
-                mend="Use a tool that is allowed, or ask whoever keeps the policy.",
+                mend="Use an allowed tool, or ask the owner of the policy to allow it.",
             )
 
 
@@ -56,9 +56,9 @@ def vague_intents(case: Case) -> Iterator[Finding]:
                 "step.vague-intent",
                 (plan, task, step),
                 found=step.intent,
-                accepted="what the step is for",
-                message=f"{task.id}: the intent {step.intent!r} does not say what the step is for.",
-                mend="Say in a few words what is to be true after this step.",
+                accepted="the purpose of the step",
+                message=f"{task.id}: the intent {step.intent!r} does not state the purpose of the step.",
+                mend="Say in a few words what this step achieves.",
             )
 
 
@@ -74,11 +74,12 @@ def chance(case: Case) -> Iterator[Finding]:
                     "step.not-deterministic",
                     (plan, task, step),
                     found=name,
-                    accepted="a command that does the same every time",
+                    accepted="a command with the same result every time",
                     message=f"{task.id}: a step runs {name}, which {why}.",
-                    mend=f"Write the value into the plan, or an assumption that names both: `{task.id} uses {name}: …`."
+                    mend=f"Write the value into the plan, or add an assumption that names both: `{task.id} uses"
+                    f" {name}: …`."
                     if is_declaration(plan)
-                    else "Write the value into the plan, or give the generator a seed.",
+                    else "Write the value into the plan, or seed the generator.",
                 )
 
 
@@ -90,7 +91,7 @@ def _variable(step: Step) -> dict[str, str]:
         for program in shell.programs_of(words):
             name = program.rpartition("/")[2]
             if name in _NETWORK:
-                found[name] = "asks the network"
+                found[name] = "uses the network"
             elif name in _CLOCK_AND_CHANCE or _random_by_option(name, words):
                 found[name] = _CHANCE
     for match in _calls().finditer(_command(step)):
@@ -128,9 +129,10 @@ def branches(case: Case) -> Iterator[Finding]:
                 "step.branch",
                 (plan, task, step),
                 found=f"{word} in {short(_command(step))}",
-                accepted="one way through the command",
-                message=f"{task.id}: a step decides while it runs which way it takes (`{word}`).",
-                mend="Decide in the plan, or run a script that is a file of the repository: approvals are bound to it.",
+                accepted="a command without branches",
+                message=f"{task.id}: a step branches at run time (`{word}`).",
+                mend="Decide in the plan, or move the branch into a script file in the repository, which the"
+                " approval covers.",
             )
 
 
@@ -196,7 +198,7 @@ RULES = (
         WARNING,
         ERROR,
         vague_intents,
-        "The intent of a step says no more than its tool does.",
+        "The intent of a step says no more than the name of its tool.",
         _example("- {tool: write_file, intent: write file, arguments: {path: hello.txt, content: hello}}"),
     ),
     Rule(
@@ -205,7 +207,7 @@ RULES = (
         ERROR,
         chance,
         "The command of a step depends on chance, the clock or the network, and no assumption names the task and the"
-        ' program: `assumptions: ["T1-01 uses date: the stamp is for people"]`.',
+        ' program, such as `assumptions: ["T1-01 uses date: the stamp is for people"]`.',
         _example(_RUN.format(intent="write a greeting with a number", command="echo hello $RANDOM > hello.txt")),
     ),
     Rule(
@@ -213,7 +215,7 @@ RULES = (
         SILENT,
         ERROR,
         branches,
-        "The command of a step takes one of two ways, decided while it runs: `if`, `case` or `||`.",
+        "The command of a step branches at run time, with `if`, `case` or `||`.",
         _example(
             _RUN.format(
                 intent="greet in the language of the machine",

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from idumb.domain import failures, outcome
-from idumb.domain.refusals.row import DOCTOR, LOOK, STATUS, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, READ_ONLY, STATUS, Row, row, way
 
 _START = "Start the agent"
-_ASK = "Ask an agent"
+_ASK = "Call an agent"
 _CONFIGURE = way(
     "configure",
     "correct the binding in .idumb/config.yaml",
-    "the contract's hash changes with it, so consent is asked for again",
+    "this changes the contract, so you are asked for consent again",
 )
-_OTHER = way("other", "name another binding for that role", "consent is asked for again")
-_REINSTALL = way("reinstall", "install the package again", "then run the same command again")
+_OTHER = way("other", "choose another binding for that role", "you are asked for consent again")
+_REINSTALL = way("reinstall", "reinstall the package", "then run the command again")
 
 _NO_ANSWER = row(
-    "Use the agent's answer", way("again", "run the same command again", "the agent is asked once more"), _OTHER
+    "Use the agent's answer", way("again", "run the command again", "the agent is called once more"), _OTHER
 )
 
 ROWS: Mapping[str, Row] = {
@@ -28,64 +28,79 @@ ROWS: Mapping[str, Row] = {
     "agent.inside-repository": row(_START, _CONFIGURE),
     "agent.no-command": row(_START, _CONFIGURE),
     "agent.no-key": row(
-        _START, way("key", "set the variable that holds the key", "the agent can log in; then run it again"), _OTHER
+        _START,
+        way(
+            "key", "set the environment variable that holds the key", "the agent can log in; then run the command again"
+        ),
+        _OTHER,
     ),
     "agent.no-package": row(
         _START,
-        way("install", "install the package", "the binding works as it is", "pip install 'idumb[models]'"),
-        way("http", "use the adapter http, which needs nothing", "consent is asked for again"),
+        way("install", "install the package", "the binding then works as it is", "pip install 'idumb[models]'"),
+        way("http", "use the adapter http, which needs no package", "you are asked for consent again"),
     ),
     "agent.no-prompt": row(_START, _REINSTALL),
-    "agent.no-recording": row("Replay a run", way("look", "see the runs of a phase", LOOK, "idumb log"), _CONFIGURE),
+    "agent.no-recording": row(
+        "Replay a run", way("look", "see the runs of a phase", READ_ONLY, "idumb log"), _CONFIGURE
+    ),
     "agent.not-a-person": row(
-        "Speak for a person",
-        way("person", "let a person run this command in a terminal of their own", "it is their word then"),
+        "Give a person's consent or answer",
+        way("person", "ask a person to run this command in their own terminal", "it is recorded as their decision"),
     ),
     "agent.not-found": row(
         _START,
-        way("install", "install the program, or put its folder on PATH", "the binding works as it is"),
+        way("install", "install the program, or add its folder to PATH", "the binding then works as it is"),
         _CONFIGURE,
     ),
     "agent.not-loadable": row(_START, _REINSTALL, _OTHER),
     "agent.plain-http": row(_START, _CONFIGURE),
     "agent.proxy": row(
-        _START, way("unset", "unset the proxy in the environment", "the agent is reached directly"), _CONFIGURE
+        _START, way("unset", "unset the proxy in the environment", "idumb connects to the agent directly"), _CONFIGURE
     ),
     "agent.unknown-adapter": row(_START, _CONFIGURE),
     "agent.unknown-binding": row(_START, _CONFIGURE),
     "agent.unknown-option": row(_START, _CONFIGURE),
     "agent.writable-by-others": row(
-        _START, way("permit", "take write permission from group and others", "nobody else can change it"), _CONFIGURE
+        _START,
+        way("permit", "remove write permission for group and others", "no other user can change the program"),
+        _CONFIGURE,
     ),
     "role.ceiling": row(
         _ASK,
-        way("raise", "raise the ceiling in .idumb/config.yaml", "the agent may use more; consent is asked for again"),
-        way("leave", "leave it unasked", LOOK, "idumb status"),
+        way(
+            "raise",
+            "raise the ceiling in .idumb/config.yaml",
+            "the agent may use more; you are asked for consent again",
+        ),
+        way("leave", "do not call the agent", READ_ONLY, "idumb status"),
     ),
     "role.changed-tree": row(
-        "Use the agent's answer", DOCTOR, way("again", "run the same command again", "the agent is asked once more")
+        "Use the agent's answer", DOCTOR, way("again", "run the command again", "the agent is called once more")
     ),
     **{f"role.{kind}": _NO_ANSWER for kind in (*failures.KINDS, *(o.replace("_", "-") for o in outcome.OUTCOMES))},
     "role.unbound": row(
         _ASK,
-        way("bind", "name an agent for the role in .idumb/config.yaml", "it is asked once you consented"),
+        way("bind", "name an agent for the role in .idumb/config.yaml", "the agent is called after you consent"),
         STATUS,
     ),
     "mcp.not-installed": row(
         "Serve idumb to an editor",
-        way("install", "install the library", "idumb mcp works then", "pip install 'idumb[mcp]'"),
+        way("install", "install the library", "idumb mcp then works", "pip install 'idumb[mcp]'"),
     ),
     "fake-model.log": row(
-        "Write the log of the scripted model", way("rename", "name another file with --log", "it is written there")
+        "Write the log of the scripted model",
+        way("rename", "choose another file with --log", "the log is written there"),
     ),
-    "fake-model.port": row("Listen on that port", way("free", "leave out --port", "a port that is free is taken")),
+    "fake-model.port": row("Listen on that port", way("free", "omit --port", "idumb picks a free port")),
     "install.no-user-folder": row(
         "Install the commands for your user",
-        way("project", "install them in this project", "they are files of this repository", "{project}"),
+        way("project", "install them in this project", "they are written into this repository", "{project}"),
     ),
     "install.refused": row(
-        "Write the commands", way("permit", "permit that path to be read and written", "what came before it stands")
+        "Write the commands", way("permit", "make that path readable and writable", "commands written before it stay")
     ),
-    "script.invalid": row("Serve this script", way("correct", "correct the script", "it is served then")),
-    "script.unreadable": row("Serve this script", way("permit", "make the file readable", "it is served then")),
+    "script.invalid": row("Serve this script", way("correct", "correct the script", "then run the command again")),
+    "script.unreadable": row(
+        "Serve this script", way("permit", "make the file readable", "then run the command again")
+    ),
 }

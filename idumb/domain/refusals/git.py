@@ -4,170 +4,184 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import DOCTOR, HINT, LOOK, STATUS, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, HINT, READ_ONLY, STATUS, Row, row, way
 
 _RUN = "Work in this repository"
 _READ = "Read this repository"
-_GO_ON = "Go on with the run"
-_GIT_STATUS = way("look", "see what git says", LOOK, "git status")
-_FSCK = way(
-    "check", "let git check its objects", "nothing is changed; damaged and missing objects are named", "git fsck"
-)
+_CONTINUE = "Continue the run"
+_GIT_STATUS = way("look", "see the state of the repository", READ_ONLY, "git status")
+_FSCK = way("check", "check git's objects", "nothing is changed; git names damaged and missing objects", "git fsck")
 _FETCH = way(
     "fetch",
-    "fetch what is missing from the remote",
-    "git brings every object that the remote has; then run the same command again",
+    "fetch the missing objects from the remote",
+    "git fetches every object that the remote has; then run the command again",
     "git fetch --refetch",
 )
-_WORKTREES = way("look", "see which work trees there are", LOOK, "git worktree list")
+_WORKTREES = way("look", "list the working trees", READ_ONLY, "git worktree list")
 
 
 def _finish(name: str, done: str, dropped: str, abort: str) -> tuple[str, Row]:
-    """A git operation that is in the middle: it is finished or given up by git itself."""
+    """Return the row of a git operation in progress, which the user finishes or aborts with git."""
     return (
         f"git.{name}",
         row(
             _RUN,
             _GIT_STATUS,
-            way("finish", "finish it with git", f"{done}; then run the same command again"),
-            way("abort", "give it up with git", dropped, abort),
+            way("finish", "finish it with git", f"{done}; then run the command again"),
+            way("abort", "abort it with git", dropped, abort),
         ),
     )
 
 
 ROWS: Mapping[str, Row] = {
     "clones.unusable": row(
-        "Make a private copy of the repository",
-        way("elsewhere", "set IDUMB_CLONES to a folder of yours outside the repository", "copies are made there"),
-        way("own", "make the folder that is named yours alone and writable", "copies are made where they were to be"),
+        "Clone the repository privately",
+        way("elsewhere", "set IDUMB_CLONES to a folder that you own, outside the repository", "clones are made there"),
+        way("own", "make yourself the only owner of that folder, with write permission", "clones are made in it"),
     ),
-    "git.bare": row(_RUN, _WORKTREES, way("make", "make a work tree with git worktree add", "idumb runs there")),
+    "git.bare": row(_RUN, _WORKTREES, way("make", "add a working tree: git worktree add PATH", "then run idumb there")),
     "git.branch-exists": row(
-        "Begin the run on that branch",
-        way("rename", "choose another name: --branch NAME", "the run begins on a new branch"),
-        way("look", "see which branches there are", LOOK, "git branch --list"),
+        "Start the run on that branch",
+        way("rename", "choose another name: --branch NAME", "the run starts on a new branch"),
+        way("look", "list the branches", READ_ONLY, "git branch --list"),
     ),
     "git.branch-name": row(
-        "Begin the run on that branch",
-        way("rename", "choose another name: --branch NAME, or git.branch_name", "the run begins on a new branch"),
+        "Start the run on that branch",
+        way("rename", "choose another name: --branch NAME, or git.branch_name", "the run starts on a new branch"),
     ),
     "git.branch-rewritten": row(
-        _GO_ON,
-        way("look", "see what happened to the branch", LOOK, "git reflog"),
-        way("keep", "keep the old commits under a name", "nothing else is moved", "git branch idumb-before {was}"),
-        way("go-on", "go on from where HEAD is now", "the task is tried again on top of it", "{go_on}"),
+        _CONTINUE,
+        way("look", "see what happened to the branch", READ_ONLY, "git reflog"),
+        way("keep", "keep the old commits on a branch", "nothing else is moved", "git branch idumb-before {was}"),
+        way("go-on", "continue from where HEAD is now", "the task is retried on top of it", "{go_on}"),
     ),
     "git.broken-link": row(
         _RUN,
         _WORKTREES,
-        way("repair", "let git repair the links of its work trees", "only links are changed", "git worktree repair"),
+        way("repair", "repair the links of the working trees", "only links are changed", "git worktree repair"),
     ),
     "git.clone-gone": row(
         "Build the task in its private clone",
-        way("look", "see where the run is", LOOK, "idumb status"),
-        way("move", "move away what was put in its place, then resume", "the task begins again in a new clone"),
+        way("look", "see the state of the run", READ_ONLY, "idumb status"),
+        way("move", "move away whatever is at its path, then resume", "the task restarts in a new clone"),
     ),
     "git.clone-stays": row(
-        "Remove a private copy",
-        way("remove", "remove it yourself", "what only it held is kept under a ref already", "rm -rf {path}"),
-        way("leave", "leave it", "it takes room, and nothing else"),
+        "Remove a private clone",
+        way("remove", "remove it yourself", "all its commits are already kept under a ref", "rm -rf {path}"),
+        way("leave", "keep it", "it only uses disk space"),
     ),
     "git.commit-refused": row(
         "Commit the work",
         _GIT_STATUS,
-        way("correct", "correct what git names, then run the same command again", "the same work is committed"),
+        way("correct", "fix what git reports, then run the command again", "the same work is committed"),
     ),
     "git.committed-meanwhile": row(
-        _GO_ON,
-        way("look", "see the commits", LOOK, "git log --stat {is}"),
-        way("go-on", "let them stay and go on", "the task is tried again on top of them", "{go_on}"),
-        way("accept", "take the task as it is", "it counts as done by your word", "idumb accept {task} --why REASON"),
-        way("take-back", "take the commits off the branch", "no file changes; they stay under a ref", "{undo}"),
+        _CONTINUE,
+        way("look", "see the commits", READ_ONLY, "git log --stat {is}"),
+        way("go-on", "keep them and continue", "the task is retried on top of them", "{go_on}"),
+        way(
+            "accept",
+            "accept the task as it is",
+            "it counts as done because you accepted it",
+            "idumb accept {task} --why REASON",
+        ),
+        way(
+            "take-back", "remove the commits from the branch", "no file changes; the commits stay under a ref", "{undo}"
+        ),
     ),
     "git.failed": row(_READ, _GIT_STATUS, _FSCK),
     "git.file-too-large": row(
-        "Save the work tree before a task",
-        way("ignore", "let git ignore the file", "it is in no snapshot, and idumb never touches it"),
-        way("move", "move it out of the work tree", "everything else is saved"),
+        "Snapshot the working tree before a task",
+        way("ignore", "add the file to .gitignore", "snapshots omit it, and idumb never changes it"),
+        way("move", "move it out of the working tree", "the snapshot then succeeds"),
     ),
     "git.guarded-changed": row(
-        _GO_ON,
-        way("look", "look at the named files and put them back", "the run goes on as it was", "{go_on}"),
-        way("accept", "let them stay", "git runs under them from now on, with idumb's commits too", "{accept}"),
+        _CONTINUE,
+        way("look", "inspect these files and restore them", "the run continues unchanged", "{go_on}"),
+        way("accept", "keep the changes", "from now on git uses them, also for idumb's own commits", "{accept}"),
     ),
     "git.head-unreadable": row(_READ, _FSCK, DOCTOR),
     "git.index-locked": row(
         _RUN,
         _GIT_STATUS,
-        way("wait", "let the other git end", "it removes its lock; then run the same command again"),
-        way("remove", "remove the lock, once no git runs", "git can write the index again"),
+        way("wait", "wait until the other git ends", "it removes its lock; then run the command again"),
+        way("remove", "if no git is running, remove the lock", "git can write the index again"),
     ),
-    "git.inside-git-folder": row(_RUN, way("leave", "go to the work tree", "the same command works there", HINT)),
+    "git.inside-git-folder": row(_RUN, way("leave", "go to the working tree", "then run the command there", HINT)),
     "git.no-identity": row(
-        "Make commits for you",
-        way("name", "tell git who you are", "git commits under that name", "git config user.name NAME"),
-        way("address", "tell git your address", "git commits under that address", "git config user.email ADDRESS"),
-        way("none", "make no commits: `git: {commit: none}` in .idumb/config.yaml", "work stays uncommitted"),
+        "Commit in your name",
+        way("name", "set your name", "git commits under that name", "git config user.name NAME"),
+        way("address", "set your email address", "git commits under that address", "git config user.email ADDRESS"),
+        way(
+            "none", "set `git: {commit: none}` in .idumb/config.yaml", "idumb makes no commits; work stays uncommitted"
+        ),
     ),
     "git.not-a-repository": row(
         _RUN,
-        way("init", "make a repository here", "git keeps its data in .git from now on", "git init"),
-        way("move", "go to a folder of a repository", "the same command works there"),
+        way("init", "create a repository here", "git keeps its data in .git", "git init"),
+        way("move", "go to a folder in a repository", "then run the command there"),
     ),
     "git.object-missing": row(_READ, _FETCH, _FSCK),
     "git.other-branch": row(
-        _GO_ON,
-        way("switch", "go back to the run's branch", "the run goes on there", "{back}"),
-        way("look", "see where everything is", LOOK, "idumb status"),
+        _CONTINUE,
+        way("switch", "switch to the run's branch", "the run continues there", "{back}"),
+        way("look", "see the state of the run", READ_ONLY, "idumb status"),
     ),
     "git.own-refs-changed": row(
-        _GO_ON,
+        _CONTINUE,
         DOCTOR,
-        way("go-on", "go on", "refs that can be made again are made; what is lost stays named by doctor", "{go_on}"),
+        way("go-on", "continue", "idumb rebuilds the refs that it can; doctor lists the ones that are lost", "{go_on}"),
     ),
     "git.ownership": row(
         _READ,
-        way("look", "see which entry git misses", LOOK, "git status"),
-        way("own", "make the folder yours, or name it in safe.directory", "git trusts it from then on"),
+        way("look", "see which entry git requires", READ_ONLY, "git status"),
+        way("own", "take ownership of the folder, or add it to safe.directory", "git then trusts it"),
     ),
     "git.program-missing": row(
-        _RUN, way("install", "install git 2.31 or newer, or put it on PATH", "run the same command again")
+        _RUN, way("install", "install git 2.31 or newer, or add it to PATH", "then run the command again")
     ),
     "git.ref-moved": row(
-        "Move a ref of idumb's",
+        "Move one of idumb's refs",
         STATUS,
-        way("again", "run the same command again, once no other git or idumb runs", "it starts from what is there now"),
+        way(
+            "again", "when no other git or idumb is running, run the command again", "it starts from the current state"
+        ),
     ),
     "git.refs-deleted": row(
-        _GO_ON,
-        way("bring-back", "bring the refs back", "only these refs are written", "{back}"),
-        way("go-on", "leave them and go on", "the task is tried again", "{go_on}"),
+        _CONTINUE,
+        way("bring-back", "restore the refs", "only these refs are written", "{back}"),
+        way("go-on", "keep them as they are and continue", "the task is retried", "{go_on}"),
     ),
     "git.refs-moved": row(
-        _GO_ON,
-        way("bring-back", "bring the refs back", "only these refs are written", "{back}"),
-        way("go-on", "leave them and go on", "the task is tried again", "{go_on}"),
+        _CONTINUE,
+        way("bring-back", "restore the refs", "only these refs are written", "{back}"),
+        way("go-on", "keep them as they are and continue", "the task is retried", "{go_on}"),
     ),
     "git.snapshot-unreadable": row("Read a snapshot", _FSCK, DOCTOR),
     "git.unmerged": row(
         _RUN,
         _GIT_STATUS,
-        way("settle", "settle the conflicts and git add each file", "then run the same command again"),
+        way("settle", "resolve the conflicts and git add each file", "then run the command again"),
     ),
     "git.unreadable": row(_READ, _GIT_STATUS, _FSCK),
     "git.unreadable-file": row(
-        "Save the work tree before a task",
-        way("permit", "make the file readable", "it is saved with all others"),
-        way("ignore", "let git ignore it", "it is in no snapshot, and idumb never touches it"),
+        "Snapshot the working tree before a task",
+        way("permit", "make the file readable", "the snapshot then includes it"),
+        way("ignore", "add it to .gitignore", "snapshots omit it, and idumb never changes it"),
     ),
     "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
     "git.unsupported-format": row(
-        _RUN, way("look", "see the repository's settings", LOOK, "git config --list --local")
+        _RUN, way("look", "list the settings of the repository", READ_ONLY, "git config --list --local")
     ),
     "git.work-tree-elsewhere": row(
         _RUN,
-        way("here", "let git use this folder", "core.worktree is removed", "git config --unset core.worktree"),
-        way("there", "run idumb in that work tree", "the same command works there"),
+        way(
+            "here",
+            "use this folder as the working tree",
+            "core.worktree is removed",
+            "git config --unset core.worktree",
+        ),
+        way("there", "go to that working tree", "then run the command there"),
     ),
     **dict(
         (
@@ -182,21 +196,23 @@ ROWS: Mapping[str, Row] = {
             ),
             _finish(
                 "cherry-pick-in-progress",
-                "the commit is picked",
-                "files are as before it began",
+                "the commit is applied",
+                "files are as before it started",
                 "git cherry-pick --abort",
             ),
             _finish(
-                "revert-in-progress", "the commit is reverted", "files are as before it began", "git revert --abort"
+                "revert-in-progress", "the commit is reverted", "files are as before it started", "git revert --abort"
             ),
             _finish("bisect-in-progress", "the commit is found", "HEAD is where it was before", "git bisect reset"),
             _finish(
                 "sequence-in-progress",
-                "all commits are picked",
-                "files are as before it began",
+                "all commits are applied",
+                "files are as before it started",
                 "git cherry-pick --quit",
             ),
-            _finish("am-in-progress", "the patches are applied", "the branch is as before it began", "git am --abort"),
+            _finish(
+                "am-in-progress", "the patches are applied", "the branch is as before it started", "git am --abort"
+            ),
         )
     ),
 }

@@ -4,177 +4,182 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import DOCTOR, HINT, LOOK, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, HINT, READ_ONLY, Row, row, way
 
 _RUN = "Run the phase"
 _READ = "Read the plan"
 _AMEND = "Amend the plan"
 _FIND = "Find the phase"
 _CONFIGURATION = "Read the configuration"
-_CORRECT = way("correct", "correct what is named", "then run the same command again")
-_PERMIT = way("permit", "make the file readable", "then run the same command again")
-_ROADMAP = way("list", "see the phases", LOOK, "idumb roadmap")
-_HELP = way("help", "see what the command takes", LOOK, "idumb amend --help")
-_CHECK = way("check", "see every error with its line", LOOK, "idumb check-plan {phase}")
+_CORRECT = way("correct", "correct the errors", "then run the command again")
+_PERMIT = way("permit", "make the file readable", "then run the command again")
+_ROADMAP = way("list", "list the phases", READ_ONLY, "idumb roadmap")
+_HELP = way("help", "see the arguments and options of the command", READ_ONLY, "idumb amend --help")
+_CHECK = way("check", "see every error with its line", READ_ONLY, "idumb check-plan {phase}")
 _APPROVE = way(
     "approve",
     "approve the phase as it is now",
-    "what will run is shown first; a strict run then goes by it",
+    "you see first what will run; strict runs follow this approval",
     "idumb approve {phase}",
 )
-_DIFF = way("look", "see what changed", LOOK, "idumb plan-diff {phase}")
+_DIFF = way("look", "see what changed", READ_ONLY, "idumb plan-diff {phase}")
 _FROM_FILE = way(
     "edit",
-    "change the plan in an editor and let the run take it over",
-    "the difference is shown, and the run goes on under the next version",
+    "change the plan in an editor, then amend the run from the file",
+    "you see the difference first; the run continues under the next version",
     "idumb amend {phase} --from-file",
 )
 _TAKE_BACK = way(
     "roll-back",
-    "take done work back first",
-    "files are as they were then, in a new commit; idumb undo brings the work again",
+    "roll back the completed work first",
+    "a new commit restores the files; idumb undo brings the work back",
     "idumb rollback {phase} --to start",
 )
 _APPROVAL = row("Run the phase in strict mode", _CHECK, _APPROVE)
 _FORBIDDEN = row(_AMEND, _DIFF, _TAKE_BACK)
 _SIGNERS = row(
-    "Trust a signature", way("list", "write the list of allowed signers outside the repository", "its keys can sign")
+    "Trust a signature",
+    way("list", "create the allowed-signers file outside the repository", "the keys in it can sign"),
 )
 
 ROWS: Mapping[str, Row] = {
     "state.not-initialised": row(
         "Use idumb in this repository",
-        way("init", "set idumb up here", "its files are written; nothing that is there is replaced", "idumb init"),
+        way("init", "set up idumb here", "idumb writes its files and replaces nothing", "idumb init"),
     ),
     "config.invalid": row(_CONFIGURATION, _CORRECT),
     "config.unreadable": row(_CONFIGURATION, _PERMIT),
     "policy.invalid": row("Read the policy", _CORRECT),
     "policy.unreadable": row("Read the policy", _PERMIT),
     "prompt.missing": row(
-        "Read a prompt template", way("write", "write the template, or take its name out", "then run it again")
+        "Read a prompt template",
+        way("write", "write the template, or remove its name from the configuration", "then run the command again"),
     ),
     "prompt.unreadable": row("Read a prompt template", _PERMIT),
-    "phase.ambiguous": row(_FIND, way("rename", "rename or merge one of the folders", "the other one is found")),
+    "phase.ambiguous": row(
+        _FIND, way("rename", "rename one of the folders, or merge them", "the phase is then unambiguous")
+    ),
     "phase.bad-name": row(_FIND, _ROADMAP),
     "phase.no-plan": row("Read the plan of the phase"),
     "phase.not-found": row(
-        _FIND, _ROADMAP, way("add", "add a phase to the roadmap", "ROADMAP.md has it", "idumb roadmap --add TITLE")
+        _FIND,
+        _ROADMAP,
+        way("add", "add a phase to the roadmap", "it is written to ROADMAP.md", "idumb roadmap --add TITLE"),
     ),
     "phase.step-plan": row("Plan a phase", _ROADMAP),
     "phase.created": row(
         _RUN,
         _TAKE_BACK,
-        way("force", "then run it again", "a new run of every task", "idumb execute-phase {phase} --force"),
+        way(
+            "force", "then run the phase again", "a new run executes every task", "idumb execute-phase {phase} --force"
+        ),
     ),
     "phase.verified": row(_RUN),
     "mode.strict-plan": row(
         "Run a strict plan in guided mode",
-        way("strict", "leave --mode out", "it runs once it is approved", "idumb approve {phase}"),
-        way("guided", "change `mode` in the plan", "it is another contract, which needs your consent"),
+        way("strict", "omit --mode", "it runs after you approve it", "idumb approve {phase}"),
+        way("guided", "change `mode` in the plan", "this changes the contract, so it needs your consent"),
     ),
     "plan.bad-name": row(
-        "Run the step plan", way("rename", "rename the file or its folders", "then run it by its new path")
+        "Run the step plan", way("rename", "rename the file or its folders", "then run it with its new path")
     ),
     "plan.done-changed": row(
         _RUN,
         way(
             "roll-back",
-            "take the work back first",
-            "in a new commit; idumb undo brings it again",
+            "roll back the work first",
+            "a new commit restores the files; idumb undo brings the work back",
             "idumb rollback {phase} --to {to}",
         ),
         _DIFF,
     ),
     "plan.exists": row(
         "Write the plan",
-        way("keep", "keep the plan that is there", LOOK, "idumb status"),
-        way("compare", "compare the two and take over what you want", "no plan is replaced"),
+        way("keep", "keep the existing plan", READ_ONLY, "idumb status"),
+        way("compare", "compare the two and merge them by hand", "no plan is replaced"),
     ),
     "plan.gaps-illegal": row(
         "Write the plan of the gaps",
-        way("correct", "correct the draft that is kept, and put it in place", "it is checked like every plan"),
+        way("correct", "correct the saved draft and move it into place", "it is checked like every plan"),
     ),
     "plan.not-legal": row(
-        "Write the plan", way("correct", "correct what is named in the draft", "it is written once it is legal")
+        "Write the plan",
+        way("correct", "correct the errors in the draft", "the plan is written when the draft is valid"),
     ),
     "plan.invalid": row(
         _READ,
-        way("correct", "correct the first error", "then check again"),
+        way("correct", "correct the first error", "then check the plan again"),
         _CHECK,
     ),
     "plan.kept-gone": row(
         "Read the locked plan",
         DOCTOR,
-        way("find", "let git name commits that nothing refers to", LOOK, "git fsck --unreachable --no-reflogs"),
+        way("find", "list the commits that no ref reaches", READ_ONLY, "git fsck --unreachable --no-reflogs"),
     ),
-    "plan.link": row(
-        "Write the plan", way("folder", "put a folder in the place of the link", "the plan is written there")
-    ),
-    "plan.no-gaps": row("Plan the gaps", way("next", "see what comes next", LOOK, "idumb next")),
+    "plan.link": row("Write the plan", way("folder", "replace the link with a folder", "the plan is written there")),
+    "plan.no-gaps": row("Plan the gaps", way("next", "see the next step", READ_ONLY, "idumb next")),
     "plan.no-step-plan": row(
         "Run the step plan",
         way("phase", "run a phase by its number", "its plans run", "idumb roadmap"),
-        way("rename", "name a step plan .yaml, .yml or .json", "then run it again"),
+        way("rename", "rename the step plan to end in .yaml, .yml or .json", "then run the command again"),
     ),
     "plan.no-verification": row(
-        "Plan the gaps", way("verify", "verify the phase first", "VERIFICATION.md names the gaps", HINT)
+        "Plan the gaps", way("verify", "verify the phase first", "VERIFICATION.md lists the gaps", HINT)
     ),
-    "plan.other-hash": row("Go on with that hash", _CHECK),
+    "plan.other-hash": row("Continue with that hash", _CHECK),
     "plan.outside-repository": row(
-        "Run the step plan", way("copy", "copy it into the repository", "its history is known there")
+        "Run the step plan", way("copy", "copy it into the repository", "git can then keep its history")
     ),
     "plan.step-plan": row(
         "Plan the gaps of a step plan",
         way("edit", "change the step plan itself, then approve it", "it runs as one plan", "idumb approve {path}"),
     ),
-    "plan.unknown": row(_AMEND, way("name", "name one of the plans that there are", "the change is written there")),
+    "plan.unknown": row(_AMEND, way("name", "name an existing plan", "the change is written to it")),
     "plan.unreadable": row(_READ, _PERMIT),
     "plan.objections": row(
         "Write the plan",
-        way("take", "read the draft and take it as it is, or change it first", "it is written; nothing of it runs yet"),
+        way("take", "read the draft, change it if needed, and accept it", "the plan is written; nothing runs yet"),
     ),
     "plan-diff.not-kept": row("Compare with the locked plan", DOCTOR),
-    "edit.outside": row(
-        "Write into the plan", way("edit", "change the plan in an editor", "idumb replaces nothing of it")
-    ),
-    "edit.overlap": row(
-        "Write into the plan", way("edit", "change the plan in an editor", "idumb replaces nothing of it")
-    ),
+    "edit.outside": row("Write into the plan", way("edit", "change the plan in an editor", "idumb does not touch it")),
+    "edit.overlap": row("Write into the plan", way("edit", "change the plan in an editor", "idumb does not touch it")),
     "research.empty": row("Keep the research", way("write", "write the report", "the planner reads it")),
     "research.own": row(
         "Replace the research",
-        way("use", "plan with it as it is", "the planner reads your file", "idumb plan-phase {phase}"),
-        way("rename", "give your file another name", "then it is researched"),
+        way("use", "plan with your file", "the planner reads it", "idumb plan-phase {phase}"),
+        way("rename", "rename your file", "the researcher then writes a new one"),
     ),
     "roadmap.no-title": row(
-        "Add a phase", way("title", "give it a title", "ROADMAP.md has it", "idumb roadmap --add TITLE")
+        "Add a phase",
+        way("title", "give it a title", "the phase is written to ROADMAP.md", "idumb roadmap --add TITLE"),
     ),
     "roadmap.no-number": row(
-        "Insert a phase", way("look", "see the phases that have numbers", "nothing changes", "idumb roadmap")
+        "Insert a phase", way("look", "see which phases have numbers", "nothing changes", "idumb roadmap")
     ),
     "quick.no-files": row(
-        "Run the task", way("name", "name the files that it may change", "any other change stops it", "{again}")
+        "Run the task", way("name", "name the files that the task may change", "any other change stops it", "{again}")
     ),
     "setup.missing": row(
-        _RUN, way("provide", "provide what is named, then run the same command again", "nothing was begun")
+        _RUN, way("provide", "provide what the plan requires, then run the command again", "nothing has started")
     ),
     "consent.missing": row(
         _RUN,
         _CHECK,
         way(
             "agree",
-            "agree to just this contract",
-            "it is recorded, and nothing is run",
+            "consent to exactly this contract",
+            "your consent is recorded; nothing runs",
             "idumb approve {phase} --hash {contract_hash}",
         ),
     ),
     "consent.other-agents": row(_RUN),
     "consent.other-contract": row(_RUN, _CHECK, _DIFF),
     "consent.other-program": row(
-        _RUN, way("again", "look at what would be started now", "you are asked anew", "{again}")
+        _RUN, way("again", "review the program that would start now", "you are asked for consent again", "{again}")
     ),
     "consent.unsafe": row(
-        "Trust what you agreed to", way("own", "make the folder yours alone (owner you, mode 0700)", "then agree again")
+        "Trust your recorded consent",
+        way("own", "make yourself the only user of the folder (your own, mode 0700)", "then consent again"),
     ),
     "irreversible.not-accepted": row(_RUN),
     "approval.bad-signature": _APPROVAL,
@@ -183,13 +188,13 @@ ROWS: Mapping[str, Row] = {
     "approval.revoked": _APPROVAL,
     "approval.void": _APPROVAL,
     "approval.file-exists": row(
-        "Write the approval", way("rename", "choose another name, or move it away", "nothing is replaced")
+        "Write the approval", way("rename", "choose another name, or move the file away", "nothing is replaced")
     ),
     "approval.no-signers": _SIGNERS,
     "approval.no-ssh-keygen": row(
-        "Make or verify a signature", way("install", "install OpenSSH 8.2 or newer", "then run the same command again")
+        "Make or verify a signature", way("install", "install OpenSSH 8.2 or newer", "then run the command again")
     ),
-    "approval.none": row("Take the approval back", _CHECK),
+    "approval.none": row("Revoke the approval", _CHECK),
     "approval.not-given": row("Approve the phase"),
     "approval.not-irreversible": row("Accept the task as irreversible", _CHECK),
     "approval.not-signed": row("Sign the approval", way("key", "name a key that can sign", "the approval is written")),
@@ -197,42 +202,49 @@ ROWS: Mapping[str, Row] = {
     "approval.unanswered": row("Approve the phase"),
     "approval.unknown-question": row("Answer the question", _CHECK),
     "approval.other-contract": row("Approve that contract", _CHECK, _DIFF),
-    "approval.unreadable": row("Use the approval file", way("make", "approve it once more", "a new file is written")),
+    "approval.unreadable": row(
+        "Use the approval file", way("make", "approve the phase again", "a new file is written")
+    ),
     **{f"amend.{name}": _FORBIDDEN for name in ("assumptions", "attempted", "mode", "phase", "plan")},
     "amend.bad-claim": row(_AMEND, _HELP),
     "amend.cannot-write": row(
         _AMEND,
-        way("edit", "change the plan in an editor, then idumb amend --from-file", "the difference is shown first"),
+        way("edit", "change the plan in an editor, then idumb amend --from-file", "you see the difference first"),
     ),
     "amend.changed-meanwhile": row(_AMEND, _DIFF, _FROM_FILE),
-    "amend.against-done": row(_AMEND, _DIFF, way("correct", "correct the added task", "nothing was written")),
+    "amend.against-done": row(_AMEND, _DIFF, way("correct", "correct the added task", "nothing has been written")),
     "amend.done": _FORBIDDEN,
     "amend.link": row(
         _AMEND,
         way(
             "edit",
-            "change the file that the link leads to",
-            "then the run takes it over",
+            "change the file that the link points to",
+            "the run then adopts the change",
             "idumb amend {phase} --from-file",
         ),
-        way("replace", "put the file in place of the link", "idumb can write it"),
+        way("replace", "replace the link with the file", "idumb can then write it"),
     ),
-    "amend.no-dependency": row(_AMEND, way("look", "see what the task depends on", LOOK, "idumb show {task}")),
-    "amend.no-deviation": row(_AMEND, way("look", "see what the task changed", LOOK, "idumb show {task}")),
+    "amend.no-dependency": row(_AMEND, way("look", "see what the task depends on", READ_ONLY, "idumb show {task}")),
+    "amend.no-deviation": row(_AMEND, way("look", "see what the task changed", READ_ONLY, "idumb show {task}")),
     "amend.not-confirmed": row(_AMEND),
     "amend.nothing": row(_AMEND, _HELP),
-    "amend.other-contract": row(_AMEND, way("look", "see what changes now", LOOK, "{command}")),
+    "amend.other-contract": row(_AMEND, way("look", "see what changes now", READ_ONLY, "{command}")),
     "amend.plan-removed": _FORBIDDEN,
     "amend.several-plans": row(
-        _AMEND, way("one", "amend one plan after the other", "each is a version of its own"), _FROM_FILE
+        _AMEND, way("one", "amend one plan at a time", "each amendment makes a new version"), _FROM_FILE
     ),
     "amend.step-plan": row(
         _AMEND,
-        way("edit", "change the step plan yourself, then approve it", "its run takes it over", "idumb approve {path}"),
+        way(
+            "edit",
+            "change the step plan yourself, then approve it",
+            "its run adopts the change",
+            "idumb approve {path}",
+        ),
     ),
     "amend.strict": row(
         _AMEND,
-        way("approve", "change the plan in an editor, then approve it", "nothing is run yet", "idumb approve {phase}"),
+        way("approve", "change the plan in an editor, then approve it", "nothing runs yet", "idumb approve {phase}"),
         _FROM_FILE,
     ),
     "amend.task-invalid": row(_AMEND, _CORRECT),

@@ -4,63 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import HINT, LOOK, STATUS, Row, row, way
+from idumb.domain.refusals.row import HINT, READ_ONLY, STATUS, Row, row, way
 
-_LETTERS = way("list", "see all dead letters", LOOK, "idumb dlq list --all")
-_HANDOFFS = way("list", "see all handoffs", LOOK, "idumb handoff list")
-_QUESTIONS = way("list", "see the questions that wait", LOOK, "idumb decisions")
-_NAME = way("rename", "choose another name", "nothing that is there is replaced")
+_LETTERS = way("list", "list all dead letters", READ_ONLY, "idumb dlq list --all")
+_HANDOFFS = way("list", "list all handoffs", READ_ONLY, "idumb handoff list")
+_QUESTIONS = way("list", "list the open questions", READ_ONLY, "idumb decisions")
+_NAME = way("rename", "choose another name", "no existing file is replaced")
 
 ROWS: Mapping[str, Row] = {
     "ask.exists": row("Write the prompts", _NAME),
     "dead-letter.ambiguous": row("Find the dead letter", _LETTERS),
-    "dead-letter.not-retryable": row("Try it again", _LETTERS, STATUS),
+    "dead-letter.not-retryable": row("Retry the task", _LETTERS, STATUS),
     "dead-letter.removed": row("Remove the dead letter", _LETTERS),
     "dead-letter.unknown": row("Find the dead letter", _LETTERS),
     "debug.file-exists": row("Write the report", _NAME),
-    "debug.nothing": row("Debug a failed task", way("look", "see where everything is", LOOK, "idumb status")),
+    "debug.nothing": row("Debug a failed task", way("look", "see the state of the run", READ_ONLY, "idumb status")),
     "decision.answered": row(
-        "Answer the question", _QUESTIONS, way("go-on", "go on with the run", "the answer counts", HINT)
+        "Answer the question", _QUESTIONS, way("go-on", "continue the run", "it uses your answer", HINT)
     ),
     "decision.bad-choice": row(
-        "Answer the question", way("choose", "take one of its choices", "the answer is recorded", HINT)
+        "Answer the question", way("choose", "pick one of its choices", "the answer is recorded", HINT)
     ),
     "decision.not-confirmed": row("Remember the answer"),
     "decision.not-known": row(
-        "Forget the answer", way("list", "see the remembered answers", LOOK, "idumb decisions --remembered")
+        "Forget the answer", way("list", "list the remembered answers", READ_ONLY, "idumb decisions --remembered")
     ),
     "decision.not-remembered": row(
-        "Remember the answer", way("once", "answer it this once", "only this question is answered", HINT)
+        "Remember the answer",
+        way("once", "answer it once, without remembering", "only this question is answered", HINT),
     ),
     "decision.unknown": row("Answer the question", _QUESTIONS),
     "decision.void": row("Answer the question", _QUESTIONS),
     "deinit.not-confirmed": row(
-        "Take idumb out of this repository",
+        "Remove idumb from this repository",
         way(
             "yes",
-            "remove what is listed",
-            "refs and the event log go; plans, reports and commits stay",
+            "remove everything listed",
+            "the refs and the event log are deleted; plans, reports and commits stay",
             "idumb deinit --yes",
         ),
-        way("no", "leave everything as it is", "nothing happens"),
+        way("no", "change nothing", "everything stays as it is"),
     ),
-    "file.unreadable": row(
-        "Read the file", way("look", "look at its path and its mode", "then run the same command again")
-    ),
+    "file.unreadable": row("Read the file", way("look", "check its path and its mode", "then run the command again")),
     "handoff.ambiguous": row("Find the handoff", _HANDOFFS),
-    "handoff.bad-status": row(
-        "Change the handoff", way("status", "give it a status that there is", "it is recorded", HINT)
-    ),
+    "handoff.bad-status": row("Change the handoff", way("status", "choose a valid status", "it is recorded", HINT)),
     "handoff.unknown": row("Find the handoff", _HANDOFFS),
     "question.answered": row(
-        "Answer the question", way("edit", "change the answer in the file", "what a person wrote stays theirs")
+        "Answer the question", way("edit", "change the answer in the file", "idumb never overwrites your words")
     ),
-    "question.no-answer": row("Answer the question", way("answer", "answer it with words", "they are kept", HINT)),
+    "question.no-answer": row("Answer the question", way("answer", "answer it in words", "your answer is kept", HINT)),
     "question.unknown": row(
-        "Answer the question", way("list", "see the phase's questions", "those at a terminal are asked", HINT)
+        "Answer the question",
+        way("list", "list the questions of the phase", "at a terminal, you are asked each one", HINT),
     ),
     "question.waiting": row(
-        "Plan with every answer",
+        "Plan with all answers",
         way(
             "answer",
             "answer each question in its file, or with --answer",

@@ -47,7 +47,9 @@ def filled(command: str | None, hint: str | None, details: Mapping[str, Any]) ->
     return command.format_map({name: str(v) if whole else shlex.quote(str(v)) for name, v in values.items()})
 
 
-LOOK = "nothing is written or run"
-STATUS = way("look", "see where everything is", LOOK, "idumb status")
-DOCTOR = way("examine", "see what is wrong and what would fix it", LOOK, "idumb doctor")
-FIX = way("fix", "fix what is safe to fix", "what is replaced is kept beside it", "idumb doctor --fix")
+READ_ONLY = "this only reads"
+STATUS = way("look", "see the state of the run", READ_ONLY, "idumb status")
+DOCTOR = way("examine", "see what is wrong and how to fix it", READ_ONLY, "idumb doctor")
+FIX = way(
+    "fix", "fix everything that is safe to fix", "idumb keeps a copy of every file it replaces", "idumb doctor --fix"
+)

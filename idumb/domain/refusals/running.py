@@ -4,48 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import HINT, LOOK, STATUS, Row, row, way
+from idumb.domain.refusals.row import HINT, READ_ONLY, STATUS, Row, row, way
 
-_GO_ON = "Go on with the run"
+_CONTINUE = "Continue the run"
 _START = "Start the task"
-_RESUME = way("resume", "go on with the run", "finished tasks stay finished", "idumb resume {phase}")
-_RETRY = way("retry", "try failed tasks again", "each gets its attempts anew", "idumb resume {phase} --retry-failed")
-_NEXT = way("next", "see what can run now", LOOK, "idumb next")
-_SHOW = way("show", "see what happened to it", LOOK, "idumb show {task}")
-_SKIP = way("skip", "leave the task out", "what depends on it stays blocked", "idumb skip {task} --why REASON")
-_ACCEPT = way("accept", "take the task as it is", "it counts as done by your word", "idumb accept {task} --why REASON")
+_RESUME = way("resume", "continue the run", "completed tasks stay completed", "idumb resume {phase}")
+_RETRY = way(
+    "retry", "retry the failed tasks", "each gets its full number of attempts", "idumb resume {phase} --retry-failed"
+)
+_NEXT = way("next", "see what can run now", READ_ONLY, "idumb next")
+_SHOW = way("show", "see what happened to the task", READ_ONLY, "idumb show {task}")
+_SKIP = way("skip", "skip the task", "tasks that depend on it stay blocked", "idumb skip {task} --why REASON")
+_ACCEPT = way(
+    "accept",
+    "accept the task as it is",
+    "it counts as done because you accepted it",
+    "idumb accept {task} --why REASON",
+)
 _AGAIN = "idumb accept {task} --why REASON"
-_TASKS = way("list", "see the tasks of the phase", LOOK, "idumb graph {phase}")
-_QUESTIONS = way("list", "see the questions that wait", LOOK, "idumb decisions")
+_TASKS = way("list", "list the tasks of the phase", READ_ONLY, "idumb graph {phase}")
+_QUESTIONS = way("list", "list the open questions", READ_ONLY, "idumb decisions")
 _MOVE = way(
-    "move", "commit your changes or move them away, then go on", "the task is tried again", "idumb resume {phase}"
+    "move", "commit your changes or move them away, then continue", "the task is retried", "idumb resume {phase}"
 )
 _TAKE_BACK = way(
     "roll-back",
-    "take the run's work back",
-    "files are as before the run, in a new commit; idumb undo brings the work again",
+    "roll back the run",
+    "a new commit restores the files as before the run; idumb undo brings the work back",
     "idumb rollback {phase} --to start",
 )
 _DIRTY = row(
-    _GO_ON,
-    way("commit", "commit the files, then run the same command again", "the task changes them in a commit of its own"),
-    way("move", "move them away, then run the same command again", "the task starts without them"),
+    _CONTINUE,
+    way("commit", "commit the files, then run the command again", "the task's changes get a commit of their own"),
+    way("move", "move them away, then run the command again", "the task starts without them"),
 )
-_FAILED = row(_GO_ON, _RETRY, _TAKE_BACK, STATUS)
-_STOPPED = row(_GO_ON, STATUS, _RESUME)
+_FAILED = row(_CONTINUE, _RETRY, _TAKE_BACK, STATUS)
+_STOPPED = row(_CONTINUE, STATUS, _RESUME)
 _UNVERIFIED = row(
     "Verify the phase",
-    way("again", "judge it again", "every criterion is checked once more", "idumb verify-work {phase}"),
+    way("again", "verify it again", "every criterion is checked again", "idumb verify-work {phase}"),
     _TAKE_BACK,
 )
 _NO_TASK = row("Find the task", _TASKS)
-_LOCKED = row(_GO_ON)
+_LOCKED = row(_CONTINUE)
 
 ROWS: Mapping[str, Row] = {
     "accept.secret": row(
         "Accept the task",
-        way("yes", "commit the value", "everybody who gets the repository has it", "idumb decide {decision} yes"),
-        way("again", "take the value out, then accept the task again", "its files are committed", _AGAIN),
+        way(
+            "yes",
+            "commit the value",
+            "everyone with access to the repository can read it",
+            "idumb decide {decision} yes",
+        ),
+        way("again", "remove the value, then accept the task again", "its files are committed", _AGAIN),
     ),
     "accept.secret-name": row(
         "Accept the task",
@@ -55,28 +67,30 @@ ROWS: Mapping[str, Row] = {
     "run.contract-changed": _LOCKED,
     "run.failed": _FAILED,
     "run.halted": _FAILED,
-    "run.in-editor": row(_GO_ON, way("start", "start the task in the editor", "its builder gets all it needs", HINT)),
+    "run.in-editor": row(
+        _CONTINUE, way("start", "start the task in the editor", "its builder receives the task", HINT)
+    ),
     "run.interrupted": row("Finish this command", STATUS, _RESUME),
-    "run.moved-on": row(_GO_ON, STATUS),
-    "run.none": row("Find the run", way("run", "run the phase", "you are asked to consent first", "{run}")),
-    "run.paused": row(_GO_ON),
+    "run.moved-on": row(_CONTINUE, STATUS),
+    "run.none": row("Find the run", way("run", "run the phase", "you are asked for consent first", "{run}")),
+    "run.paused": row(_CONTINUE),
     "skip.not-confirmed": row("Skip the task"),
-    "run.unknown": row("Find the run", way("list", "see the runs of the phase", LOOK, HINT)),
-    "run.waiting": row(_GO_ON, _QUESTIONS, _RESUME),
+    "run.unknown": row("Find the run", way("list", "list the runs of the phase", READ_ONLY, HINT)),
+    "run.waiting": row(_CONTINUE, _QUESTIONS, _RESUME),
     "dry-run.failed": row("Finish the dry run"),
     "dry-run.waiting": row("Finish the dry run"),
     "lock.plan-changed": row(
-        _GO_ON,
-        way("check", "see every error with its line", LOOK, "idumb check-plan {phase}"),
-        way("run", "run it as it is now", "you are asked to consent first", "{run}"),
+        _CONTINUE,
+        way("check", "see every error with its line", READ_ONLY, "idumb check-plan {phase}"),
+        way("run", "run it as it is now", "you are asked for consent first", "{run}"),
     ),
     "lock.configuration-changed": _LOCKED,
     "lock.policy-changed": _LOCKED,
-    "envelope.changed": row(_GO_ON),
+    "envelope.changed": row(_CONTINUE),
     "commit.needs-clone": row(
-        "Let builders commit in your own tree",
-        way("clone", "leave --workspace out", "they commit in a private clone"),
-        way("task", "say `git: {commit: task}` in .idumb/config.yaml", "idumb commits their work"),
+        "Let builders commit in your working tree",
+        way("clone", "omit --workspace", "they commit in a private clone"),
+        way("task", "set `git: {commit: task}` in .idumb/config.yaml", "idumb commits their work"),
     ),
     "pause.done": row(
         "Pause the run",
@@ -86,126 +100,141 @@ ROWS: Mapping[str, Row] = {
     "pause.other-work": row("Pause the run", STATUS),
     "attempt.not-open": row(
         "Submit or give up the attempt",
-        way("start", "begin the task", "its attempt is open then", "idumb start {task}"),
+        way("start", "start the task", "this opens an attempt", "idumb start {task}"),
         _SHOW,
     ),
-    "attempt.open": row(_GO_ON),
+    "attempt.open": row(_CONTINUE),
     "task.already-done": row(_START, _SHOW, _NEXT),
     "task.bad-id": row("Find the task", STATUS),
-    "task.changed-since": row(_GO_ON, _MOVE, _SKIP),
+    "task.changed-since": row(_CONTINUE, _MOVE, _SKIP),
     "task.dirty-path": _DIRTY,
     "task.emptied-path": row(
-        _GO_ON,
-        way("put-back", "put the bytes of the checkpoint back", "the file is as the task left it", "{back}"),
-        way("commit", "commit it as it is", "the empty file is your word then"),
+        _CONTINUE,
+        way("put-back", "restore the file from the checkpoint", "the file is as the task left it", "{back}"),
+        way("commit", "commit it as it is", "the empty file then counts as your change"),
         _RESUME,
     ),
     "task.failed": row(
-        _START, way("retry", "start it once more", "a new attempt is open", "idumb start {task} --retry"), _SHOW
+        _START, way("retry", "start it again", "this opens a new attempt", "idumb start {task} --retry"), _SHOW
     ),
     "task.not-accepted": row(
-        "Take the work",
+        "Accept the work",
         _SHOW,
-        way("retry", "work on it and submit it again", "it is judged once more", "idumb submit {task}"),
+        way("retry", "improve the work and submit it again", "it is judged again", "idumb submit {task}"),
     ),
-    "task.no-attempt": row("Look at an attempt", _SHOW),
+    "task.no-attempt": row("Show an attempt", _SHOW),
     "task.no-builder": row(
-        "Build the task", way("bind", "name a builder in .idumb/config.yaml", "consent is asked for again"), STATUS
+        "Build the task", way("bind", "name a builder in .idumb/config.yaml", "you are asked for consent again"), STATUS
     ),
     "task.no-reason": row(
-        "Record your word", way("why", "give a reason: --why 'the reason'", "it is kept with your word")
+        "Record your decision", way("why", "give a reason: --why 'the reason'", "it is recorded with your decision")
     ),
     "task.not-ready": row(_START, _NEXT, _SHOW),
     "task.other-builder": row(
         _START,
-        way("run", "let its builder build it", "you are asked to consent first", "{run}"),
-        way("editor", "name `editor` as its builder", "it is another contract, which needs your consent"),
+        way("run", "let its own builder build it", "you are asked for consent first", "{run}"),
+        way("editor", "make `editor` its builder", "this changes the contract, so it needs your consent"),
     ),
     "task.other-unfinished": row(
         _START,
-        way("start", "go on with the other task", "its attempt is open then", "idumb start {other}"),
-        way("skip", "leave the other one out", "what depends on it stays blocked", "idumb skip {other} --why REASON"),
+        way("start", "continue the other task", "this opens an attempt", "idumb start {other}"),
+        way("skip", "skip the other task", "tasks that depend on it stay blocked", "idumb skip {other} --why REASON"),
     ),
     "task.unfinished-path": row(
-        _GO_ON,
-        way("commit", "commit the file or take it back with git", "nobody's unfinished work is built on", "git status"),
+        _CONTINUE,
+        way("commit", "commit the file or revert it with git", "no task builds on unfinished work", "git status"),
         _RETRY,
     ),
     "task.unknown": _NO_TASK,
     "task.waiting": row(_START, _QUESTIONS, _RESUME),
     "undo.amended": row(
         "Undo it",
-        way("resume", "let the run do the tasks anew", "they run under the amended plan", "idumb resume {phase}"),
-        way("look", "see what the amendment changed", LOOK, "idumb plan-diff {phase}"),
+        way("resume", "let the run redo the tasks", "they run under the amended plan", "idumb resume {phase}"),
+        way("look", "see what the amendment changed", READ_ONLY, "idumb plan-diff {phase}"),
     ),
     "undo.no-such-operation": row(
         "Undo it",
-        way("newest", "undo what was done last", "its effect is shown first, and it asks", "idumb undo"),
-        way("log", "see what was done", LOOK, "idumb log"),
+        way("newest", "undo the last operation", "you see its effect first and confirm it", "idumb undo"),
+        way("log", "list the operations", READ_ONLY, "idumb log"),
     ),
     "undo.other-operation": row(
         "Undo it",
-        way("undo", "take it back all the same", "its files go back, in a new commit", "{command}"),
-        way("leave", "leave everything as it is", "nothing happens", "idumb next"),
+        way("undo", "undo it anyway", "a new commit restores its files", "{command}"),
+        way("leave", "change nothing", "everything stays as it is", "idumb next"),
     ),
-    "undo.nothing": row("Undo", way("log", "see what was done", LOOK, "idumb log")),
-    "resume.no-attempt": row("Say something to the next attempt", _RETRY, STATUS),
+    "undo.nothing": row("Undo", way("log", "list the operations", READ_ONLY, "idumb log")),
+    "resume.no-attempt": row("Give guidance to the next attempt", _RETRY, STATUS),
     "rollback.command-failed": row(
         "Roll back",
-        way("correct", "correct what the command says, then roll back again", "no file was put back yet"),
-        way("past", "leave the effect of that task", "only its files are put back", "{past}"),
+        way("correct", "fix what the command reports, then roll back again", "no file has been restored yet"),
+        way("past", "leave the effect of that task in place", "only its files are restored", "{past}"),
     ),
     "rollback.conflict": row(
         "Roll back",
-        way("keep", "keep your versions elsewhere and put the files back", "then run the same command again"),
-        way("leave", "leave everything as it is", LOOK, "idumb status"),
+        way("keep", "save your versions elsewhere and restore the files", "then run the command again"),
+        way("leave", "change nothing", READ_ONLY, "idumb status"),
     ),
     "rollback.irreversible": row(
         "Roll back",
-        way("before", "stop before that task", "it and what came before it stay", "idumb rollback {phase} --to {task}"),
-        way("past", "put only its files back", "its effect elsewhere stays", "{past}"),
+        way(
+            "before",
+            "stop before that task",
+            "that task and all earlier ones stay",
+            "idumb rollback {phase} --to {task}",
+        ),
+        way("past", "restore only its files", "its effect elsewhere stays", "{past}"),
     ),
     "secret.unknown-name": row(
-        "Put files back",
-        way("set", "set the variables that this run had, then run the same command again", "the names are found"),
+        "Restore files",
+        way(
+            "set",
+            "set the environment variables that this run had, then run the command again",
+            "idumb can match the names",
+        ),
         STATUS,
     ),
     "rollback.no-checkpoint": row(
         "Roll back",
         way(
             "start",
-            "take all of the run's work back",
-            "files are as before the run, in a new commit",
+            "roll back the whole run",
+            "a new commit restores the files as before the run",
             "idumb rollback {phase} --to start",
         ),
         STATUS,
     ),
     "rollback.not-confirmed": row(
-        "Put files back",
-        way("yes", "put them back", "in a new commit; idumb undo brings the work again", HINT),
-        way("no", "leave everything as it is", "nothing happens"),
+        "Restore files",
+        way("yes", "restore the files", "in a new commit; idumb undo brings the work back", HINT),
+        way("no", "change nothing", "everything stays as it is"),
     ),
     "rollback.unfinished": row(
-        _GO_ON, way("resume", "finish it, then go on", "files are as it was to leave them", "idumb resume {phase}")
+        _CONTINUE,
+        way(
+            "resume",
+            "finish the rollback, then continue",
+            "the files end as the rollback intended",
+            "idumb resume {phase}",
+        ),
     ),
     "verification.failed": _UNVERIFIED,
     "verification.partial": row(
-        "Call the phase verified",
+        "Mark the phase as verified",
         way(
             "gaps",
-            "plan the proof that is missing",
-            "a plan of the gaps is written",
+            "plan the missing proof",
+            "a plan for the gaps is written",
             "idumb verify-work {phase} --gaps",
         ),
-        way("again", "judge it again", "every criterion is checked once more", "idumb verify-work {phase}"),
+        way("again", "verify it again", "every criterion is checked again", "idumb verify-work {phase}"),
     ),
     "verification.waiting": row(
-        "Call the phase verified",
+        "Mark the phase as verified",
         _QUESTIONS,
         way(
             "again",
-            "judge it, once they are answered",
-            "every criterion is checked once more",
+            "when they are answered, verify it again",
+            "every criterion is checked again",
             "idumb verify-work {phase}",
         ),
     ),

@@ -4,48 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import DOCTOR, FIX, HINT, LOOK, STATUS, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, FIX, HINT, READ_ONLY, STATUS, Row, row, way
 
 _LOG = "Read and write the event log"
-_WRITE = "Write in this work tree"
+_WRITE = "Write in this working tree"
 _BACKUP = "Write a backup"
-_AGAIN = way("again", "run the same command again", "it starts from what is there now")
+_AGAIN = way("again", "run the command again", "it starts from the current state")
 _CANCEL = way(
-    "cancel", "stop the command that has it", "it stops at the next safe point and saves its state", "idumb cancel"
+    "cancel", "cancel the running command", "it stops at the next safe point and saves its state", "idumb cancel"
 )
 _FORCE = way(
     "force",
-    "end it by force, once it has ended for good or does not answer",
-    "it loses the right to write; idumb resume then recovers what it was at",
+    "if it is dead or does not respond, cancel it by force",
+    "it can no longer write; idumb resume then recovers its work",
     "idumb cancel --force",
 )
-_ROOM = way("make-room", "make room on that disk", "what is recorded stands; then run the same command again")
-_MINE = way("own", "make the folder yours alone (owner you, mode 0700)", "idumb reads it again")
-_NAME = way("rename", "choose another name", "nothing that is there is replaced")
+_ROOM = way("make-room", "free disk space", "everything recorded is kept; then run the command again")
+_MINE = way("own", "make yourself the only user of the folder (your own, mode 0700)", "idumb can then read it")
+_NAME = way("rename", "choose another name", "no existing file is replaced")
 _SYSTEM = "Use that path"
-_PERMIT = way("permit", "permit it: owner and mode of that path and its folder", "then run the same command again")
+_PERMIT = way("permit", "correct the owner and mode of that path and its folder", "then run the command again")
 
 ROWS: Mapping[str, Row] = {
     "store.busy": row(_LOG, _AGAIN),
     "store.corrupt": row(_LOG, DOCTOR, FIX),
-    "store.diverged": row(
-        _LOG, DOCTOR, way("choose", "put the log that you trust in its place", "the other one is kept")
-    ),
+    "store.diverged": row(_LOG, DOCTOR, way("choose", "move the log that you trust into place", "keep the other one")),
     "store.failed": row(_LOG, DOCTOR, FIX),
     "store.fence": row(_WRITE, STATUS, _AGAIN),
     "store.file": row(_LOG, _PERMIT, DOCTOR),
     "store.full": row(_LOG, _ROOM),
-    "store.io": row(_LOG, way("check", "check the disk", "what is recorded stands"), DOCTOR),
+    "store.io": row(_LOG, way("check", "check the disk", "everything recorded is kept"), DOCTOR),
     "store.lost": row(
-        _LOG, DOCTOR, way("restore", "put a backup of store.db in its place", "the log is as it was then")
+        _LOG, DOCTOR, way("restore", "restore store.db from a backup", "the log is as it was at that time")
     ),
     "store.missing": row(_LOG, DOCTOR, FIX),
     "store.network": row(
         _LOG,
-        way("move", "keep the repository on a local disk", "locks and forced writes are reliable there"),
-        way("allow", "set git.network in .idumb/config.yaml", "the log is kept there at your own risk"),
+        way("move", "keep the repository on a local disk", "locks and fsync are reliable there"),
+        way("allow", "set git.network in .idumb/config.yaml", "the log stays on the network disk at your own risk"),
     ),
-    "store.newer": row(_LOG, way("update", "install a newer idumb", "the log is read as it is")),
+    "store.newer": row(_LOG, way("update", "install a newer idumb", "it can read this log")),
     "store.older": row(_LOG, DOCTOR, FIX),
     "store.pragma": row(_LOG, DOCTOR, _AGAIN),
     "store.read-only": row(_LOG, _PERMIT, DOCTOR),
@@ -54,53 +52,62 @@ ROWS: Mapping[str, Row] = {
     "store.unsafe": row(_LOG, _MINE),
     "lock.elsewhere": row(_WRITE, STATUS, _FORCE),
     "lock.held": row(
-        _WRITE, way("wait", "wait until it ends", "the same command works then", "idumb status"), _CANCEL, _FORCE
+        _WRITE, way("wait", "wait until it ends", "then run the command again", "idumb status"), _CANCEL, _FORCE
     ),
     "lock.lost": row(_WRITE, DOCTOR, STATUS),
     "lock.unsupported": row(
         _WRITE, way("move", "keep the repository on a local disk", "its file system has the locks that idumb needs")
     ),
-    "cancel.no-answer": row("Stop what runs here", way("wait", "wait and look again", LOOK, "idumb status"), _FORCE),
+    "cancel.no-answer": row(
+        "Stop the command that runs here", way("wait", "wait and check again", READ_ONLY, "idumb status"), _FORCE
+    ),
     "cancel.not-allowed": row(
-        "Stop what runs here", way("other", "run idumb cancel as the user whose process it is", "it is stopped")
+        "Stop the command that runs here",
+        way("other", "run idumb cancel as the user who owns the process", "the process is stopped"),
     ),
     "backup.exists": row(_BACKUP, _NAME),
     "backup.incomplete": row(
         "Write a backup of all refs",
         DOCTOR,
-        way("without", "remove idumb without a backup", "its refs are gone for good", "idumb deinit --no-backup --yes"),
+        way(
+            "without",
+            "remove idumb without a backup",
+            "its refs are deleted permanently",
+            "idumb deinit --no-backup --yes",
+        ),
     ),
     "backup.missing": row(
         "Check a backup", way("write", "write a backup", "the event log is copied", "idumb backup idumb-backup.db")
     ),
-    "backup.no-folder": row(_BACKUP, way("make", "make the folder", "then run the same command again", HINT)),
+    "backup.no-folder": row(_BACKUP, way("make", "create the folder", "then run the command again", HINT)),
     "backup.broken": row(
-        "Use this backup", way("write", "write another one", "the event log is copied", "idumb backup idumb-backup.db")
+        "Use this backup",
+        way("write", "write another backup", "the event log is copied", "idumb backup idumb-backup.db"),
     ),
     "audit.broken": row(
         "Trust the event log",
-        way("keep", "keep a copy of the git folder before anything else", "the copy is evidence"),
+        way("keep", "copy the .git folder before you do anything else", "the copy is evidence"),
         DOCTOR,
     ),
-    "audit.not-intact": row("Trust the work tree", DOCTOR, STATUS),
-    "doctor.problems": row("Trust what a run stands on", FIX, DOCTOR),
+    "audit.not-intact": row("Trust the working tree", DOCTOR, STATUS),
+    "doctor.problems": row("Trust the state that runs depend on", FIX, DOCTOR),
     "system.denied": row(_SYSTEM, _PERMIT),
-    "system.disk": row(_SYSTEM, way("check", "check the disk", "what is recorded stands"), STATUS),
+    "system.disk": row(_SYSTEM, way("check", "check the disk", "everything recorded is kept"), STATUS),
     "system.files": row(
-        _SYSTEM, way("raise", "raise the limit of open files, or end other programs", "then run the same command again")
+        _SYSTEM, way("raise", "raise the limit of open files, or close other programs", "then run the command again")
     ),
     "system.full": row(_SYSTEM, _ROOM),
-    "system.memory": row(_SYSTEM, way("free", "end other programs", "then run the same command again")),
-    "system.read-only": row(
-        _SYSTEM, way("remount", "make the file system writable", "then run the same command again")
-    ),
+    "system.memory": row(_SYSTEM, way("free", "close other programs", "then run the command again")),
+    "system.read-only": row(_SYSTEM, way("remount", "make the file system writable", "then run the command again")),
     "system.refused": row(
-        _SYSTEM, way("look", "look at that path", "what is recorded stands; then run the same command again")
+        _SYSTEM, way("look", "check that path", "everything recorded is kept; then run the command again")
     ),
     "system.windows": row(
         "Run plans on Windows", way("elsewhere", "run them on Linux, macOS or WSL", "every command works there"), STATUS
     ),
     "internal": row("Finish this command", STATUS, DOCTOR),
-    "usage": row("Run this command line", way("help", "see what the command takes", LOOK, "idumb --help")),
-    "log.unknown-kind": row("Show these events", way("all", "show the events of every kind", LOOK, "idumb log")),
+    "usage": row(
+        "Run this command line", way("help", "see the arguments and options of the command", READ_ONLY, "idumb --help")
+    ),
+    "log.unknown-kind": row("Show these events", way("all", "show events of every kind", READ_ONLY, "idumb log")),
 }

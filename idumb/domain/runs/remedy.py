@@ -32,27 +32,28 @@ class Remedy:
 
 
 _OF_FAILURE: Mapping[str, str] = {
-    agent.MISSING: "The agent's program is not there: install it, or name another binding in .idumb/config.yaml.",
-    agent.NOT_LOGGED_IN: "The agent is not logged in: start it once by hand and log in, or give it its key.",
-    agent.UNKNOWN_MODEL: "The agent does not know its model: write one that it lists as `model` in .idumb/config.yaml.",
-    agent.DECLINED: "The agent declined the work: read what it said, and say in the plan why it is to be done.",
-    agent.RATE_LIMITED: "The model's limit was reached: wait, or bind another model; then try it again.",
-    agent.NETWORK: "The model could not be reached: look at the network and the address; then try it again.",
-    agent.MALFORMED: "The agent's answer could not be read: look at its output, and at the version of its program.",
-    agent.STALL: "The agent stopped saying anything: see whether it waited for a word, or raise run.idle_timeout.",
-    agent.CONTEXT_EXHAUSTED: "The work was more than the model's context holds: split the task in two.",
-    agent.OVER_BUDGET: "A ceiling was reached: raise it in .idumb/config.yaml if the work is worth it.",
+    agent.MISSING: "The agent's program was not found: install it, or choose another binding in .idumb/config.yaml.",
+    agent.NOT_LOGGED_IN: "The agent is not logged in: start it once by hand and log in, or set its key.",
+    agent.UNKNOWN_MODEL: "The agent does not know its model: set `model` in .idumb/config.yaml to one that it lists.",
+    agent.DECLINED: "The agent declined the work: read its answer, and explain in the plan why the work is needed.",
+    agent.RATE_LIMITED: "The model's rate limit was reached: wait or bind another model, then retry.",
+    agent.NETWORK: "The model could not be reached: check the network and the address, then retry.",
+    agent.MALFORMED: "The agent's answer could not be read: check its output and the version of its program.",
+    agent.STALL: "The agent stopped producing output: check whether it waited for input, or raise run.idle_timeout.",
+    agent.CONTEXT_EXHAUSTED: "The work exceeded the model's context window: split the task in two.",
+    agent.OVER_BUDGET: "A ceiling was reached: if the work is worth it, raise the ceiling in .idumb/config.yaml.",
 }
 _OF_CAUSE: Mapping[str, str] = {
-    "resources": "The machine ran short: free memory or disk, or raise `limits` in .idumb/config.yaml.",
-    "deadlock": "Its processes waited for each other: look for a prompt or a lock that nobody answers.",
-    "model-stall": "The model said nothing for too long: try it again, or raise run.idle_timeout.",
-    "external": "Somebody or something else ended it: look at the system's log; then try it again.",
+    "resources": "The machine ran out of resources: free memory or disk space, or raise `limits` in"
+    " .idumb/config.yaml.",
+    "deadlock": "Its processes waited for each other: look for an unanswered prompt or a lock.",
+    "model-stall": "The model produced no output for too long: retry, or raise run.idle_timeout.",
+    "external": "Another process or a user ended it: check the system log, then retry.",
 }
 _OF_OUTCOME: Mapping[str, str] = {
-    outcome.TIMED_OUT: "Its time was up: give the task a longer Timeout, or split it.",
-    outcome.REFUSED: "It did not begin, because a precondition does not hold: make that true first.",
-    outcome.ERRORED: "The builder itself failed: look at its output.",
+    outcome.TIMED_OUT: "It timed out: give the task a longer Timeout, or split it.",
+    outcome.REFUSED: "It did not start because a precondition does not hold: meet the precondition first.",
+    outcome.ERRORED: "The builder itself failed: check its output.",
 }
 
 
@@ -67,27 +68,29 @@ def _all(found: Failure) -> Iterator[Remedy]:
     if special is not None:
         yield Remedy(special)
     if found.deviations:
-        yield Remedy("It changed files that it does not declare: see whether they belong to it.", _diff(found))
+        yield Remedy("It changed undeclared files: check whether they belong to the task.", _diff(found))
         words = " ".join(f"--accept-deviation {found.task} {path}" for path in found.deviations if " " not in path)
-        yield Remedy("If they do, widen its files.", f"idumb amend {found.phase} {words}" if words else None)
+        yield Remedy("If they do, declare them.", f"idumb amend {found.phase} {words}" if words else None)
     for subject, command in found.checks:
         if command is None:
-            yield Remedy(f"{subject} does not hold: see what was found.", f"idumb show {found.task}")
+            yield Remedy(f"{subject} does not hold: see the evidence.", f"idumb show {found.task}")
         else:
-            yield Remedy(f"{subject} fails: run it by hand, and see whether the work or the check is wrong.", command)
+            yield Remedy(f"{subject} fails: run it by hand to see whether the work or the check is wrong.", command)
     if found.repeated:
-        yield Remedy("Two attempts failed alike: more of them will too, so change the task first.")
-        yield Remedy("Make the task smaller, or say more in it.", f"idumb amend {found.phase} --from-file")
+        yield Remedy("Two attempts failed in the same way: change the task before you retry.")
+        yield Remedy("Make the task smaller, or describe it in more detail.", f"idumb amend {found.phase} --from-file")
     if found.envelope:
         names = listing.listed(found.envelope)
-        yield Remedy(f"The last attempts ran under another {names}.", f"idumb envelope show {found.task}")
-    yield Remedy("See what it changed.", _diff(found))
+        yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {found.task}")
+    yield Remedy("See the changes of the task.", _diff(found))
     if found.failure in failures.STOPPING:  # the task has not failed, and takes no word but to go on
-        yield Remedy("When the cause is removed, go on.", f"idumb {failures.command(found.failure)} {found.phase}")
+        yield Remedy(
+            "When you have removed the cause, continue.", f"idumb {failures.command(found.failure)} {found.phase}"
+        )
         return
-    yield Remedy("When the cause is mended, try it again.", f"idumb dlq retry {found.task}")
-    yield Remedy("Take its work as it is.", f"idumb accept {found.task} --why REASON")
-    yield Remedy("Leave it out; what depends on it stays blocked.", f"idumb skip {found.task} --why REASON")
+    yield Remedy("When you have fixed the cause, retry.", f"idumb dlq retry {found.task}")
+    yield Remedy("Accept its work as it is.", f"idumb accept {found.task} --why REASON")
+    yield Remedy("Skip it; tasks that depend on it stay blocked.", f"idumb skip {found.task} --why REASON")
 
 
 def _diff(found: Failure) -> str:

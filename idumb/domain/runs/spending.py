@@ -122,7 +122,7 @@ def reached(of: str, ceiling: Ceiling, spent: Spent) -> Reached | None:
     )
     for what, most, used, words in rows:
         if most is not None and used >= most:
-            return Reached(of, what, f"{words} of {_amount(what, most)} are used")
+            return Reached(of, what, f"{words} of {_amount(what, most)} used")
     return None
 
 
@@ -160,7 +160,7 @@ def smallest(ceilings: Iterable[Ceiling]) -> Ceiling:
 
 
 def _unknown(calls: int) -> str:
-    return f" (and those of {calls} call{'s' * (calls != 1)} that nobody reported)" if calls else ""
+    return f" (plus {calls} call{'s' * (calls != 1)} without a report)" if calls else ""
 
 
 def _amount(what: str, most: float) -> str:

@@ -107,7 +107,7 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: Gi
     with pytest.raises(Refusal) as caught:
         role_calls.ask(services, ASKED)
     assert caught.value.code == "role.ceiling"
-    assert "$0.50 of $0.50 are used" in caught.value.message
+    assert "$0.50 of $0.50 used" in caught.value.message
 
 
 def test_a_cloned_configuration_starts_nothing_unapproved(services: Container, sandbox: GitSandbox) -> None:

@@ -38,10 +38,10 @@ def test_two_calls_are_unknown_only_where_both_are() -> None:
 @pytest.mark.parametrize(
     ("ceiling", "what", "words"),
     [
-        (Ceiling(attempts=2), "attempts", "2 attempts of 2 are used"),
-        (Ceiling(seconds=60), "seconds", "60 s of 60 s are used"),
-        (Ceiling(tokens=100), "tokens", "120 tokens (and those of 1 call that nobody reported) of 100 are used"),
-        (Ceiling(cost_usd=1.5), "cost_usd", "$1.50 of $1.50 are used"),
+        (Ceiling(attempts=2), "attempts", "2 attempts of 2 used"),
+        (Ceiling(seconds=60), "seconds", "60 s of 60 s used"),
+        (Ceiling(tokens=100), "tokens", "120 tokens (plus 1 call without a report) of 100 used"),
+        (Ceiling(cost_usd=1.5), "cost_usd", "$1.50 of $1.50 used"),
     ],
 )
 def test_a_ceiling_that_is_used_up_says_by_what(ceiling: Ceiling, what: str, words: str) -> None:

@@ -15,7 +15,7 @@ from idumb.views.answers import status as answer_status
 FINDING = {
     "code": "task.duplicate-id", "severity": "error", "path": ".planning/phases/1/01-PLAN.md", "line": 12, "column": 1,
     "field": "id", "found": "T1-01", "accepted": "an id unique in the phase", "message": "Task id T1-01 is used twice.",
-    "mend": "Give this task a free id.",
+    "mend": "Give this task an unused id.",
 }  # fmt: skip
 DECISION = {
     "id": "T1-05.work", "kind": "decision", "what": "Which name?", "why": "two fit", "evidence": ["read the list"],
@@ -43,7 +43,7 @@ def test_a_finding_names_its_place_what_is_accepted_and_the_mend() -> None:
         ".planning/phases/1/01-PLAN.md:12: error: Task id T1-01 is used twice. [task.duplicate-id]\n"
         "    found:    T1-01\n"
         "    accepted: an id unique in the phase\n"
-        "    mend:     Give this task a free id.\n"
+        "    mend:     Give this task an unused id.\n"
         "\n"
         "Phase 1: 1 plan, 1 error.\n"
     )
