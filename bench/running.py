@@ -124,7 +124,7 @@ def orchestration(effort: Effort) -> Iterator[Figure]:
     from bench.bare import BareServices
     from idumb.app.running import execute_phase
     from idumb.cli import reporters
-    from idumb.views import ask
+    from idumb.views.terminal import ask
 
     tasks = 200
     place = material.project(f"{effort.folder}/bare", 20, tasks, material.noop, "none", phases=effort.rounds + 1)

@@ -31,7 +31,7 @@ def command(
     questions. At a terminal you answer them one by one; otherwise they wait in the file, where you can answer them too.
     """
     from idumb.app.planning import discussing
-    from idumb.views import ask
+    from idumb.views.terminal import ask
 
     if answers and (more or usual):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")

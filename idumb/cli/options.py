@@ -239,7 +239,7 @@ def user_name() -> str:
 
 
 def _asker(container: Container, *, as_json: bool) -> Asker:
-    from idumb.views import ask
+    from idumb.views.terminal import ask
 
     if as_json:
         return ask.Nobody()

@@ -59,10 +59,10 @@ def for_people() -> Reporter:
 
     variables = child_process.environment(["TERM", "CI"])
     if sys.stderr.isatty() and variables.get("TERM", "dumb") != "dumb" and "CI" not in variables:
-        from idumb.views.progress_live import LiveProgress
+        from idumb.views.terminal.live_progress import LiveProgress
 
         return LiveProgress(sys.stderr, escape=_shown)
-    from idumb.views.progress_plain import PlainProgress
+    from idumb.views.terminal.plain_progress import PlainProgress
 
     return PlainProgress(sys.stderr, escape=_shown)
 

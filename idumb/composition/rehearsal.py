@@ -22,7 +22,7 @@ class RehearsalContainer(Container):
     """
 
     def __init__(self, user: Container, repository: Repository) -> None:  # pylint: disable=super-init-not-called
-        from idumb.views import ask
+        from idumb.views.terminal import ask
 
         self.repository = repository
         repository.guard = self._guard

@@ -143,9 +143,9 @@ class PlanningFolder:
                 hint=f"Change it yourself, approve it again (idumb approve {path}), then idumb execute {path}",
                 details={"path": path},
             )
-        from idumb.markdown.plans import amending
+        from idumb.markdown.plans import amendment_writer
 
-        return amending.amend(data, path, amendments)
+        return amendment_writer.amend(data, path, amendments)
 
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
         from idumb.markdown.documents import report_frontmatter

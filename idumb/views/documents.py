@@ -31,14 +31,14 @@ class MarkdownDocuments:
     def checkpoint(
         self, state: RunState, task: Task, evidence: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
     ) -> str:
-        from idumb.views import checkpoint
+        from idumb.views.reports import checkpoint
 
         return checkpoint.render(task, state, evidence=evidence, ledger=lines)
 
     def progress(self, state: RunState, statuses: Mapping[str, str]) -> str:
-        from idumb.views import progress
+        from idumb.views.reports import progress_file
 
-        return progress.render(state, statuses)
+        return progress_file.render(state, statuses)
 
     def state(self, told: Told) -> str:
         from idumb.domain.runs import state_file
@@ -57,34 +57,34 @@ class MarkdownDocuments:
         now: str,
         links: Mapping[str, str],
     ) -> str:
-        from idumb.views import summary
+        from idumb.views.reports import summary
 
         return summary.render(
             contract, state, statuses, evidence=evidence, line_counts=line_counts, now=now, links=links
         )
 
     def research(self, fields: Mapping[str, str | None], body: str) -> str:
-        from idumb.views import planning
+        from idumb.views.reports import planning_files
 
-        return planning.research(fields, body)
+        return planning_files.research(fields, body)
 
     def first_plan(self, template: str, words: Mapping[str, str]) -> str:
-        from idumb.views import planning
+        from idumb.views.reports import planning_files
 
-        return planning.first_plan(template, words)
+        return planning_files.first_plan(template, words)
 
     def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str:
-        from idumb.views import verification
+        from idumb.views.reports import verification
 
         return verification.render(contract, record, now=now)
 
     def unverified(self, contract: Contract, state: RunState, *, now: str) -> str:
-        from idumb.views import verification
+        from idumb.views.reports import verification
 
         return verification.render_unverified(contract, state.reason, now=now)
 
     def handoff(self, document: Document) -> str:
-        from idumb.views import handoff
+        from idumb.views.reports import handoff
 
         return handoff.render(document)
 
@@ -98,6 +98,6 @@ class MarkdownDocuments:
         builder: str | None,
         reach: Sequence[str],
     ) -> str:
-        from idumb.views import gap_plan
+        from idumb.views.reports import gap_plan
 
         return gap_plan.render(contract, gaps, identity=identity, first=first, builder=builder, reach=reach)

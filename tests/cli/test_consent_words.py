@@ -10,7 +10,7 @@ from idumb.app.roles import role_calls
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
 from idumb.domain.errors import Refusal
-from idumb.views.ask import Nobody
+from idumb.views.terminal.ask import Nobody
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task

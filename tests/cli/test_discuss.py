@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.views import ask
+from idumb.views.terminal import ask
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
 from tests.support.scripted_roles import Desk

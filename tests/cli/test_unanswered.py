@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from idumb.cli import options
-from idumb.views import ask
+from idumb.views.terminal import ask
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer

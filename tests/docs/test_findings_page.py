@@ -18,7 +18,7 @@ from idumb.domain.plans.plan import GUIDED, STRICT
 ROOT = Path(__file__).resolve().parents[2]
 _KINDS = "plan|task|field|criterion|box|fence|comment|yaml|json|steps?|command|test|condition|interface|limits|rollback"
 _CODE = re.compile(rf'"((?:{_KINDS}|option|handoff|files)\.[a-z0-9-]+)"')
-NO_FINDINGS = {"plan_files", "configuration", "policy", "amending"}
+NO_FINDINGS = {"plan_files", "configuration", "policy", "amendment_writer"}
 """Modules whose codes are errors of a command, not findings of a plan."""
 
 

@@ -11,7 +11,7 @@ from idumb.domain import amendment, contract
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FileClaim, Plan
-from idumb.markdown.plans import amending, plan_parser
+from idumb.markdown.plans import amendment_writer, plan_parser
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
@@ -69,7 +69,7 @@ def test_a_file_is_added_in_every_form_that_files_are_written_in(form: str, ends
     data = (HEAD + FORMS[form]).replace("\n", ends).encode()
     claim = FileClaim(verb, "src/new file.py")
     before = plan_of(data).tasks[0].files or ()
-    made = amending.amend(data, "case.md", [Amendment(amendment.WIDEN, "T1-01", claim=claim)])
+    made = amendment_writer.amend(data, "case.md", [Amendment(amendment.WIDEN, "T1-01", claim=claim)])
     assert set(plan_of(made).tasks[0].files or ()) == {*before, claim}
     assert len([line for line in changed_lines(data, made) if line[0] == "-"]) <= 1
     assert made.count(b"\r\n") == (made.count(b"\n") if ends == "\r\n" else 0)
@@ -82,7 +82,7 @@ def test_a_dependency_is_taken_out_in_every_form(form: str) -> None:
     others = "".join(f"### T1-0{n}: A\n\n- **Depends on:** none\n{acceptance}" for n in (1, 2))
     data = f"{HEAD}{others}### T1-03: C\n\n{NEEDS[form]}{acceptance}".encode()
     before = plan_of(data).tasks[2].depends_on
-    made = amending.amend(data, "case.md", [Amendment(amendment.DROP, "T1-03", "T1-02")])
+    made = amendment_writer.amend(data, "case.md", [Amendment(amendment.DROP, "T1-03", "T1-02")])
     assert plan_of(made).tasks[2].depends_on == tuple(d for d in before if d != "T1-02")
     assert len(changed_lines(data, made)) <= 2
 
@@ -95,16 +95,16 @@ def test_whatever_the_plan_looks_like_a_decision_changes_no_task(path: Path) -> 
     line = Amendment(amendment.DECIDE, "T1-01.AC-1.1", "## yes ```\n- [ ] T1-09 <!-- --> \u202e x")
     if before is None:
         with pytest.raises(InputError):
-            amending.amend(data, "case.md", [line])
+            amendment_writer.amend(data, "case.md", [line])
         return
     try:
-        made = amending.amend(data, "case.md", [line])
+        made = amendment_writer.amend(data, "case.md", [line])
     except InputError:  # an unclosed fence at the end would swallow it
         return
     assert made.startswith(data)
     assert digests(plan_of(made)) == digests(before)
-    again = amending.amend(made, "case.md", [line])
-    assert again.count(amending.SECTION.encode()) == made.count(amending.SECTION.encode())
+    again = amendment_writer.amend(made, "case.md", [line])
+    assert again.count(amendment_writer.SECTION.encode()) == made.count(amendment_writer.SECTION.encode())
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -116,7 +116,7 @@ def test_whatever_the_plan_looks_like_an_added_task_stands_behind_the_others_or_
         return
     task = TASK.replace("T1-90", f"T{before.phase}-90")
     try:
-        made = plan_of(amending.amend(data, "case.md", [Amendment(amendment.ADD, None, task)]))
+        made = plan_of(amendment_writer.amend(data, "case.md", [Amendment(amendment.ADD, None, task)]))
     except InputError:
         return
     assert digests(made).items() >= digests(before).items()
@@ -126,11 +126,11 @@ def test_whatever_the_plan_looks_like_an_added_task_stands_behind_the_others_or_
 
 def test_a_plan_that_cannot_be_read_is_not_written() -> None:
     with pytest.raises(InputError) as refused:
-        amending.amend(b"no plan", "case.md", [Amendment(amendment.DECIDE, None, "x")])
+        amendment_writer.amend(b"no plan", "case.md", [Amendment(amendment.DECIDE, None, "x")])
     assert refused.value.code == "plan.invalid"
 
 
 def test_a_very_long_answer_is_cut_so_that_its_line_stays_one_of_a_plan() -> None:
     data = (HEAD + FORMS["inline"]).encode()
-    made = amending.amend(data, "case.md", [Amendment(amendment.DECIDE, "x", "*" * 200_000)])
-    assert len(made) < len(data) + 3 * amending.MOST
+    made = amendment_writer.amend(data, "case.md", [Amendment(amendment.DECIDE, "x", "*" * 200_000)])
+    assert len(made) < len(data) + 3 * amendment_writer.MOST

@@ -36,9 +36,9 @@ from idumb.domain.errors import IdumbError
 from idumb.domain.runs.run import RunState
 from idumb.system import escaping
 from idumb.views import answer
-from idumb.views.ask import Nobody
 from idumb.views.graph import mermaid, svg
 from idumb.views.graph import text as graph_text
+from idumb.views.terminal.ask import Nobody
 from tests.crash.programme import OTHER, SLOW, TRACEBACK, Programme, Tally
 from tests.hostile.mutating import generated, mutated
 from tests.support import project as projects

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from idumb.markdown.documents import report_frontmatter
+
 if TYPE_CHECKING:
     from idumb.domain.question import Question
 
@@ -40,9 +42,8 @@ class MarkdownTexts:
         return section.written(text, title, questions, answers)
 
     def research(self, text: str) -> tuple[str | None, str]:
-        from idumb.markdown.documents import research
 
-        return research.read(text)
+        return report_frontmatter.research(text)
 
     def plans_in(self, reply: str) -> tuple[str, ...]:
         from idumb.markdown.documents import plan_replies

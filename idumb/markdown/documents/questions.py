@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from idumb.domain.question import Question
 from idumb.domain.quoting import one_line, shown
-from idumb.markdown.syntax import headings
+from idumb.markdown.documents import headings
 
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"

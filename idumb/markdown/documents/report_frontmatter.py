@@ -21,3 +21,14 @@ def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
     except Exception:  # noqa: BLE001
         return None
     return found if found.get("type") == kind.lower() else None
+
+
+RESEARCH = "RESEARCH"
+
+
+def research(text: str) -> tuple[str | None, str]:
+    """The digest in the frontmatter, None for a file that idumb did not make; the text behind the frontmatter."""
+    found = metadata(text.encode("utf-8", "surrogateescape"), RESEARCH)
+    if found is None or not isinstance(found.get("bundle"), str):
+        return None, text
+    return found["bundle"], text.partition("\n---\n")[2].lstrip("\n")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from idumb.markdown.documents import headings
 from idumb.markdown.plans.phase_names import same_phase
-from idumb.markdown.syntax import headings
 
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
 _TEXT = re.compile(rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from idumb.markdown.plans import labels
-from idumb.markdown.plans.lookalikes import STEP_FENCES, Looker
+from idumb.markdown.plans.near_misses import STEP_FENCES, Looker
 from idumb.markdown.syntax.field_values import Value, content, first_text
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from idumb.domain import whole_numbers
-from idumb.markdown.plans import criteria, fields, labels, lookalikes, unread
-from idumb.markdown.plans.lookalikes import Looker
-from idumb.markdown.syntax import blocks, indents
+from idumb.markdown.plans import criteria, fields, labels, near_misses
+from idumb.markdown.plans.near_misses import Looker
+from idumb.markdown.syntax import blocks, indentation
 from idumb.markdown.syntax.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
@@ -158,9 +158,11 @@ class _Outliner:
         if task is None and self.section != "tasks":
             if heading is None or self.section or (self.has_tasks and heading.level > 2):
                 return False
-            if not unread.like_section_of_task(heading.text, names, like_tasks=heading.level > 2):
+            if not near_misses.like_section_of_task(heading.text, names, like_tasks=heading.level > 2):
                 return False
-        elif not unread.OF_TASKS.intersection(names) or (heading is None and not unread.like_task(names)):
+        elif not near_misses.OF_TASKS.intersection(names) or (
+            heading is None and not near_misses.like_task_fields(names)
+        ):
             return False
         elif task is not None and (heading is None or not self._begins_another(task, known)):
             return False  # fields of the task; those of a checklist or YAML task are reported where they are read
@@ -196,7 +198,7 @@ class _Outliner:
         """
         if task.text_end is not None or task.notation != HEADING:
             return True
-        if not unread.like_task({name for _, name in known} - {"acceptance"}):
+        if not near_misses.like_task_fields({name for _, name in known} - {"acceptance"}):
             return False
         if task.canonical:
             return True
@@ -301,7 +303,7 @@ class _Outliner:
             mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, a colon and a title"
             self._error("task.bad-id", at, f"`{text}` looks like a task and has no valid id", text, mend)
         elif heading.indent:
-            message = f"a task heading is indented by {indents.spaces(heading.indent)}"
+            message = f"a task heading is indented by {indentation.spaces(heading.indent)}"
             self._error("task.indented", at, message, text, "write it at the margin")
         else:
             self._outside(at, text)
@@ -315,7 +317,7 @@ class _Outliner:
     def _outside(self, at: int, text: str, message: str = "tasks stand only in the section `## Tasks`") -> None:
         mend = "move it into the section ## Tasks"
         if self._indented_section is not None:
-            what = "tab" if indents.has_tab(self.source.lines[self._indented_section]) else "indentation"
+            what = "tab" if indentation.has_tab(self.source.lines[self._indented_section]) else "indentation"
             mend = f"remove the {what} before ## Tasks in line {self._indented_section + 1}"
         self._error("task.outside-section", at, message, text, mend)
 
@@ -325,13 +327,13 @@ class _Outliner:
         if box:
             self._box(item, text, box)
             return
-        if lookalikes.YAML_ID.match(text):
+        if near_misses.YAML_ID.match(text):
             self._outside(item.start, text, "a YAML task stands outside of `## Tasks`, or deeper than its lists do")
         elif self._titled_item(item, text):
             self._look_inside(item)
             return
         elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or self.looker.like_id(text.partition("]")[2])):
-            lookalikes.broken_box(item.start, text, self.problems)
+            near_misses.broken_box(item.start, text, self.problems)
         elif self._in_criteria and self.outline.success is not None and not item.ordered:
             self.outline.success.append(item)
             return
@@ -380,7 +382,7 @@ class _Outliner:
         above = _innermost(self.above) if self.above else None
         label = fields.empty_label(above) if above is not None else ""
         if above is not None and label:
-            spaces = indents.spaces(above.column - self._indent(above))
+            spaces = indentation.spaces(above.column - self._indent(above))
             mend = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
         self._error(
             "task.box-without-id",
@@ -423,7 +425,7 @@ class _Outliner:
                 self._outside(fence.start, fence.info)
             self._begin(Draft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
             return
-        if fence.info in lookalikes.STEP_FENCES and not fence.indent:
+        if fence.info in near_misses.STEP_FENCES and not fence.indent:
             if self.task:
                 self.task.body.append(fence)
             else:

@@ -16,11 +16,11 @@ from idumb.markdown.plans import (
     criteria,
     foreign_formats,
     frontmatter,
-    lookalikes,
+    indentation_hints,
+    markdown_tasks,
+    near_misses,
     outline,
-    remedies,
     task_reader,
-    tasks,
 )
 from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
@@ -57,7 +57,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, quick: bool =
     plan = _plan(data, path, head, found, problems)
     if not problems.any_error:
         return ParsedPlan(plan, problems.sorted(), text, plan)
-    findings = remedies.explained(problems.sorted(), source, head.end_line, found)
+    findings = indentation_hints.explained(problems.sorted(), source, head.end_line, found)
     return ParsedPlan(None, findings, text, plan)
 
 
@@ -105,7 +105,7 @@ def _step_fences(found: list[Block]) -> Iterator[Fence]:
     """In the order of their lines."""
     for block in found:
         fence = block.fence if isinstance(block, Canonical) else block
-        if isinstance(fence, Fence) and fence.info in lookalikes.STEP_FENCES:
+        if isinstance(fence, Fence) and fence.info in near_misses.STEP_FENCES:
             yield fence
 
 
@@ -120,7 +120,7 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
         problems,
         fast_path.shared(phase, frozenset(values.get("requirements", ()))),
     )
-    read = [task for draft in drawn.tasks for task in tasks.read(draft, context)]
+    read = [task for draft in drawn.tasks for task in markdown_tasks.read(draft, context)]
     _whole(read, drawn, context)
     values["success_criteria"] = _success(head, drawn, problems)
     for required in frontmatter.REQUIRED[1:]:

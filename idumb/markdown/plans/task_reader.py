@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.domain import whole_numbers
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Span, Task
-from idumb.markdown.plans import claims, criteria, labels, outline, shapes, steps, structured_values, yaml_criteria
-from idumb.markdown.plans.lookalikes import Looker
-from idumb.markdown.plans.spans import Spans
+from idumb.markdown.plans import claims, criteria, labels, outline, steps, structured_values, yaml_criteria
+from idumb.markdown.plans.near_misses import Looker
 from idumb.markdown.syntax import fast_path, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Fence
 from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ def read_field(reading: Reading, value: Value, context: Context) -> None:
         _twice(reading, value, problems)
         return
     reading.spans[name] = (value.start, value.end)
-    if not shapes.usable(value, problems):
+    if not usable(value, problems):
         return
     if name.startswith("x-"):
         reading.given.setdefault("extra", {})[name] = structured_values.free_text(value, problems)
@@ -244,3 +244,117 @@ def _no_acceptance(reading: Reading, problems: Problems) -> None:
         accepted="- **Acceptance:** with boxes below",
         mend="add - **Acceptance:** and - [ ] what must hold — check: and a command in backticks",
     )
+
+
+class Spans(Mapping[str, Span]):
+    """Field names to spans. Reads like a dict of `Span`."""
+
+    __slots__ = ("_ranges", "_source")
+
+    def __init__(self, ranges: dict[str, tuple[int, int]], source: Source) -> None:
+        self._ranges = ranges
+        self._source = source
+
+    def __getitem__(self, name: str) -> Span:
+        start, end = self._ranges[name]
+        return Span(start, end, self._source.place(start)[0])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ranges)
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+# What may stand below the line: commands in a fence, and a value on the line together with bullets.
+_WITH_FENCES = frozenset({"verify", "rollback"})
+
+
+_BOTH = frozenset({"rollback", "limits"})
+
+
+def usable(value: Value, problems: Problems) -> bool:
+    """Whether the value has a shape that its reader can look at."""
+    if value.node is not None:
+        return _usable_node(value, problems)
+    below = bool(value.bullets or (value.fences and value.name in _WITH_FENCES))
+    if not value.inline.s and not below:
+        if not value.others:
+            _empty_value(value, problems)
+            return False
+    elif value.inline.s and value.bullets and value.name not in _BOTH:
+        problems.error(
+            "field.two-places",
+            value.label_at,
+            f"{value.label} has a value on its line and bullets below",
+            field=value.label,
+            found=value.inline.s,
+            accepted="one of them",
+            mend="put everything into the bullets",
+        )
+        return False
+    return _no_strays(value, problems)
+
+
+def _no_strays(value: Value, problems: Problems) -> bool:
+    strays: list[int] = [problems.source.starts[b.line] for b in value.others]
+    strays += [f.start for f in value.fences if value.name not in _WITH_FENCES]
+    if value.name != "acceptance":
+        strays += [problems.source.starts[b.line] for bullet in value.bullets for b in bullet.others]
+    for at in strays[:1]:
+        problems.error(
+            "field.unexpected-content",
+            at,
+            f"{value.label} cannot hold what stands here",
+            field=value.label,
+            accepted="a value on the line, or bullets below",
+            mend="write it as bullets, or move it into the description",
+        )
+    return not strays
+
+
+def _empty_value(value: Value, problems: Problems) -> None:
+    problems.error(
+        "field.empty",
+        value.label_at,
+        f"{value.label} has no value",
+        field=value.label,
+        accepted="a value, or none",
+        mend=f"{'indent its value below it, or ' * (value.node is not None)}write none if there is nothing",
+    )
+
+
+# Fields whose YAML value may be a mapping.
+_MAPPINGS = frozenset({"files", "interfaces", "limits", "rollback", "options", "acceptance"})
+
+
+def _usable_node(value: Value, problems: Problems) -> bool:
+    node = value.node
+    if isinstance(node, yaml_nodes.Scalar):
+        if node.value.strip():
+            return value.name != "files" or value.is_none or _bad_node(value, node, problems)
+        _empty_value(value, problems)
+        return False
+    if isinstance(node, yaml_nodes.Sequence):
+        odd = next((i for i in node.items if not isinstance(i, yaml_nodes.Scalar) or not i.value.strip()), None)
+        wrong = value.name == "files" and node.items
+        if value.name == "acceptance" or (odd is None and not wrong):
+            return True
+        return _bad_node(value, odd or node, problems)
+    return value.name in _MAPPINGS - {"acceptance"} or _bad_node(value, node, problems)
+
+
+def _bad_node(value: Value, node: yaml_nodes.Node | None, problems: Problems) -> bool:
+    accepted = "a map of verbs to lists of paths" if value.name == "files" else "a text or a list of texts"
+    problems.error(
+        "field.not-text",
+        node.start if node else value.label_at,
+        f"{value.label} does not hold {accepted}",
+        field=value.label,
+        accepted=accepted,
+        mend=f"write {accepted}",
+    )
+    return False

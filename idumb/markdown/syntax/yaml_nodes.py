@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.markdown.syntax import indents
+from idumb.markdown.syntax import indentation
 from idumb.markdown.syntax.problems import Problems
 
 MAX_DEPTH = 20
@@ -72,7 +72,7 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         check = (
             "check how this line and the one above it are indented, and " if "did not find expected" in words else ""
         )
-        message, mend = indents.in_yaml(lines, number) or (
+        message, mend = indentation.in_yaml(lines, number) or (
             f"this is not readable YAML: {words}",
             f"{check}quote values that hold a colon, a hash or a bracket",
         )

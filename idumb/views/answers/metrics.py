@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idumb.domain.runs import spending
-from idumb.views import markup, phrases, quantities, usage
+from idumb.views import markup, phrases, quantities
 
 
 def metrics(data: phrases.Data) -> str:
@@ -19,12 +19,12 @@ def _call(row: phrases.Data) -> str:
     who = f" ({', '.join(markup.one_line(name) for name in named)})" if named else ""
     took = quantities.duration(row["seconds"]) if row["seconds"] is not None else "an unknown time"
     ended = str(row["failure"] or row["outcome"]).replace("_", " ")
-    used = "" if row["adapter"] in spending.FREE else f", {usage.words(row)}"
+    used = "" if row["adapter"] in spending.FREE else f", {quantities.usage(row)}"
     return f"  {row['role']}{who} on {about}: {ended} in {took}{used}"
 
 
 def _sum(row: phrases.Data) -> str:
     parts = [quantities.counted(row["calls"], "call"), quantities.duration(row["seconds"])]
-    parts.append(f"tokens {usage.sum_of(row['tokens'], row['unknown_tokens'], str(row['tokens']))}")
-    parts.append(f"cost {usage.sum_of(row['cost_usd'], row['unknown_cost'], usage.money(row['cost_usd']))}")
+    parts.append(f"tokens {quantities.sum_of(row['tokens'], row['unknown_tokens'], str(row['tokens']))}")
+    parts.append(f"cost {quantities.sum_of(row['cost_usd'], row['unknown_cost'], quantities.money(row['cost_usd']))}")
     return ", ".join(parts)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from idumb.domain.runs import spending
-from idumb.views import advice, markup, phrases, quantities, usage
+from idumb.views import advice, markup, phrases, quantities
 
 _OUTPUT_LINES = 10
 _KEPT_FILES = 5
@@ -117,7 +117,7 @@ def _used(attempt: phrases.Data) -> list[str]:
         if said is None or (role == "builder" and attempt.get("adapter") in {None, *spending.FREE}):
             continue
         model = f" ({markup.one_line(said['model'])})" if said.get("model") else ""
-        lines.append(f"  used by the {role}{model}: {usage.words(said.get('usage'))}")
+        lines.append(f"  used by the {role}{model}: {quantities.usage(said.get('usage'))}")
     return lines
 
 

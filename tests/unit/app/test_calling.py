@@ -19,7 +19,7 @@ from idumb.domain.agent import AgentRequest, AgentResult, Capabilities, Claim, S
 from idumb.domain.errors import StoreError
 from idumb.domain.plans import plan
 from idumb.domain.runs.run import RunState
-from idumb.views.ask import Nobody
+from idumb.views.terminal.ask import Nobody
 from tests.support.gitrepo import GitSandbox
 
 TOKEN = "ghp_" + "a1B2" * 9

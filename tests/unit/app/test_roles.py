@@ -16,7 +16,7 @@ from idumb.domain import roles as filling
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.settings import Binding, RoleSettings, Settings
-from idumb.views.ask import Nobody
+from idumb.views.terminal.ask import Nobody
 from tests.support.fixed_clock import FixedClock
 from tests.support.gitrepo import GitSandbox
 

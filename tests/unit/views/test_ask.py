@@ -11,7 +11,7 @@ from typing import TextIO
 import pytest
 
 from idumb.domain.decision import Choice, Decision
-from idumb.views import ask, foreground
+from idumb.views.terminal import ask, foreground
 
 QUESTION = Decision(
     "consent.1", "consent", "Run phase 1?", "It runs commands.", ("T1-01 Slugs", "  runs   pytest \x1b[2J"),

@@ -7,8 +7,8 @@ import itertools
 from typing import TYPE_CHECKING
 
 from idumb.domain.runs.event import GENESIS, Event
-from idumb.views import event_line, foreground, progress_plain
-from idumb.views.progress_live import Board, LiveProgress
+from idumb.views.terminal import event_line, foreground, plain_progress
+from idumb.views.terminal.live_progress import Board, LiveProgress
 from tests.unit.views import examples
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _lines(log: examples.Log) -> list[str]:
     stream = io.StringIO()
-    reporter = progress_plain.PlainProgress(stream, {i: log.contract.tasks[i].title for i in log.contract.order})
+    reporter = plain_progress.PlainProgress(stream, {i: log.contract.tasks[i].title for i in log.contract.order})
     for event in log.events:
         reporter.event(event)
     return stream.getvalue().splitlines()
@@ -38,7 +38,7 @@ def test_plain_progress_reads_like_a_log() -> None:
 
 def test_plain_progress_does_without_titles() -> None:
     stream = io.StringIO()
-    reporter = progress_plain.PlainProgress(stream)
+    reporter = plain_progress.PlainProgress(stream)
     for event in examples.partial_run().events:
         reporter.event(event)
     assert "[2/5] T1-02 … attempt 2\n" in stream.getvalue()
@@ -53,7 +53,7 @@ def test_foreign_text_in_progress_is_escaped() -> None:
 def test_an_event_of_an_odd_shape_does_not_stop_a_run() -> None:
     stream = io.StringIO()
     odd = Event(1, "op", None, None, None, "evidence.recorded", {}, 1, 1, "", GENESIS, GENESIS)
-    progress_plain.PlainProgress(stream).event(odd)
+    plain_progress.PlainProgress(stream).event(odd)
     assert stream.getvalue().startswith("evidence.recorded (not shown")
 
 
@@ -66,12 +66,12 @@ class _Broken(io.StringIO):
 
 
 def test_a_failing_stream_does_not_stop_a_run() -> None:
-    reporter = progress_plain.PlainProgress(_Broken())
+    reporter = plain_progress.PlainProgress(_Broken())
     reporter.note("one")
     reporter.note("two")
     closed = io.StringIO()
     closed.close()
-    progress_plain.PlainProgress(closed).note("three")
+    plain_progress.PlainProgress(closed).note("three")
 
 
 class _Terminal(io.StringIO):

@@ -11,7 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from idumb.app.ports.reports import Documents
-from idumb.views import checkpoint, documents, progress, summary, verification
+from idumb.views import documents
+from idumb.views.reports import checkpoint, progress_file, summary, verification
 from tests.unit.views import examples
 
 NOW = "2026-01-02T04:00:00.000000Z"
@@ -114,7 +115,7 @@ def test_a_task_without_a_checkpoint_has_no_document() -> None:
 def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
     """R-LOG-4."""
     log = examples.partial_run()
-    found = json.loads(progress.render(log.state, log.statuses))
+    found = json.loads(progress_file.render(log.state, log.statuses))
     assert (found["completed"], found["failed"], found["blocked"]) == (["T1-01", "T1-04"], ["T1-02"], ["T1-03"])
     assert (found["waiting"], found["remaining"], found["current"]) == (["T1-05"], [], None)
     assert found["git_hash"] == examples.COMMIT
@@ -124,7 +125,7 @@ def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
 def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> None:
     log = examples.Log(examples.slugs(), base=None)
     log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
-    found = json.loads(progress.render(log.state, log.statuses))
+    found = json.loads(progress_file.render(log.state, log.statuses))
     assert (found["current"], found["git_hash"]) == ("T1-01", "no-git")
     assert found["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
 
@@ -132,7 +133,7 @@ def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> N
 def test_an_accepted_task_counts_as_completed_but_is_named_apart() -> None:
     log = examples.partial_run()
     log.add("task.accepted", "T1-02", reason="good enough")
-    found = json.loads(progress.render(log.state, log.statuses))
+    found = json.loads(progress_file.render(log.state, log.statuses))
     assert "T1-02" in found["completed"]
     assert found["accepted"] == ["T1-02"]
     assert "accepted by a person: good enough" in _section(_summary(log), "Completed Tasks")

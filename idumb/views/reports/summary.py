@@ -13,8 +13,9 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState, TaskState
-from idumb.views import advice, evidence_table, markup, quantities, run_status, usage
+from idumb.views import advice, markup, quantities
 from idumb.views.graph import mermaid
+from idumb.views.reports import evidence_table, run_status
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 MOST_NODES = 120
@@ -138,8 +139,8 @@ def _used(facts: _Facts) -> list[str]:
     spent = spending.total(facts.state.spent.values())
     if not (spent.tokens or spent.cost_usd or spent.unknown_tokens or spent.unknown_cost):
         return []
-    tokens = usage.sum_of(spent.tokens, spent.unknown_tokens, str(spent.tokens))
-    cost = usage.sum_of(spent.cost_usd, spent.unknown_cost, usage.money(spent.cost_usd))
+    tokens = quantities.sum_of(spent.tokens, spent.unknown_tokens, str(spent.tokens))
+    cost = quantities.sum_of(spent.cost_usd, spent.unknown_cost, quantities.money(spent.cost_usd))
     return [f"- **Used by agents:** tokens {tokens}; cost {cost}"]
 
 

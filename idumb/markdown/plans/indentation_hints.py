@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from idumb.domain.finding import ERROR, Finding
-from idumb.markdown.plans import fields, lookalikes
-from idumb.markdown.syntax import indents
+from idumb.markdown.plans import fields, near_misses
+from idumb.markdown.syntax import indentation
 from idumb.markdown.syntax.nodes import Block, Canonical, Fence, YamlItem
 from idumb.markdown.syntax.source import Source
 
@@ -16,14 +16,14 @@ _BELOW = 20  # lines in which the next one with text is looked for
 
 def explained(findings: Sequence[Finding], source: Source, first: int, found: Iterable[Block]) -> tuple[Finding, ...]:
     """`first` is the line behind the frontmatter, `found` the blocks of the plan."""
-    inner = (inner.fence if isinstance(inner, Canonical) else inner for one in found for inner in lookalikes.walk(one))
+    inner = (inner.fence if isinstance(inner, Canonical) else inner for one in found for inner in near_misses.walk(one))
     data = {n for one in inner if isinstance(one, Fence | YamlItem) for n in range(one.line + 1, one.end_line)}
     return tuple(_explained(one, source, first, data) if one.severity == ERROR else one for one in findings)
 
 
 def _explained(finding: Finding, source: Source, first: int, data: set[int]) -> Finding:
     at = finding.line - 1
-    told = "indent" in finding.mend or ("margin" in finding.mend and not indents.has_tab(source.lines[at]))
+    told = "indent" in finding.mend or ("margin" in finding.mend and not indentation.has_tab(source.lines[at]))
     if told:
         return finding
     following = next((n for n in range(at + 1, min(at + _BELOW, len(source.lines))) if source.lines[n].strip()), at)
@@ -36,19 +36,23 @@ def _explained(finding: Finding, source: Source, first: int, data: set[int]) -> 
     return finding
 
 
-def _fault(finding: Finding, lines: Sequence[str], at: int, line: int) -> indents.Fault | None:
-    fault = indents.in_markdown(lines, line)
-    label, below, width = indents.bullet_of(lines[at]), indents.bullet_of(lines[line]), indents.width_of(lines[line])
+def _fault(finding: Finding, lines: Sequence[str], at: int, line: int) -> indentation.Fault | None:
+    fault = indentation.in_markdown(lines, line)
+    label, below, width = (
+        indentation.bullet_of(lines[at]),
+        indentation.bullet_of(lines[line]),
+        indentation.width_of(lines[line]),
+    )
     if fault is not None or line == at or not label or not below:
         return fault
     known = fields.label_of(lines[line][below:])
     field = known is not None and known.name is not None
     if finding.code == "field.empty" and not field and width < label:
         return (
-            f"it is indented by {indents.spaces(width)}",
+            f"it is indented by {indentation.spaces(width)}",
             f"indent it by {label}, if it is the value of {finding.field}",
         )
     if finding.code == "field.two-places" and field:
-        beside = indents.width_of(lines[at])
-        return f"it is indented by {indents.spaces(width)}", f"indent it by {beside}, if it is a field of its own"
+        beside = indentation.width_of(lines[at])
+        return f"it is indented by {indentation.spaces(width)}", f"indent it by {beside}, if it is a field of its own"
     return None

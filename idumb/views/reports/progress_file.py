@@ -7,7 +7,8 @@ from typing import Any
 
 from idumb.domain import outcome
 from idumb.domain.runs.run import RunState
-from idumb.views import markup, run_status
+from idumb.views import markup
+from idumb.views.reports import run_status
 
 
 def fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from idumb.domain.proof import ledger as ledgers
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import INTERRUPTED, Checkpoint, RunState, TaskState
-from idumb.views import evidence_table, markup, quantities, usage
+from idumb.views import markup, quantities
+from idumb.views.reports import evidence_table
 
 STATUSES = ("completed", "failed", "partial", "skipped")
 
@@ -73,8 +74,10 @@ def _used(known: TaskState) -> dict[str, markup.Scalar]:
     if known.adapter in {"", *spending.FREE}:
         return {}
     return {
-        "tokens": usage.sum_of(known.spent.tokens, known.spent.unknown_tokens, str(known.spent.tokens)),
-        "cost": usage.sum_of(known.spent.cost_usd, known.spent.unknown_cost, usage.money(known.spent.cost_usd)),
+        "tokens": quantities.sum_of(known.spent.tokens, known.spent.unknown_tokens, str(known.spent.tokens)),
+        "cost": quantities.sum_of(
+            known.spent.cost_usd, known.spent.unknown_cost, quantities.money(known.spent.cost_usd)
+        ),
     }
 
 

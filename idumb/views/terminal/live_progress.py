@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from idumb.domain import outcome
 from idumb.domain.runs.event import Event
-from idumb.views import event_line, foreground, markup, quantities
-from idumb.views.progress_plain import PlainProgress
+from idumb.views import markup, quantities
+from idumb.views.terminal import event_line, foreground
+from idumb.views.terminal.plain_progress import PlainProgress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

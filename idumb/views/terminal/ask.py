@@ -15,7 +15,8 @@ from idumb.domain import whole_numbers
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
-from idumb.views import foreground, markup, quantities
+from idumb.views import markup, quantities
+from idumb.views.terminal import foreground
 
 Armed = Callable[[], contextlib.AbstractContextManager[None]]
 Timeout = Callable[[], float]

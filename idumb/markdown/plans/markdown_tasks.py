@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from idumb.domain.plans.plan import Span, Task
 from idumb.markdown.plans import fields, outline, steps, task_reader, yaml_tasks
-from idumb.markdown.plans.lookalikes import Looker
+from idumb.markdown.plans.near_misses import Looker
 from idumb.markdown.plans.outline import Draft
-from idumb.markdown.plans.spans import Spans
-from idumb.markdown.plans.task_reader import Context, Reading
+from idumb.markdown.plans.task_reader import Context, Reading, Spans
 from idumb.markdown.syntax import blocks, fast_path
 from idumb.markdown.syntax.nodes import Block, Canonical
 

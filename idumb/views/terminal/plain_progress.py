@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from idumb.domain.runs.event import Event
-from idumb.views import event_line, markup
+from idumb.views import markup
+from idumb.views.terminal import event_line
 
 
 class PlainProgress:

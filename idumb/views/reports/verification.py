@@ -13,7 +13,8 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
 from idumb.domain.proof import evidence as proof
-from idumb.views import advice, evidence_table, markup, quantities
+from idumb.views import advice, markup, quantities
+from idumb.views.reports import evidence_table
 
 Record = Mapping[str, Any]
 """The payload of `verification.recorded`: status, reason, tree, evidence, requirements, goals, mismatches, spoiled,
