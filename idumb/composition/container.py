@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from idumb.app.ports.agents import Agents
     from idumb.app.ports.checks import Checks, Gate, Symbols
-    from idumb.app.ports.consent import ConsentStore, Memory, Signatures
+    from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
     from idumb.app.ports.event_log import LogFiles, RunIndex
-    from idumb.app.ports.host import Clock, Files, Surroundings
+    from idumb.app.ports.host import Clock, Files, Redaction, Toolchain
     from idumb.app.ports.ownership import Ownership
     from idumb.app.ports.planning import PlanFiles, Texts
     from idumb.app.ports.reports import Documents, Reports
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog
-    from idumb.system.files.backup_store import FileAttic
+    from idumb.system.files.backup_store import FileBackupStore
     from idumb.system.processes.signals import SignalInterrupts
     from idumb.system.redaction import Redactor
 
@@ -81,15 +81,21 @@ class Container:
         return policy.load(self.root, policy_paths.system_wide())
 
     @cached_property
-    def surroundings(self) -> Surroundings:
+    def toolchain(self) -> Toolchain:
         from idumb.git import git_program
-        from idumb.system.surroundings import LocalSurroundings
+        from idumb.system.surroundings import LocalToolchain
 
         def git_version() -> str:
             words = git_program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return words[2] if len(words) > 2 else "unknown"
 
-        return LocalSurroundings(lambda: git_program.path(self.root), git_version, self.redactor, self.secrets)
+        return LocalToolchain(lambda: git_program.path(self.root), git_version)
+
+    @cached_property
+    def redaction(self) -> Redaction:
+        from idumb.system.surroundings import LocalRedaction
+
+        return LocalRedaction(self.redactor, self.secrets)
 
     @cached_property
     def clock(self) -> Clock:
@@ -188,10 +194,10 @@ class Container:
         return configuration.place(self.root, *keys)
 
     @cached_property
-    def memory(self) -> Memory:
-        from idumb.store.saved_answers import FileMemory
+    def saved_answers(self) -> SavedAnswers:
+        from idumb.store.saved_answers import FileSavedAnswers
 
-        return FileMemory(self.repository.common_dir)
+        return FileSavedAnswers(self.repository.common_dir)
 
     @cached_property
     def plans(self) -> PlanFiles:
@@ -212,10 +218,10 @@ class Container:
         return FileReports(self.root, self._guard, self.redact)
 
     @cached_property
-    def attic(self) -> FileAttic:
-        from idumb.system.files.backup_store import FileAttic
+    def backups(self) -> FileBackupStore:
+        from idumb.system.files.backup_store import FileBackupStore
 
-        return FileAttic(os.path.join(self.repository.common_dir, "idumb"))
+        return FileBackupStore(os.path.join(self.repository.common_dir, "idumb"))
 
     @cached_property
     def documents(self) -> Documents:

@@ -11,7 +11,7 @@ from idumb.composition.container import Container, find_repository
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from idumb.app.ports.host import Belongings
+    from idumb.app.ports.host import LocalData
     from idumb.app.ports.repository import KeptRefs
     from idumb.app.upkeep.install import Place
     from idumb.domain.health import Check
@@ -45,7 +45,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
     machine = LocalMachine(services.root, repository.git_dir, folder, is_clone)
     return (
         *machine_checks(),
-        *doctor_checks.of_repository(repository, services.attic),
+        *doctor_checks.of_repository(repository, services.backups),
         *abandoned_clones.checks(services, lambda: store.owned(folder)),
         *doctor_machine.of_place(machine, lambda: store.owned(folder)),
         agent_caches.check(repository.state_dir),
@@ -53,16 +53,16 @@ def health_checks(services: Container) -> tuple[Check, ...]:
     )
 
 
-def local_data(services: Container) -> tuple[KeptRefs, Belongings]:
+def local_data(services: Container) -> tuple[KeptRefs, LocalData]:
     """What `idumb deinit` removes."""
     from idumb.domain.errors import Refusal
     from idumb.git.refs.ref_removal import GitKeptRefs
-    from idumb.store.local_data import FileBelongings
+    from idumb.store.local_data import FileLocalData
 
     clones = None
     with contextlib.suppress(Refusal):
         clones = services.clones.place()
-    return GitKeptRefs(services.repository), FileBelongings(services.repository.common_dir, clones)
+    return GitKeptRefs(services.repository), FileLocalData(services.repository.common_dir, clones)
 
 
 def command_folder(start: str, host: Host, *, user: bool) -> Place:

@@ -31,7 +31,7 @@ class RehearsalContainer(Container):
         self.redactor, self.secrets = user.redactor, user.secrets
         # Approvals bind these files and agents, so they are read in the user's repository.
         self.files, self.adapters = user.files, user.adapters
-        self.reporter, self.interrupts, self.surroundings = user.reporter, user.interrupts, user.surroundings
+        self.reporter, self.interrupts, self.toolchain = user.reporter, user.interrupts, user.toolchain
         self.asker = ask.Nobody()
 
     @cached_property

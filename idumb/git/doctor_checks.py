@@ -26,7 +26,7 @@ _SHOWN = 20
 SET_ASIDE = "set-aside"
 
 
-class Attic(Protocol):
+class BackupStore(Protocol):
     """Where a damaged file is moved to."""
 
     def put(self, kind: str, path: str) -> str: ...
@@ -39,7 +39,7 @@ def of_programs() -> tuple[Check, ...]:
     )
 
 
-def of_repository(place: Repository, attic: Attic) -> tuple[Check, ...]:
+def of_repository(place: Repository, attic: BackupStore) -> tuple[Check, ...]:
     look = _Look(place, attic)
     return (
         Check("git.repository", "the repository can be worked in", look.repository),
@@ -107,7 +107,7 @@ def dotted(numbers: tuple[int, ...]) -> str:
 @dataclass(frozen=True, slots=True)
 class _Look:
     place: Repository
-    attic: Attic
+    attic: BackupStore
 
     def repository(self) -> Iterator[Symptom]:
         try:

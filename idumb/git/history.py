@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 import pygit2
 from pygit2.enums import SortMode
 
-from idumb.app.ports.repository import CommitAttempt, Head, Standing
+from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.git import (
@@ -55,9 +55,9 @@ class GitHistory:
         branch = None if name is None else name.removeprefix("refs/heads/")
         return Head(self._head_commit(), branch)
 
-    def standing(self) -> Standing:
+    def state(self) -> RepositoryState:
         files = {**guarded_files.digests(self._place), **guarded_files.outside(self._rules.excludes_file())}
-        return Standing(self.head(), files, user_refs.values(self._place.common_dir))
+        return RepositoryState(self.head(), files, user_refs.values(self._place.common_dir))
 
     def kept_refs(self) -> Mapping[str, str]:
         self._kept = dict(user_refs.own(self._place.common_dir, self._own()))
@@ -229,7 +229,7 @@ class GitHistory:
     def delete_ref(self, ref: str, expected: str) -> None:
         own_refs.delete(self.repository, self._place, ref, expected)
 
-    def clear_debris(self, since: str | None) -> tuple[str, ...]:
+    def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
         return (*stale_locks.clear(self._place, self.head().branch, since), *dry_run_clone.clear(self._place))
 
     def _branch_ref(self) -> str | None:

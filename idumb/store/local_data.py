@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from idumb.app.ports.host import Belonging
+from idumb.app.ports.host import LocalFolder
 from idumb.domain.errors import Refusal
 from idumb.store import agent_caches, worktrees
 from idumb.system.files import atomic_write, private_folders, state_dir
@@ -18,8 +18,8 @@ _ANYWHERE = frozenset({agent_caches.FOLDER})
 _REMOVED = "idumb.removed-"
 
 
-class FileBelongings:
-    """Implements the port `Belongings` for the repository of one common dir."""
+class FileLocalData:
+    """Implements the port `LocalData` for the repository of one common dir."""
 
     def __init__(self, common_dir: str, clones: str | None) -> None:
         """`clones` is where the repository's private copies are made, None where that cannot be known."""
@@ -28,7 +28,7 @@ class FileBelongings:
         self._folder = os.path.join(common_dir, "idumb")
         self._id = state_dir.repository_id(common_dir)
 
-    def list(self) -> tuple[Belonging, ...]:
+    def list(self) -> tuple[LocalFolder, ...]:
         found = [(what, path) for what, path in self._places() if os.path.lexists(path)]
         return tuple(_measured(what, path) for what, path in found)
 
@@ -97,9 +97,9 @@ def remove_tree(path: str) -> None:
     atomic_write.sync_folder(os.path.dirname(path))
 
 
-def _measured(what: str, path: str) -> Belonging:
+def _measured(what: str, path: str) -> LocalFolder:
     files = [os.path.join(here, name) for here, _, names in os.walk(path, onerror=_raise) for name in names]
-    return Belonging(what, path, len(files), sum(os.lstat(file).st_size for file in files))
+    return LocalFolder(what, path, len(files), sum(os.lstat(file).st_size for file in files))
 
 
 def _copy(source: str, target: str) -> None:

@@ -16,8 +16,8 @@ FOLDER = "remembered"
 _ID = re.compile(r"[0-9a-f]{12}")
 
 
-class FileMemory:
-    """Implements the port `Memory` for the repository of one common dir."""
+class FileSavedAnswers:
+    """Implements the port `SavedAnswers` for the repository of one common dir."""
 
     def __init__(self, common_dir: str) -> None:
         self._common_dir = common_dir

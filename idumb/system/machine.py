@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from idumb.system import clock, host_identity
 from idumb.system.files import file_systems, state_dir
-from idumb.system.files.backup_store import FileAttic
+from idumb.system.files.backup_store import FileBackupStore
 from idumb.system.processes import child_process, process_tree
 
 _LEFT_OUT = frozenset({"clones", "incoming", "legacy", "rehearsals", "set-aside"})
@@ -77,7 +77,7 @@ class LocalMachine:
 
     def set_aside(self, path: str) -> str:
         # Taking the work tree over removes what a killed owner left of its card.
-        return FileAttic(self.folder).put("set-aside", path) if os.path.lexists(path) else ""
+        return FileBackupStore(self.folder).put("set-aside", path) if os.path.lexists(path) else ""
 
     def left_processes(self) -> Sequence[tuple[int, str]]:
         return [(pid, _run_of(pid)) for pid in _pids() if self._is_ours(pid)]

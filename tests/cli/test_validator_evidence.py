@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.system.surroundings import LocalSurroundings
+from idumb.system.surroundings import LocalToolchain
 from tests.cli.test_approve import FIELDS, STRICT, approve, run
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -236,9 +236,9 @@ def test_a_strict_run_that_paused_under_the_template_without_evidence_goes_on(
     checked = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
     scene = Scene(sandbox, home, criteria=checked, head=STRICT, fields=FIELDS)
     approve(scene.project)
-    shipped = LocalSurroundings.template
+    shipped = LocalToolchain.template
     with monkeypatch.context() as before:
-        before.setattr(LocalSurroundings, "template", lambda self, name: without_evidence(shipped(self, name))
+        before.setattr(LocalToolchain, "template", lambda self, name: without_evidence(shipped(self, name))
                        if name == "validator" else shipped(self, name))  # fmt: skip
         paused = run(scene.project)
         assert paused.code == 5, paused

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, AgentElsewhere, ReportingAgent, capabilities
+from idumb.app.ports.agents import Agent, DeferredAgent, ReportingAgent, capabilities
 from idumb.domain import outcome
 from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim
 from idumb.domain.errors import IdumbError
@@ -118,11 +118,11 @@ def _answer(services: Services, journal: Journal, made: Call) -> AgentResult:
         return made.who.run(made.request, functools.partial(_hear, services, journal, made.request))
 
 
-def _is_elsewhere(who: Agent) -> TypeGuard[AgentElsewhere]:
+def _is_elsewhere(who: Agent) -> TypeGuard[DeferredAgent]:
     return hasattr(who, "ticket")
 
 
-def _ticketed(services: Services, journal: Journal, made: Call, who: AgentElsewhere) -> AgentRequest:
+def _ticketed(services: Services, journal: Journal, made: Call, who: DeferredAgent) -> AgentRequest:
     """The request with the ticket of its question, which is written down before anybody elsewhere can read it."""
     request, question = made.request, who.question(made.request)
     if not made.anew:
@@ -147,7 +147,7 @@ def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Cl
     number = 1 if before is None else before.number + 1
     if claim.state not in STATES or number > MOST_TOLD:
         return
-    message = services.surroundings.shown(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
+    message = services.redaction.redact_output(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
     told = journal.event(
         "attempt.told", subject, request.attempt, role=request.role, state=claim.state, message=message, number=number
     )
@@ -162,7 +162,7 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
 
     Adapters see to the long ones: `output` and `reply`, which they redact before they shorten them.
     """
-    shown = services.surroundings.shown
+    shown = services.redaction.redact_output
 
     def short(text: str | None) -> str | None:
         return None if text is None else shown(text)[:LONGEST_NAME]

@@ -15,7 +15,7 @@ from typing import Any
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref, kept_at
 from idumb.app.ports.agents import capabilities
-from idumb.app.ports.repository import Offered
+from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
 from idumb.domain import contract as contracts
 from idumb.domain import listing, outcome, paths
@@ -105,7 +105,7 @@ def judge(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt.ended(outcome.FAILED, why) if why else attempt
 
 
-def _why_not(bench: Bench, attempt: Attempt, offered: Offered, clone: CommittingClone) -> str:
+def _why_not(bench: Bench, attempt: Attempt, offered: BuilderCommits, clone: CommittingClone) -> str:
     if offered.problem:
         return f"its commits cannot be taken: {offered.problem}"
     task = attempt.task
@@ -148,7 +148,7 @@ def _strayed(bench: Bench, attempt: Attempt) -> tuple[str, ...]:
     return tuple(change.path for change in theirs)
 
 
-def _worked_elsewhere(attempt: Attempt, offered: Offered, strayed: tuple[str, ...]) -> str:
+def _worked_elsewhere(attempt: Attempt, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:
     """Why an attempt has failed that made in the user's tree what it should make in its clone; empty otherwise."""
     covers = paths.cover(ledger.written_paths(attempt.task.files))
     found = [path for path in strayed if covers(path)]
@@ -160,7 +160,7 @@ def _worked_elsewhere(attempt: Attempt, offered: Offered, strayed: tuple[str, ..
     )
 
 
-def payload(offered: Offered) -> dict[str, object]:
+def payload(offered: BuilderCommits) -> dict[str, object]:
     """What `attempt.finished` says of it, and `recorded` reads."""
     return {
         "base": offered.base,
@@ -170,7 +170,7 @@ def payload(offered: Offered) -> dict[str, object]:
     }
 
 
-def recorded(bench: Bench, known: TaskState) -> Offered | None:
+def recorded(bench: Bench, known: TaskState) -> BuilderCommits | None:
     """The commits of a task's last attempt, as the log tells them; None where its builder made none."""
     events = bench.services.log.events(
         run=bench.run, task=known.id, kind="attempt.finished", newest_first=True, limit=1
@@ -178,7 +178,7 @@ def recorded(bench: Bench, known: TaskState) -> Offered | None:
     found = next((e.payload.get("committed") for e in events if e.attempt == known.attempt), None)
     if found is None:
         return None
-    return Offered(found["base"], found["tip"], tuple(map(_told, found["commits"])), found["problem"])
+    return BuilderCommits(found["base"], found["tip"], tuple(map(_told, found["commits"])), found["problem"])
 
 
 def _told(row: Mapping[str, Any]) -> Commit:

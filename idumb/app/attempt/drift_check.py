@@ -13,7 +13,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.agents import capabilities
-from idumb.app.ports.repository import Standing
+from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import moved_refs, preconditions, staged_changes
 from idumb.app.worktree.moved_refs import Moved, short
 from idumb.domain import listing, paths
@@ -29,7 +29,7 @@ def require(bench: Bench, attempt: Attempt) -> None:
     if before is None:
         return
     services, state, task = bench.services, bench.journal.state, attempt.task.id
-    after = services.history.standing()
+    after = services.history.state()
     # In a long run this is the dearest look, and what checks do to them is seen in the next attempt.
     again = attempt.candidate is not None and len(before.kept) > _MANY
     own, gone_for_good = ([], []) if again else moved_refs.own_again(services.history, before)
@@ -83,7 +83,7 @@ def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -
     )
 
 
-def _tell(bench: Bench, task: str, quiet: list[Moved], before: Standing, after: Standing) -> None:
+def _tell(bench: Bench, task: str, quiet: list[Moved], before: RepositoryState, after: RepositoryState) -> None:
     if quiet and before.refs != after.refs:
         words = listing.listed(one.words for one in quiet)
         bench.services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
@@ -110,7 +110,7 @@ def _refs_refusal(bench: Bench, task: str, loud: list[Moved], lost: list[Moved])
     )
 
 
-def _require_head(bench: Bench, attempt: Attempt, before: Standing, after: Standing) -> None:
+def _require_head(bench: Bench, attempt: Attempt, before: RepositoryState, after: RepositoryState) -> None:
     """HEAD is where it was; where a person works it may go forward, and nobody takes it back."""
     was, now, task = before.head.commit, after.head.commit, attempt.task.id
     if was == now:

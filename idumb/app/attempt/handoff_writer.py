@@ -104,7 +104,7 @@ def after(bench: Bench, task: Task) -> None:
 def save(services: Services, document: Document) -> None:
     """Write one; what prevents it is told and stops nothing, because the log has all of it."""
     try:
-        text = services.surroundings.without_secrets(services.documents.handoff(document))
+        text = services.redaction.redact(services.documents.handoff(document))
         if services.reports.read(path(document)) != text:
             services.reports.write(path(document), text)
     except (IdumbError, OSError) as problem:

@@ -69,7 +69,7 @@ def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
     preconditions.require_branch(services, bench.journal.state)
     contract_lock.require(bench, attempt.task)
     environment_lock.require(bench, attempt)
-    return dataclasses.replace(attempt, standing=attempt.standing or services.history.standing())
+    return dataclasses.replace(attempt, standing=attempt.standing or services.history.state())
 
 
 def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
@@ -104,7 +104,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
         )
     )
     # Idumb's own refs are looked at now, when those of this attempt are made; the user's before.
-    seen = dataclasses.replace(attempt.standing or services.history.standing(), kept=services.history.expected_refs())
+    seen = dataclasses.replace(attempt.standing or services.history.state(), kept=services.history.expected_refs())
     return dataclasses.replace(attempt, told={**told, "present": present}, standing=seen)
 
 

@@ -46,7 +46,7 @@ def _set_aside(services: Services, path: str) -> None:
     mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
     text = services.reports.read(path) if mark and path.startswith(f"{projection_paths.BRAIN}/execution/") else None
     if text and mark not in text:
-        kept = services.attic.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
+        kept = services.backups.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
         services.reporter.note(f"{path} was not made by idumb; what was in it is kept in {kept}")
 
 
@@ -59,7 +59,7 @@ _MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*
 
 def write_report(services: Services, path: str, text: str) -> None:
     """Write a report that may be committed, unless the one that is there says the same of another moment."""
-    existing, text = _existing(services, path), services.surroundings.without_secrets(text)
+    existing, text = _existing(services, path), services.redaction.redact(text)
     if existing is None or _MOMENT.sub("", existing) != _MOMENT.sub("", text):
         write(services, path, text)
 
@@ -277,7 +277,7 @@ def _own_plans(services: Services, state: RunState) -> Sequence[str]:
 
 def _tells_a_secret(services: Services, path: str) -> bool:
     """Whether a plan, which stays as it is because its commands run, has a known secret that HEAD's does not have."""
-    without, text = services.surroundings.without_secrets, _existing(services, path)
+    without, text = services.redaction.redact, _existing(services, path)
     if text is None or without(text) == text:
         return False
     head = services.history.head_tree()

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app.attempt import builder_commits, exhausted_context, external_effects, handoff_writer, proofs, step_results
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
-from idumb.app.ports.repository import Conflict, Offered, Snapshot
+from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import staged_changes
 from idumb.domain import agent, contract, listing, outcome, settings
 from idumb.domain.plans.plan import Task
@@ -68,7 +68,7 @@ def _deliver_and_record(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt
 
 
-def _advance_and_record(bench: Bench, attempt: Attempt, offered: Offered) -> Attempt:
+def _advance_and_record(bench: Bench, attempt: Attempt, offered: BuilderCommits) -> Attempt:
     """The way of a completed task whose builder committed it: the log names the tip before the branch moves."""
     _intend(bench, attempt, "", offered.base, tip=offered.tip)
     head = bench.services.history.head().commit
@@ -80,14 +80,14 @@ def _advance_and_record(bench: Bench, attempt: Attempt, offered: Offered) -> Att
     return finish_commits(bench, attempt, _keep_candidate(bench, attempt, tree), offered)
 
 
-def _moved(attempt: Attempt, offered: Offered, head: str | None) -> str:
+def _moved(attempt: Attempt, offered: BuilderCommits, head: str | None) -> str:
     return (
         f"the commits of {attempt.task.id} stand on {offered.base or 'the empty history'}, and HEAD is"
         f" {head or 'without a commit'} by now, so they are made again there"
     )
 
 
-def finish_commits(bench: Bench, attempt: Attempt, kept: Snapshot, offered: Offered) -> Attempt:
+def finish_commits(bench: Bench, attempt: Attempt, kept: Snapshot, offered: BuilderCommits) -> Attempt:
     """Move the branch to the builder's tip and record the checkpoint; used by recovery too."""
     services = bench.services
     if offered.tip is None:

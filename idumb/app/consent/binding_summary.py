@@ -20,7 +20,7 @@ def line(services: Services, name: str, argv: Sequence[str] | None = None, *, mo
     """
     found = services.settings.bindings[name]
     starts = _starts(services, found) if argv is None else _quoted(argv)
-    return services.surroundings.shown("; ".join([f"{found.adapter}, {starts}", *_more(found, models)]))
+    return services.redaction.redact_output("; ".join([f"{found.adapter}, {starts}", *_more(found, models)]))
 
 
 def _starts(services: Services, found: Binding) -> str:

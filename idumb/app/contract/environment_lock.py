@@ -68,7 +68,6 @@ def _pairs(known: Contract, settings: Settings) -> dict[str, tuple[str, str | No
 def present(services: Services, agents: Agents, known: Contract) -> Found:
     """What attempts of this contract would run under now."""
     settings = services.settings
-    around = services.surroundings
     found = Found()
     common = _Common(services, agents, settings, found)
     shared: dict[str, Any] = {
@@ -78,14 +77,14 @@ def present(services: Services, agents: Agents, known: Contract) -> Found:
         "conversation": NOTHING,
         "rules": found.keep(_readable([rule.as_dict() for rule in levels.rules(settings)])),
         "policy": _policy(services, found),
-        "tools": dict(around.tools()),
+        "tools": dict(services.toolchain.versions()),
         envelope.CHECKS: _checks(services, known, found),
     }
     for key, (builder, validator) in _pairs(known, settings).items():
         own = _of_agent(common, builder, agent.BUILDER)
         # An amendment that brings in another agent changes nothing for these two.
         ruling = governing.settings(settings, (builder, validator))
-        found.sources[ruling.digest()] = around.shown(_readable(ruling.deciding()))
+        found.sources[ruling.digest()] = services.redaction.redact_output(_readable(ruling.deciding()))
         judged = _of_validator(common, validator)
         made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
         found.envelopes[key] = {**made.as_dict(), "digest": made.digest}
@@ -98,7 +97,7 @@ def _checks(services: Services, known: Contract, found: Found) -> dict[str, str]
     found.programs += places.values()
     digests = services.files.digests(places.values())
     return {
-        name: services.surroundings.shown(f"{place} {digests.get(place, 'unreadable')}")
+        name: services.redaction.redact_output(f"{place} {digests.get(place, 'unreadable')}")
         for name, place in sorted(places.items())
     }
 
@@ -116,7 +115,7 @@ def _of_agent(common: _Common, binding: str, role: str) -> dict[str, Any]:
     who = common.agents.get(binding)
     program, argv = _program(common, who)
     filled = roles.filling(common.settings, role, binding)
-    template = common.services.surroundings.template(filled.prompt) if filled.template is None else filled.template
+    template = common.services.toolchain.template(filled.prompt) if filled.template is None else filled.template
     silent = not capabilities(who).reads_prompt
     return {
         "adapter": who.name,
@@ -138,7 +137,7 @@ def _program(common: _Common, who: Agent) -> tuple[str | None, Sequence[str]]:
     named = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
     common.found.programs += named
     digests = common.services.files.digests(named)
-    text = common.services.surroundings.shown(_readable({"argv": list(argv), "files": dict(digests)}))
+    text = common.services.redaction.redact_output(_readable({"argv": list(argv), "files": dict(digests)}))
     return common.found.keep(text), argv
 
 
@@ -269,7 +268,7 @@ def require(bench: Bench, attempt: Attempt) -> None:
 
 
 def _mark(bench: Bench) -> str | None:
-    places = (*bench.services.surroundings.places(), *bench.watched.get("programs", ()))
+    places = (*bench.services.toolchain.files(), *bench.watched.get("programs", ()))
     return bench.services.files.signature(places)
 
 

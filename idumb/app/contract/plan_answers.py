@@ -131,7 +131,7 @@ def remembered_answer(services: Services, question: Decision, task: Task) -> Ans
     if name is None or not saved_answers.may_answer(task):
         return None
     try:
-        known = services.memory.get(name)
+        known = services.saved_answers.get(name)
     except (IdumbError, OSError) as problem:
         services.reporter.note(f"Remembered answers are left aside: {problem}")
         return None

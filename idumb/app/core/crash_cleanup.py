@@ -22,7 +22,7 @@ def unfinished_since(services: Services) -> str | None:
 
 def clear(services: Services) -> None:
     """Remove locks and temporary files that a killed operation left. Only for the owner of the work tree."""
-    removed = services.history.clear_debris(unfinished_since(services))
+    removed = services.history.remove_stale_files(unfinished_since(services))
     if removed:
         services.reporter.note(
             f"The command before was killed; what it left lying is removed: {listing.listed(removed)}"

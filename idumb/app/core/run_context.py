@@ -12,7 +12,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agents
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import Offered, Snapshot, Standing, Trees
+from idumb.app.ports.repository import BuilderCommits, RepositoryState, Snapshot, Trees
 from idumb.app.ports.workspace import CommittingClone, Workspace
 from idumb.domain import agent, contract, paths
 from idumb.domain.conversation import Conversation
@@ -105,7 +105,7 @@ class Attempt:
     started: float
     accepted_paths: tuple[str, ...] = ()
     snapshot: Snapshot | None = None
-    standing: Standing | None = None
+    standing: RepositoryState | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
     result: agent.AgentResult | None = None
     judged: agent.AgentResult | None = None
@@ -129,7 +129,7 @@ class Attempt:
     handover: str = ""
     conversation: Conversation | None = None
     built: bool = False
-    offered: Offered | None = None
+    offered: BuilderCommits | None = None
     commit_refused: str | None = None
     adopted: bool = False
     exposed: tuple[str, ...] = ()

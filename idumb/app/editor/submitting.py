@@ -17,7 +17,7 @@ from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import Services
 from idumb.app.engine import recovery, runner
 from idumb.app.engine.runner import Ending
-from idumb.app.ports.repository import Head, Snapshot, Standing
+from idumb.app.ports.repository import Head, RepositoryState, Snapshot
 from idumb.app.review import ask_consent
 from idumb.app.running import execute_phase
 from idumb.app.running.execute_phase import Request
@@ -107,7 +107,7 @@ def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Attempt:
         bench.services.clock.monotonic() - seconds,
         known.accepted_paths,
         snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),
-        standing=Standing(Head(found["head"], state.branch), dict(state.guarded or {})),
+        standing=RepositoryState(Head(found["head"], state.branch), dict(state.guarded or {})),
         told={name: p[name] for name in ("envelope", "request", "context", "present") if name in p},
         result=agent.AgentResult(outcome.COMPLETED, said, reply=said, seconds=seconds),
         evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in found["evidence"]),

@@ -22,7 +22,7 @@ from idumb.app.core import schedule
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
-from idumb.app.ports.repository import Conflict, Offered, Snapshot
+from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import exposed_secrets, interrupted_drift, staged_changes, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import listing, outcome
@@ -201,7 +201,7 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
 def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mapping[str, Any]) -> None:
     """A builder's own commits: the log names the tip, so neither trailers nor a guess is needed."""
     history = bench.services.history
-    head, offered = history.head().commit, Offered(intended["head"], intended["tip"])
+    head, offered = history.head().commit, BuilderCommits(intended["head"], intended["tip"])
     if head != offered.tip and history.descends(intended["tip"]):
         _record(bench, task, known, intended["tip"])
     elif head not in (offered.base, offered.tip):

@@ -151,5 +151,5 @@ def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, b
 
 
 def _kept(services: Services, old: OldFile, data: bytes) -> dict[str, Any]:
-    kept = services.attic.keep(ATTIC, old.path.removeprefix(f"{FOLDER}/"), data)
+    kept = services.backups.keep(ATTIC, old.path.removeprefix(f"{FOLDER}/"), data)
     return {"path": old.path, "what": old.what, "digest": old.digest, "size": len(data), "kept": kept}

@@ -178,7 +178,7 @@ def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
     return {
         "files": files[:MOST_PATHS],
         "more": max(0, len(found) - MOST_PATHS),
-        "diff": quoting.cut(services.surroundings.shown(text), MOST_DIFF),
+        "diff": quoting.cut(services.redaction.redact_output(text), MOST_DIFF),
     }
 
 

@@ -98,7 +98,7 @@ def _checked(services: Services, state: RunState, loaded: Loaded, text: str) -> 
     refused = amendment.forbidden(found.diff, found.contract, now, state)
     if refused is not None:
         return {"problem": refused.words}
-    kept = services.attic.keep(ATTIC, path.rpartition("/")[2], data)
+    kept = services.backups.keep(ATTIC, path.rpartition("/")[2], data)
     copied = f"cp {shlex.quote(kept)} {shlex.quote(path)}"
     steps = [copied, f"idumb plan-diff {state.phase}", f"idumb amend {state.phase} --from-file"]
     return {"path": kept, "plan": path, "what": list(plan_diff.lines(found.diff)), "next": steps}

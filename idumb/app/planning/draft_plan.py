@@ -126,4 +126,4 @@ def _require_no_link(services: Services, path: str) -> None:
 def keep(services: Services, draft: Draft) -> str:
     """A copy of a plan that is not written, in idumb's own folder; where it is."""
     name = draft.path.removeprefix(".planning/phases/").replace("/", "-")
-    return services.attic.keep(ATTIC, name, draft.text.encode("utf-8", "surrogateescape"))
+    return services.backups.keep(ATTIC, name, draft.text.encode("utf-8", "surrogateescape"))

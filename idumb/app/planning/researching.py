@@ -115,7 +115,7 @@ def _write(
     }
     path = where.path("RESEARCH")
     before = services.reports.read(path)
-    kept = None if before is None else services.attic.keep(ATTIC, path.rsplit("/", 1)[-1], _bytes(before))
+    kept = None if before is None else services.backups.keep(ATTIC, path.rsplit("/", 1)[-1], _bytes(before))
     services.reports.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
 

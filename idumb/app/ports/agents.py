@@ -45,7 +45,7 @@ class ReportingAgent(Agent, Protocol):
         """`hear` is called within it, in its thread, where no signal cuts it short; it raises nothing."""
 
 
-class AgentElsewhere(Agent, Protocol):
+class DeferredAgent(Agent, Protocol):
     """An agent that may answer after this command has ended."""
 
     def question(self, request: AgentRequest) -> str:

@@ -59,7 +59,7 @@ class ConsentStore(Protocol):
         """A signed approval from a file; InputError `approval.unreadable`."""
 
 
-class Memory(Protocol):
+class SavedAnswers(Protocol):
     """Answers that a person asked to be remembered: in the user's state directory, for this repository alone."""
 
     def all(self) -> tuple[Remembered, ...]: ...

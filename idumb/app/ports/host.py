@@ -41,35 +41,39 @@ class Files(Protocol):
         """Folders that are links or lie below one, and where they lead: from the root, or absolute where outside."""
 
 
-class Surroundings(Protocol):
-    """What attempts run under and no plan says, read anew each time it is asked for."""
+class Toolchain(Protocol):
+    """What attempts depend on and no plan names. Every call reads it again."""
 
-    def places(self) -> tuple[str, ...]:
-        """Absolute paths of the files on which the rest depends."""
+    def files(self) -> tuple[str, ...]:
+        """Absolute paths of the files that `template` and `versions` depend on."""
 
     def template(self, name: str) -> str:
-        """The text of a prompt template that is shipped; "" where there is none."""
+        """The text of a shipped prompt template; "" if there is none."""
 
-    def tools(self) -> Mapping[str, str]:
-        """A program's name to its version text."""
+    def versions(self) -> Mapping[str, str]:
+        """Program name to version text."""
 
-    def shown(self, text: str) -> str:
-        """What a program said, without all that may be a secret."""
 
-    def without_secrets(self, text: str) -> str:
-        """What idumb itself writes, without the secrets that are known: what log, reports and commits have of it."""
+class Redaction(Protocol):
+    """Removes secrets from text and finds them in bytes."""
 
-    def may_hide(self, shown: str, text: str) -> bool:
-        """Whether `shown` may be `text` without its secrets, of which one is not known now."""
+    def redact_output(self, text: str) -> str:
+        """Output of a program, without anything that may be a secret."""
+
+    def redact(self, text: str) -> str:
+        """Text that idumb writes to the log, reports and commits, without the secrets that are certain."""
+
+    def may_match(self, redacted: str, text: str) -> bool:
+        """Whether `redacted` may be `text` after redaction, including by a secret that is unknown now."""
 
     def knows_secrets(self) -> bool:
-        """Whether there is any value that `secrets_in` could find."""
+        """Whether there is any value that `find` could find."""
 
-    def secrets_in(self, pieces: Iterable[bytes]) -> Sequence[tuple[str, int]]:
-        """The variable and the line of each known value in bytes that come in pieces."""
+    def find(self, pieces: Iterable[bytes]) -> Sequence[tuple[str, int]]:
+        """The variable and line of each known secret in a sequence of byte chunks."""
 
-    def held_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
-        """Those of the wanted variables whose values are in the bytes. Reads no further than it must."""
+    def variables_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
+        """The wanted variables whose values occur in the bytes. Stops reading once it has found them all."""
 
 
 class HostFiles(Protocol):
@@ -93,7 +97,7 @@ class HostFiles(Protocol):
         """Remove those that were made at any time and that are empty, and then what was remembered of them."""
 
 
-class Attic(Protocol):
+class BackupStore(Protocol):
     """Keeps what something else replaces, below idumb's own folder in the repository's git folder."""
 
     def keep(self, kind: str, name: str, data: bytes) -> str:
@@ -101,7 +105,7 @@ class Attic(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class LocalFolder:
     """A folder that idumb keeps for this repository, with how much is in it."""
 
     what: str
@@ -110,10 +114,10 @@ class Belonging:
     bytes: int
 
 
-class Belongings(Protocol):
+class LocalData(Protocol):
     """All that idumb keeps for this repository beside plans, commits, refs and `.idumb/`."""
 
-    def list(self) -> tuple[Belonging, ...]: ...
+    def list(self) -> tuple[LocalFolder, ...]: ...
 
     def held(self) -> AbstractContextManager[None]:
         """Own every work tree; Refusal `lock.held` where one has an owner."""

@@ -21,7 +21,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RepositoryState:
     """Where HEAD was, a digest of each of git's own files that decide what git runs, and the user's refs.
 
     A ref's value is a commit or tag, or the name of another ref. `kept` are idumb's own refs of this work tree.
@@ -71,7 +71,7 @@ class CommitAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class BuilderCommits:
     """What a builder committed in its clone, made at `base`: the branch's tip, and the commits, oldest first.
 
     `problem` says why nothing can be taken; `tip` is None then, and where there is no commit at all.
@@ -218,7 +218,7 @@ class History(Protocol):
 
     def head(self) -> Head: ...
 
-    def standing(self) -> Standing: ...
+    def state(self) -> RepositoryState: ...
 
     def kept_refs(self) -> Mapping[str, str]:
         """Idumb's own refs of this work tree and what they hold, as they are now."""
@@ -323,7 +323,7 @@ class History(Protocol):
 
     def delete_ref(self, ref: str, expected: str) -> None: ...
 
-    def clear_debris(self, since: str | None) -> Sequence[str]:
+    def remove_stale_files(self, since: str | None) -> Sequence[str]:
         """Remove locks and temporary files of an operation of this work tree that began then and was killed.
 
         Their paths. What a live process may have made stays. None: only what lies among idumb's own files.

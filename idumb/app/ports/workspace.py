@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from idumb.app.ports.repository import Conflict, Offered, Snapshot, Trees
+from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot, Trees
 
 
 class Workspace(Protocol):
@@ -27,7 +27,7 @@ class Workspace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftClone:
+class AbandonedClone:
     """A clone that is there, made for a run."""
 
     run: str
@@ -43,16 +43,16 @@ class Clones(Protocol):
     def place(self) -> str:
         """The folder that they are made in."""
 
-    def left(self) -> Sequence[LeftClone]:
+    def abandoned(self) -> Sequence[AbandonedClone]:
         """Those that are there, also where older versions made them; some may be at work."""
 
-    def keep(self, left: LeftClone, ref: str, reason: str) -> Snapshot | None:
+    def keep(self, clone: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
         """End what runs in it and keep its files under `ref`, and what was committed there beside it.
 
         None where nothing is in its place but a link or a file. Git's own folder in it is made anew.
         """
 
-    def remove(self, left: LeftClone) -> None: ...
+    def remove(self, clone: AbandonedClone) -> None: ...
 
 
 class CommittingClone(Protocol):
@@ -69,19 +69,19 @@ class CommittingClone(Protocol):
     def begin(self, commit: str | None) -> None:
         """Make the clone anew: files, index and branch as this commit is."""
 
-    def take(self) -> Offered:
+    def take(self) -> BuilderCommits:
         """Put a git folder of idumb's own in place of the builder's, and read what was committed.
 
         To be called when the builder's processes have ended, before anything else is asked of the clone.
         """
 
-    def uncommitted(self, offered: Offered, base: str, candidate: str) -> tuple[str, ...]:
+    def uncommitted(self, offered: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
         """Paths in which the last commit and the candidate differ, git's filters applied.
 
         What neither the commits nor the attempt changed since the task base is passed over.
         """
 
-    def keep(self, offered: Offered, ref: str) -> str:
+    def keep(self, offered: BuilderCommits, ref: str) -> str:
         """Bring the commits home, durable and named by `ref`; the clone stands at the last one.
 
         Why they cannot be, or nothing.

@@ -94,7 +94,7 @@ def decide(services: Services, request: Request) -> Result:
             if question["kind"] == next_steps.VERIFICATION and contract is not None:
                 verified, warnings = _verified(services, journal, contract)
         if memory is not None:
-            services.memory.keep(memory)
+            services.saved_answers.keep(memory)
     data: dict[str, Any] = {"decision": request.decision, "choice": request.choice}
     data |= {"verification": verified, "next": [_after(question, phase, verified)]}
     data["remembered"] = None if memory is None else memory.id
@@ -287,12 +287,12 @@ def _confirm(services: Services, kept: Remembered, request: Request) -> None:
 
 def known(services: Services) -> Result:
     """`idumb decisions --remembered`."""
-    return Result({"decisions": [], "remembered": [dataclasses.asdict(one) for one in services.memory.all()]})
+    return Result({"decisions": [], "remembered": [dataclasses.asdict(one) for one in services.saved_answers.all()]})
 
 
 def forget(services: Services, question: str) -> Result:
     """`idumb decide --forget ID`."""
-    if not services.memory.forget(question):
+    if not services.saved_answers.forget(question):
         raise InputError(
             "decision.not-known", f"No remembered answer has the id {question}.", hint="idumb decisions --remembered"
         )

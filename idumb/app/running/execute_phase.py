@@ -276,7 +276,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         tasks=[[task, digests[task]] for task in contract.order],
         workspace=request.workspace or _workspace(services, request),
         put_back=[{"task": p.task, "paths": list(p.paths)} for p in put_back],
-        guarded=dict(services.history.standing().guarded),
+        guarded=dict(services.history.state().guarded),
     )
     for p in put_back:
         services.reporter.note(

@@ -14,7 +14,7 @@ from typing import Any
 from idumb.app.core import open_attempt
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.ports.host import Belongings
+from idumb.app.ports.host import LocalData
 from idumb.app.ports.repository import KeptRefs
 from idumb.app.worktree import abandoned_clones
 from idumb.domain.decision import Choice, Decision
@@ -35,7 +35,7 @@ class Request:
     files: bool = False
 
 
-def deinit(services: Services, kept: KeptRefs, own: Belongings, request: Request) -> Result:
+def deinit(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> Result:
     """Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held`, `backup.exists`.
 
     An error of the backup stops before anything.
@@ -63,7 +63,7 @@ def deinit(services: Services, kept: KeptRefs, own: Belongings, request: Request
     return Result({**going, "removed": True, "backup": backup, "next": _next(going, backup)})
 
 
-def _going(services: Services, kept: KeptRefs, own: Belongings, request: Request) -> dict[str, Any]:
+def _going(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> dict[str, Any]:
     """What goes and what stays, before anything is done."""
     files = services.reports.files(FILES)
     stays = [
@@ -137,7 +137,7 @@ def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
 def _back_up(
     services: Services,
     kept: KeptRefs,
-    own: Belongings,
+    own: LocalData,
     folder: str,
     refs: Mapping[str, str],
     *,

@@ -157,7 +157,7 @@ class _Look:
 
     def _differs(self, path: str, wanted: str) -> str:
         """Why a file is not what the log says; "" where it is. Git may have written other ends of lines."""
-        text, wanted = self._read(path), self.services.surroundings.without_secrets(wanted)
+        text, wanted = self._read(path), self.services.redaction.redact(wanted)
         if text is not None and wanted in (text, text.replace("\r\n", "\n")):
             return ""
         is_json = path.endswith(".json")
@@ -207,7 +207,7 @@ class _Look:
         text = self.services.reports.read(path)
         if not text:
             return ""
-        return self.services.attic.keep(publish.SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
+        return self.services.backups.keep(publish.SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
 
     def legacy(self) -> Iterator[Symptom]:
         found = [old for old, _ in old_idumb.pending(self.services)]

@@ -147,7 +147,7 @@ class _Look:
         if started is None or "guarded" not in started.payload:
             return
         was = started.payload["guarded"]
-        now = self.services.history.standing().guarded
+        now = self.services.history.state().guarded
         for name in sorted(n for n in {*was, *now} if was.get(n) != now.get(n)):
             how = "was added" if name not in was else "is gone" if name not in now else "was changed"
             yield health.warn(

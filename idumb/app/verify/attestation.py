@@ -111,7 +111,7 @@ def _evidence(services: Services, state: RunState, known: TaskState) -> list[dic
     events = services.log.events(run=run, task=known.id, kind="evidence.recorded")
     number = known.checkpoint.attempt if known.checkpoint is not None else known.attempt
     # The digest is of what is shown, and a log that an older version wrote may hold a secret.
-    shown = services.surroundings.without_secrets
+    shown = services.redaction.redact
     rows = ({name: e.payload.get(name) for name in names} for e in events if e.attempt == number)
     return [row if row["command"] is None else {**row, "command": shown(row["command"])} for row in rows]
 

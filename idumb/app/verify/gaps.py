@@ -20,7 +20,7 @@ _SEQUENCE = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 def write(services: Services, contract: Contract, record: dict[str, object]) -> str | None:
     """The path of the plan; None where nothing is open. It is written only where it is legal beside the others."""
-    shown = services.surroundings.without_secrets
+    shown = services.redaction.redact
     # A command is run as it is, so one that holds a secret cannot be handed on without it.
     found = tuple(
         one if one.check is None or shown(one.check) == one.check else replace(one, check=None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from idumb.app.core.run_context import Bench
 from idumb.app.core.services import Services, attempt_ref, kept_at, run_ref
-from idumb.app.ports.workspace import LeftClone
+from idumb.app.ports.workspace import AbandonedClone
 from idumb.app.worktree import task_base
 from idumb.domain import errors, health, listing, paths
 from idumb.domain.health import Check, Symptom
@@ -40,19 +40,19 @@ def keep_unfinished(bench: Bench) -> None:
         return
     ref = attempt_ref(bench.services, bench.run, known.id, known.attempt, _WHAT)
     if ref not in bench.services.history.refs(ref):
-        _keep(bench.services, LeftClone(bench.run, bench.work.root), ref, f"{known.id}, attempt {known.attempt}")
+        _keep(bench.services, AbandonedClone(bench.run, bench.work.root), ref, f"{known.id}, attempt {known.attempt}")
 
 
 def put_away(services: Services, state: RunState) -> None:
     """Keep what killed commands left in clones of this run, and remove those."""
-    for left in services.clones.left():
+    for left in services.clones.abandoned():
         if left.run == state.id:
             _put_away(services, left, state)
 
 
 def put_away_all(services: Services) -> None:
     """The same of every clone of the repository. Only for who holds all its work trees."""
-    for left in services.clones.left():
+    for left in services.clones.abandoned():
         _put_away(services, left, _state(services, left.run))
 
 
@@ -60,13 +60,13 @@ def _state(services: Services, run: str) -> RunState:
     return replay(services.log.events(run=run))
 
 
-def _put_away(services: Services, left: LeftClone, state: RunState) -> None:
+def _put_away(services: Services, left: AbandonedClone, state: RunState) -> None:
     ref, reason = _name(services, left, state)
     _keep(services, left, ref, reason)
     services.clones.remove(left)
 
 
-def _name(services: Services, left: LeftClone, state: RunState) -> tuple[str, str]:
+def _name(services: Services, left: AbandonedClone, state: RunState) -> tuple[str, str]:
     """Under which ref it is kept, and why: as the interrupted attempt's, where there is one that has none yet."""
     running = next((t for t in state.tasks.values() if t.running and t.opened is None), None)
     if running is not None:
@@ -80,7 +80,7 @@ def _name(services: Services, left: LeftClone, state: RunState) -> tuple[str, st
     return ref, f"the clone of run {left.run}"
 
 
-def _keep(services: Services, left: LeftClone, ref: str, reason: str) -> None:
+def _keep(services: Services, left: AbandonedClone, ref: str, reason: str) -> None:
     kept = services.clones.keep(left, ref, reason)
     if kept is None:
         return
@@ -110,7 +110,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
 
     def left() -> Iterator[Symptom]:
         at_work = owned()
-        for one in services.clones.left():
+        for one in services.clones.abandoned():
             yield health.warn(
                 f"the clone of run {one.run} is still there",
                 one.path,
@@ -123,7 +123,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
             )
 
     def put_away(symptom: Symptom) -> str:
-        for one in services.clones.left():
+        for one in services.clones.abandoned():
             if one.path == symptom.subject:
                 state = _state(services, one.run)
                 ref, _ = _name(services, one, state)

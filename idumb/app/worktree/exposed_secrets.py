@@ -33,7 +33,7 @@ _SHOWN = 20
 def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
     """Those of the paths that hold a secret, each with what is shown of it."""
     known = tuple(paths)
-    shown = services.surroundings.without_secrets
+    shown = services.redaction.redact
     if not known or shown("\n".join(known)) == "\n".join(known):
         return {}
     return {path: text for path in known if (text := shown(path)) != path}
@@ -53,10 +53,10 @@ def _new_names(services: Services, paths: Iterable[str], commit: str | None, bas
     found = named(services, paths)
     if not found:
         return {}
-    trees, around, head = services.trees, services.surroundings, services.history.tree_of(commit)
+    trees, redaction, head = services.trees, services.redaction, services.history.tree_of(commit)
     there = [tree for tree in (head, base) if tree is not None]
     found = {path: text for path, text in found.items() if not any(trees.entry(tree, path) for tree in there)}
-    held = {path: {name for name, _ in around.secrets_in([_bytes(path)])} for path in found}
+    held = {path: {name for name, _ in redaction.find([_bytes(path)])} for path in found}
     known = _in_commit(services, commit, frozenset[str]().union(*held.values()))
     # A token that is known by its form alone is of no variable, and is new in every name.
     return {path: text for path, text in found.items() if not held[path] or held[path] - known}
@@ -105,7 +105,7 @@ def names_in(
     shown = named(services, changed)
     found = {one: [path for path in changed if shown.get(path, path) == one] for one in marked}
     plain = [path for path in changed if path not in {*recorded, *others}]
-    hides = services.surroundings.may_hide
+    hides = services.redaction.may_match
     unknown = [one for one, names in found.items() if not names and any(hides(one, path) for path in plain)]
     if unknown:
         raise Refusal(
@@ -257,36 +257,34 @@ def _as_asked(row: Mapping[str, Any]) -> Decision:
 
 def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: str | None) -> tuple[str, ...]:
     """A line for each known value in these files that a commit has nowhere: file, line, variable."""
-    around = services.surroundings
-    if not around.knows_secrets():
+    redaction = services.redaction
+    if not redaction.knows_secrets():
         return ()
     new = {(c.path, c.new.oid): None for c in changes if c.new is not None and c.new.mode != ledger.SUBMODULE}
-    found = [(path, line, name) for path, oid in new for name, line in around.secrets_in(trees.pieces(oid))]
+    found = [(path, line, name) for path, oid in new for name, line in redaction.find(trees.pieces(oid))]
     if not found:
         return ()
     known = _in_commit(services, commit, frozenset(name for _, _, name in found))
-    lines = (
-        f"{around.without_secrets(path)}:{line}: the value of {name}" for path, line, name in found if name not in known
-    )
+    lines = (f"{redaction.redact(path)}:{line}: the value of {name}" for path, line, name in found if name not in known)
     return tuple(dict.fromkeys(lines))[:_SHOWN]
 
 
 def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
     """Those of the paths, each with the id of its bytes, that hold a known secret in their name or their bytes."""
-    around = services.surroundings
-    if not around.knows_secrets():
+    redaction = services.redaction
+    if not redaction.knows_secrets():
         return frozenset(named(services, blobs))
     pieces = services.trees.pieces
-    return frozenset(p for p, oid in blobs.items() if any(around.secrets_in(pieces(oid)))).union(named(services, blobs))
+    return frozenset(p for p, oid in blobs.items() if any(redaction.find(pieces(oid)))).union(named(services, blobs))
 
 
 def _in_commit(services: Services, commit: str | None, names: frozenset[str]) -> frozenset[str]:
     """Those of the variables whose values a commit has in some file or name. Read only where a change has one."""
     if not names:
         return frozenset()
-    history, trees, around = services.history, services.trees, services.surroundings
+    history, trees, redaction = services.history, services.trees, services.redaction
     changes = trees.changes(history.tree_of(None), history.tree_of(commit))
-    left = names - around.held_in((_bytes(f"{change.path}\n") for change in changes), names)
+    left = names - redaction.variables_in((_bytes(f"{change.path}\n") for change in changes), names)
     for change in changes:
         if not left:
             break
@@ -294,7 +292,7 @@ def _in_commit(services: Services, commit: str | None, names: frozenset[str]) ->
             continue
         # A clone without all of its objects has some that cannot be read.
         with suppress(Refusal):
-            left -= around.held_in(trees.pieces(change.new.oid), left)
+            left -= redaction.variables_in(trees.pieces(change.new.oid), left)
     return names - left
 
 

@@ -41,7 +41,7 @@ def _tell_branch(bench: Bench, task: Task, known: TaskState, snapshot: str) -> N
 def _tell_refs(bench: Bench, task: Task, known: TaskState, snapshot: str) -> None:
     services = bench.services
     found = moved_refs.moved(
-        services.trees.refs_at(snapshot), services.history.standing().refs, bench.journal.state.branch
+        services.trees.refs_at(snapshot), services.history.state().refs, bench.journal.state.branch
     )
     loud = [one for one in found if moved_refs.is_loud(services.history, one)]
     if not loud:

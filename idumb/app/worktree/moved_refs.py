@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from idumb.app.ports.repository import History, Standing
+from idumb.app.ports.repository import History, RepositoryState
 from idumb.domain.errors import Refusal
 
 _OBJECT = re.compile(r"[0-9a-f]{40,64}")
@@ -81,7 +81,7 @@ def hold(history: History, place: str, commit: str) -> bool:
     return True
 
 
-def own_again(history: History, before: Standing) -> tuple[list[str], list[str]]:
+def own_again(history: History, before: RepositoryState) -> tuple[list[str], list[str]]:
     """Idumb's own refs that were deleted or moved, made again; and those whose commits are gone too."""
     present = history.kept_refs() if before.kept else {}
     changed = [name for name, commit in sorted(before.kept.items()) if present.get(name) != commit]

@@ -108,7 +108,7 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
     """
     if state is None or not state.unguarded or state.guarded is None:
         return ()
-    changed = differing(state.guarded, services.history.standing().guarded)
+    changed = differing(state.guarded, services.history.state().guarded)
     rest = [name for name in changed if name not in accepted]
     if rest:
         raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
@@ -119,13 +119,13 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
     """Record a person's word that changed files of git's own stay; Refusal where they said it of others only."""
     changed = require_guarded(services, journal.state, accepted)
     if changed:
-        now = dict(services.history.standing().guarded)
+        now = dict(services.history.state().guarded)
         journal.write(journal.event("guarded.accepted", paths=list(changed), guarded=now))
 
 
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
     """What changed of git's own files since the last attempt began."""
-    return () if state.guarded is None else differing(state.guarded, services.history.standing().guarded)
+    return () if state.guarded is None else differing(state.guarded, services.history.state().guarded)
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

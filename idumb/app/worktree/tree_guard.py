@@ -16,7 +16,7 @@ from typing import Any
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, kept_at, role_ref
 from idumb.app.ports.agents import Agent
-from idumb.app.ports.repository import Head, Snapshot, Standing
+from idumb.app.ports.repository import Head, RepositoryState, Snapshot
 from idumb.app.worktree import moved_refs, nested_repositories, preconditions
 from idumb.app.worktree.moved_refs import Moved
 from idumb.domain import listing
@@ -32,7 +32,7 @@ class Before:
     """What was there when the agent began; `name` is the folder of refs that hold what it needs."""
 
     snapshot: Snapshot
-    standing: Standing
+    standing: RepositoryState
     name: str
 
 
@@ -75,7 +75,7 @@ def watched(services: Services, journal: Journal, role: str, number: int, taking
     found = _compared(services, before)
     if found.stops:
         data = heard.reply.encode("utf-8", "surrogateescape")
-        kept = services.attic.keep(ATTIC, f"{role}-{journal.operation}-{number}.md", data) if data else None
+        kept = services.backups.keep(ATTIC, f"{role}-{journal.operation}-{number}.md", data) if data else None
         use = f"; {taking} {shlex.quote(kept)} takes the answer that is kept" if kept and taking else ""
         raise Refusal(
             CODE,
@@ -91,15 +91,15 @@ def watched(services: Services, journal: Journal, role: str, number: int, taking
 
 def _look(services: Services, journal: Journal, role: str, number: int) -> Before:
     name = role_ref(services, journal.operation, f"{role}-{number}")
-    standing = services.history.standing()
+    standing = services.history.state()
     snapshot = services.trees.snapshot(f"{name}/base", f"before the {role} was asked")
     kept = services.history.expected_refs()
-    return Before(snapshot, Standing(standing.head, standing.guarded, standing.refs, kept), name)
+    return Before(snapshot, RepositoryState(standing.head, standing.guarded, standing.refs, kept), name)
 
 
 def _compared(services: Services, before: Before) -> Found:
     own, gone = moved_refs.own_again(services.history, before.standing)
-    after = services.history.standing()
+    after = services.history.state()
     parts = (
         files(services, before.snapshot, services.trees.scan()),
         _refs(services, before, after),
@@ -151,7 +151,7 @@ def _what(one: ledger.Change) -> str:
     return "deleted" if one.new is None else "changed"
 
 
-def _refs(services: Services, before: Before, after: Standing) -> Found:
+def _refs(services: Services, before: Before, after: RepositoryState) -> Found:
     moved = moved_refs.moved(before.standing.refs, after.refs)
     loud = [one for one in moved if moved_refs.is_loud(services.history, one)]
     lost = [one.name for one in moved if not moved_refs.keep(services.history, before.name, one)]

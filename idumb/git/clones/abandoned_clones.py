@@ -7,8 +7,8 @@ import os
 
 import pygit2
 
-from idumb.app.ports.repository import Offered, Snapshot
-from idumb.app.ports.workspace import LeftClone
+from idumb.app.ports.repository import BuilderCommits, Snapshot
+from idumb.app.ports.workspace import AbandonedClone
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.clones import agent_repository, builder_clone, clone, clone_places
@@ -34,14 +34,14 @@ class GitClones:
     def place(self) -> str:
         return clone.place_of(self._repository)
 
-    def left(self) -> tuple[LeftClone, ...]:
+    def abandoned(self) -> tuple[AbandonedClone, ...]:
         if self._repository.worktree_id == clone.WORKTREE:
             return ()
         found = clone_places.clones(self._repository.root, self._repository.common_dir)
         folders = dict.fromkeys(path.removesuffix(TAKEN) for path in found)
-        return tuple(LeftClone(os.path.basename(path), path) for path in folders)
+        return tuple(AbandonedClone(os.path.basename(path), path) for path in folders)
 
-    def keep(self, left: LeftClone, ref: str, reason: str) -> Snapshot | None:
+    def keep(self, left: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
         self._repository.guard()
         child_process.end_all(
             child_process.PLACE_COOKIE, child_process.run_cookies(left.run, left.path)[child_process.PLACE_COOKIE]
@@ -74,10 +74,10 @@ class GitClones:
             objects, last, None, lambda commit: pygit2.Oid(hex=commit) in user.repository.odb
         )
         base = known[0].parents[0] if known and known[0].parents else None
-        builder_clone.bring_home(user, objects, Offered(base, last, known))
+        builder_clone.bring_home(user, objects, BuilderCommits(base, last, known))
         own_refs.move(user.repository, self._repository, ref, last)
 
-    def remove(self, left: LeftClone) -> None:
+    def remove(self, left: AbandonedClone) -> None:
         self._repository.guard()
         clone_places.require_plain(os.path.dirname(left.path))
         clone.remove(left.path)

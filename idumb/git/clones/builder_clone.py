@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pygit2
 from pygit2.enums import ObjectType
 
-from idumb.app.ports.repository import Offered
+from idumb.app.ports.repository import BuilderCommits
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.git import git_program
@@ -50,7 +50,7 @@ class BuilderClone:
         self._configure()
         self._base = commit
 
-    def take(self) -> Offered:
+    def take(self) -> BuilderCommits:
         clone_places.require_plain(os.path.dirname(self._folder))
         if not self._is_there():
             self._copy.renew(self._base)
@@ -72,12 +72,12 @@ class BuilderClone:
         wrong = builder_commits.problem(found, self._base) or self._telling(found)
         if not wrong and found:
             wrong = self._index_as(last)
-        return Offered(self._base, None if wrong else last, found, wrong)
+        return BuilderCommits(self._base, None if wrong else last, found, wrong)
 
-    def _refused(self, problem: str) -> Offered:
-        return Offered(self._base, None, problem=problem)
+    def _refused(self, problem: str) -> BuilderCommits:
+        return BuilderCommits(self._base, None, problem=problem)
 
-    def uncommitted(self, offered: Offered, base: str, candidate: str) -> tuple[str, ...]:
+    def uncommitted(self, offered: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
         seen = self._opened(borrowing=True)
         before = tree_diff.tree_of(self._user.repository, self._base)
         last = offered.commits[-1].tree if offered.commits else before
@@ -90,7 +90,7 @@ class BuilderClone:
         filtered = self._filtered(change for change in differ if _same_kind(change))
         return tuple(one.path for one in differ if one.path not in filtered or filtered[one.path] != one.old)
 
-    def keep(self, offered: Offered, ref: str) -> str:
+    def keep(self, offered: BuilderCommits, ref: str) -> str:
         """Bring the objects home, forced to disk and named by `ref`; why they cannot be, or nothing."""
         self._repository.guard()
         try:
@@ -206,7 +206,7 @@ def odb_of(repository: Repository, aside: str) -> pygit2.Odb:
     return odb
 
 
-def bring_home(user: GitTrees, objects: Objects, offered: Offered) -> None:
+def bring_home(user: GitTrees, objects: Objects, offered: BuilderCommits) -> None:
     """Write what the commits need into the user's repository, forced to disk; Unusable where it is not sound."""
     before = tree_diff.tree_of(user.repository, offered.base)
     for one in offered.commits:

@@ -7,8 +7,8 @@ import os
 from idumb.system.files import atomic_write, private_folders
 
 
-class FileAttic:
-    """Implements the port `Attic`. What is there already, byte for byte, is not kept twice."""
+class FileBackupStore:
+    """Implements the port `BackupStore`. What is there already, byte for byte, is not kept twice."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

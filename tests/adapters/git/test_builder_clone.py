@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports.repository import Offered
+from idumb.app.ports.repository import BuilderCommits
 from idumb.git import discover
 from idumb.git.clones.builder_clone import BuilderClone
 from idumb.git.clones.clone import Clone
@@ -33,7 +33,7 @@ class Made:
         self.commits.begin(sandbox.head())
         self.root = Path(self.clone.trees.root)
 
-    def offered(self, script: str) -> Offered:
+    def offered(self, script: str) -> BuilderCommits:
         """What is offered after an agent ran this script."""
         subprocess.run(["sh", "-c", script], cwd=self.root, check=False, capture_output=True, timeout=60)
         return self.commits.take()

@@ -21,7 +21,7 @@ def test_standing_names_every_ref_of_the_users_and_none_of_ours(
     sandbox: GitSandbox, history: GitHistory, tmp_path: Path, packed: str
 ) -> None:
     """F23: in a linked work tree too; what is packed or points at another ref is the same ref."""
-    assert history.standing().refs == {}
+    assert history.state().refs == {}
     first = sandbox.commit()
     sandbox.git("branch", "deep/er/one")
     sandbox.git("tag", "-m", "words", "v1")
@@ -40,10 +40,10 @@ def test_standing_names_every_ref_of_the_users_and_none_of_ours(
     refs = {name: oid for name, oid in sandbox.refs().items() if not name.startswith("refs/idumb/")}
     assert "refs/remotes/origin/main" in refs
     assert history.kept_refs() == {"refs/idumb/worktrees/main/x": first}
-    assert history.standing().refs == {**refs, "refs/heads/alias": "refs/heads/main"}
+    assert history.state().refs == {**refs, "refs/heads/alias": "refs/heads/main"}
     sandbox.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     linked = GitHistory(discover.find(str(tmp_path / "linked")))
-    assert linked.standing().refs == history.standing().refs
+    assert linked.state().refs == history.state().refs
 
 
 def test_head_names_commit_and_branch(sandbox: GitSandbox, history: GitHistory) -> None:
