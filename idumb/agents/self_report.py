@@ -15,7 +15,7 @@ from typing import Any
 from idumb.agents import figures
 from idumb.domain import canonical_json
 from idumb.domain.agent import FAILURES, STATES, Claim, Usage
-from idumb.system.files import plain_files
+from idumb.system.files import named_files
 
 VARIABLE = "IDUMB_STATE_FILE"
 MAX_BYTES = 256 * 1024
@@ -35,7 +35,7 @@ class SelfReport:
 def read(path: str, redact: Callable[[str], str]) -> SelfReport:
     """The report without secrets; an empty one where there is no file, or nothing that can be understood."""
     try:
-        data = plain_files.read(path, MAX_BYTES + 1, links=False)
+        data = named_files.read(path, MAX_BYTES + 1, links=False)
     except OSError:
         return SelfReport()
     said = _object(data) if len(data) <= MAX_BYTES else {}

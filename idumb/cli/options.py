@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from idumb.cli import mistyped, output
+from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.app.ports.ui import Asker, Reporter
@@ -206,12 +207,11 @@ _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so t
 def read_text(name: str, command: str) -> str:
     """Return the text of a regular file, or of standard input for `-`. Undecodable bytes become surrogates."""
     from idumb.domain.errors import InputError
-    from idumb.system.files import plain_files
 
     try:
         if name == "-":
             return sys.stdin.buffer.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
-        return plain_files.read(name, _LARGEST_TEXT).decode("utf-8", "surrogateescape")
+        return named_files.read(name, _LARGEST_TEXT).decode("utf-8", "surrogateescape")
     except OSError as problem:
         message = f"Cannot read {name}: {problem.strerror or problem}"
         hint = f"Name a file, or - for standard input (idumb {command} --help)"

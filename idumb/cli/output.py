@@ -209,10 +209,10 @@ def defect(problem: BaseException) -> errors.IdumbError:
 
 def _report(text: str) -> str | None:
     from idumb.system import clock
-    from idumb.system.files import atomic_write, state_dir
+    from idumb.system.files import atomic_write, user_folders
 
     try:
-        folder = os.path.join(state_dir.path(), "reports")
+        folder = os.path.join(user_folders.path(), "reports")
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, f"defect-{clock.nanoseconds()}.txt")
         atomic_write.write(path, text.encode("utf-8", "backslashreplace"), durable=False, mode=0o600)

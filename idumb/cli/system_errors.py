@@ -7,7 +7,7 @@ import os
 import re
 
 from idumb.domain import errors
-from idumb.system.files import file_systems, state_dir
+from idumb.system.files import file_systems, user_folders
 
 _AGAIN = "then run the command again; idumb status shows where you are"
 _LOOK = "Check the owner and mode of this path and its folder"
@@ -34,7 +34,7 @@ def explain(problem: OSError) -> errors.IdumbError:
     code, summary, hint = _ANSWERS.get(number, _OTHER)
     path = _path(problem)
     if code in _PATH_CODES and _is_state(path):
-        summary = f"Cannot use the state directory {state_dir.path()}"
+        summary = f"Cannot use the state directory {user_folders.path()}"
         hint = f"Make it writable, or set XDG_STATE_HOME to another folder, {_AGAIN}"
     reason = problem.strerror or str(problem)
     message = f"{summary}: {reason}" if path in reason else f"{summary}: {path}: {reason}"
@@ -45,7 +45,7 @@ def explain(problem: OSError) -> errors.IdumbError:
 
 def _is_state(path: str) -> bool:
     """Return whether a path is in or above the state directory, but not above the current folder."""
-    state, here = state_dir.path(), os.getcwd()
+    state, here = user_folders.path(), os.getcwd()
     if path == state or path.startswith(f"{state}/"):
         return True
     return state.startswith(f"{path}/") and not f"{here}/".startswith(f"{path.rstrip('/')}/")

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from idumb import __version__
 from idumb.git import discover
+from idumb.system.files import user_folders
 
 TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` loads this module; type checkers know the name
 if TYPE_CHECKING:
@@ -76,9 +77,8 @@ class Container:
 
     def present_policy(self) -> Policy:
         from idumb.markdown.settings import policy
-        from idumb.system.files import policy_paths
 
-        return policy.load(self.root, policy_paths.system_wide())
+        return policy.load(self.root, user_folders.system_wide())
 
     @cached_property
     def toolchain(self) -> Toolchain:
@@ -145,7 +145,7 @@ class Container:
 
     @cached_property
     def runs(self) -> RunIndex:
-        from idumb.store.run_index import SqliteRunIndex
+        from idumb.store.event_log import SqliteRunIndex
 
         return SqliteRunIndex(self._database, self.worktree)
 
@@ -270,10 +270,10 @@ class Container:
         return self._redactor(registry.certain(self._variables))
 
     def _redactor(self, variables: Mapping[str, str]) -> Redactor:
-        from idumb.system.files import state_dir
+        from idumb.system.files import user_folders
         from idumb.system.redaction import Redactor
 
-        return Redactor(variables, key=state_dir.repository_id(self.repository.common_dir).encode("ascii"))
+        return Redactor(variables, key=user_folders.repository_id(self.repository.common_dir).encode("ascii"))
 
     @cached_property
     def _variables(self) -> Mapping[str, str]:
@@ -295,7 +295,7 @@ class Container:
             from idumb.git.clones.clone import Clone
 
             return Clone(self.repository, self.trees, run, self.history.head().commit)
-        from idumb.git.clones.in_place import Here
+        from idumb.git.trees import Here
 
         return Here(self.trees)
 

@@ -9,6 +9,7 @@ import os
 
 from idumb.composition.container import Container, find_repository
 from idumb.git import discover
+from idumb.system.files import user_folders
 
 TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the name
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def refresh(services: Container) -> dict[str, Any]:
     from idumb.app.reading import status
     from idumb.domain.plans import step_plan
     from idumb.store import consent, status_view
-    from idumb.system.files import policy_paths
 
     gc.disable()
     repository = services.repository
@@ -50,7 +50,7 @@ def refresh(services: Container) -> dict[str, Any]:
     files += [path for phase in services.runs.phases() if (path := step_plan.path_of(phase)) is not None]
     # A phase that ran elsewhere shows in the commits only, so a pull changes the view.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
-    rules = [path for path, _ in policy_paths.system_wide()]
+    rules = [path for path, _ in user_folders.system_wide()]
     inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(repository.common_dir)]
     observed = status_view.observe(repository.state_dir, repository.root, inputs)
     view = status.view(services)

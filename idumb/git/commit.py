@@ -17,8 +17,8 @@ from idumb.app.ports.repository import CommitAttempt
 from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, index_file, open_repository
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files, tree_diff, tree_objects
-from idumb.git.refs import own_refs
+from idumb.git.objects import durable_files, tree_objects
+from idumb.git.refs import refs
 from idumb.system.files import file_systems
 
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
@@ -118,7 +118,7 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
     present = entries(place.root, repository, paths)
     stale = []
     for path in paths:
-        old, new = (tree_diff.entry(repository, tree, path) for tree in (before, after))
+        old, new = (tree_objects.entry(repository, tree, path) for tree in (before, after))
         have = present.get(path)
         announced = old is None and have is not None and have.oid == index_file.EMPTY
         if have != new and (have == old or announced):
@@ -139,8 +139,8 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
 
 def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
     """Give the index what HEAD has of these paths, which git did not come to; whether that worked."""
-    tree = tree_diff.tree_of(repository, str(repository.head.target))
-    rows = index_file.info({path: tree_diff.entry(repository, tree, path) for path in paths})
+    tree = tree_objects.tree_of(repository, str(repository.head.target))
+    rows = index_file.info({path: tree_objects.entry(repository, tree, path) for path in paths})
     return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 
 
@@ -191,11 +191,11 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
     What is only announced (`git add --intent-to-add`) has no bytes to lose.
     """
     present = entries(place.root, repository, paths)
-    tree = tree_diff.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+    tree = tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
     found: dict[str, Entry | None] = {}
     for path in paths:
         have = present.get(path)
-        if have != tree_diff.entry(repository, tree, path) and (have is None or have.oid != index_file.EMPTY):
+        if have != tree_objects.entry(repository, tree, path) and (have is None or have.oid != index_file.EMPTY):
             found[path] = have
     return found
 
@@ -221,7 +221,9 @@ def entries(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> d
 def _in_head(repository: pygit2.Repository, path: str) -> bool:
     if repository.head_is_unborn:
         return False
-    return tree_diff.entry(repository, tree_diff.tree_of(repository, str(repository.head.target)), path) is not None
+    return (
+        tree_objects.entry(repository, tree_objects.tree_of(repository, str(repository.head.target)), path) is not None
+    )
 
 
 def _exists(root: str, path: str) -> bool:
@@ -243,4 +245,4 @@ def sync(place: Repository, branch: str | None) -> None:
     durable_files.force([index] if os.path.exists(index) else [])
     durable_files.force([place.git_dir])
     if branch is not None:
-        own_refs.sync(place, branch)
+        refs.sync(place, branch)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from idumb.app.ports.repository import CommitAttempt
 from idumb.git import commit, git_program
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_diff
+from idumb.git.objects import tree_objects
 
 if TYPE_CHECKING:
     import pygit2
@@ -37,8 +37,8 @@ def to(
         result = git_program.write(place.root, arguments, hooks=hooks)
         if result.status != 0:
             return CommitAttempt(None, result.words or f"git update-ref ended with status {result.status}")
-    before, after = (tree_diff.tree_of(repository, one) for one in (expected, tip))
-    paths = [change.path for change in tree_diff.changes(repository, before, after)]
+    before, after = (tree_objects.tree_of(repository, one) for one in (expected, tip))
+    paths = [change.path for change in tree_objects.changes(repository, before, after)]
     place.guard()
     if not commit.follow(place, repository, before, after, paths):
         return CommitAttempt(None, "the branch moved, but git could not write the index")

@@ -26,8 +26,8 @@ from idumb.git import (
 )
 from idumb.git.clones import dry_run_clone
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_diff, tree_objects
-from idumb.git.refs import own_refs, user_refs
+from idumb.git.objects import tree_objects
+from idumb.git.refs import refs as own_refs
 from idumb.git.scan import ignores, nested_repositories, uncommitted
 
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
@@ -57,10 +57,10 @@ class GitHistory:
 
     def state(self) -> RepositoryState:
         files = {**guarded_files.digests(self._place), **guarded_files.outside(self._rules.excludes_file())}
-        return RepositoryState(self.head(), files, user_refs.values(self._place.common_dir))
+        return RepositoryState(self.head(), files, own_refs.values(self._place.common_dir))
 
     def kept_refs(self) -> Mapping[str, str]:
-        self._kept = dict(user_refs.own(self._place.common_dir, self._own()))
+        self._kept = dict(own_refs.own(self._place.common_dir, self._own()))
         own_refs.written(self._place)
         return dict(self._kept)
 
@@ -110,10 +110,10 @@ class GitHistory:
         for one in before:
             walker.hide(one)
         commits = [*before, *(str(one.id) for one in itertools.islice(walker, limit))]
-        trees = dict.fromkeys(tree_diff.tree_of(self.repository, commit) for commit in commits)
+        trees = dict.fromkeys(tree_objects.tree_of(self.repository, commit) for commit in commits)
         found: dict[str, set[str]] = {}
         for tree, path in itertools.product(trees, paths):
-            entry = tree_diff.entry(self.repository, tree, path)
+            entry = tree_objects.entry(self.repository, tree, path)
             if entry is not None:
                 found.setdefault(path, set()).add(entry.oid)
         return found
@@ -126,7 +126,7 @@ class GitHistory:
         return str(parents[0]) if parents else None
 
     def tree_of(self, commit: str | None) -> str:
-        return tree_diff.tree_of(self.repository, commit)
+        return tree_objects.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
         return obstacles.find(self._place)
@@ -145,7 +145,7 @@ class GitHistory:
 
     def head_tree(self) -> str | None:
         head = self._head_commit()
-        return None if head is None else tree_diff.tree_of(self.repository, head)
+        return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that git ignores and does not track."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, snapshot
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.objects import tree_objects
 
 if TYPE_CHECKING:
     import pygit2
@@ -70,12 +70,12 @@ def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> boo
 
 def kept(repository: pygit2.Repository, commit: str) -> bytes | None:
     """The bytes that a snapshot has of it, None where there was none."""
-    item = tree_diff.rows_of(repository, commit).get(snapshot.INDEX)
+    item = tree_objects.rows_of(repository, commit).get(snapshot.INDEX)
     if item is None:
         return None
     if item.mode != tree_objects.FOLDER:
         return bytes(repository[item.oid.hex()].read_raw())
-    pieces = sorted(tree_diff.rows(repository, item.oid).items())
+    pieces = sorted(tree_objects.rows(repository, item.oid).items())
     return b"".join(repository[piece.oid.hex()].read_raw() for _, piece in pieces)
 
 
@@ -159,7 +159,7 @@ def command(place: Repository, repository: pygit2.Repository, commit: str) -> st
     """What a person says in the top folder to have the index of a snapshot again."""
     path = path_of(place)
     named = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
-    item = tree_diff.rows_of(repository, commit).get(snapshot.INDEX)
+    item = tree_objects.rows_of(repository, commit).get(snapshot.INDEX)
     if item is None:
         return f"rm -f {named}"
     if item.mode != tree_objects.FOLDER:

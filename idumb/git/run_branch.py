@@ -9,7 +9,7 @@ from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
-from idumb.git.refs import own_refs
+from idumb.git.refs import refs
 
 if TYPE_CHECKING:
     import pygit2
@@ -42,7 +42,7 @@ def _make(place: Repository, repository: pygit2.Repository, name: str, ref: str,
     if found is None:
         place.guard()
         _run(place, ["update-ref", ref, commit, _NOTHING])
-        own_refs.sync(place, ref)
+        refs.sync(place, ref)
 
 
 def _is_elsewhere(repository: pygit2.Repository, name: str) -> bool:

@@ -19,12 +19,12 @@ import pygit2
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, SUBMODULE, Item
-from idumb.git.refs import own_refs, user_refs
+from idumb.git.refs import refs as own_refs
 from idumb.git.scan import ignores, nested_changes, uncommitted
-from idumb.git.scan.folder_state import Folder
+from idumb.git.scan.walk import Folder
 
 WORKTREE, INDEX, STAGED, REFS, META = "worktree", "index", "staged", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
@@ -59,7 +59,7 @@ class Snapshots:
             items[INDEX] = index
             if self._staged is not None:
                 items[STAGED] = self._staged
-        present = user_refs.as_bytes(self._user_refs())
+        present = own_refs.as_bytes(self._user_refs())
         if present:
             items[REFS] = Item(FILE, self._writer.blob(present))
         if within is not None:
@@ -87,28 +87,28 @@ class Snapshots:
         commit = own_refs.current(self._repository, ref)
         if commit is None:
             return {}
-        found = tree_diff.rows_of(self._repository, commit)
+        found = tree_objects.rows_of(self._repository, commit)
         return {name: item.oid.hex() for name, item in found.items()}
 
     def tree_of(self, commit: str) -> str:
         """The work tree's tree of a snapshot commit."""
-        return tree_diff.rows_of(self._repository, commit)[WORKTREE].oid.hex()
+        return tree_objects.rows_of(self._repository, commit)[WORKTREE].oid.hex()
 
     def refs(self, commit: str) -> Mapping[str, str]:
         """The user's refs when a snapshot was taken, but for the branch that HEAD was on."""
-        item = tree_diff.rows_of(self._repository, commit).get(REFS)
-        return {} if item is None else user_refs.of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
+        item = tree_objects.rows_of(self._repository, commit).get(REFS)
+        return {} if item is None else own_refs.of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
 
     def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
         """What a snapshot says of other repositories, and whether it has the bytes of a path in them."""
-        items = tree_diff.rows_of(self._repository, commit)
+        items = tree_objects.rows_of(self._repository, commit)
         if nested_changes.FACTS not in items:
             return {}, lambda _: False
         facts: dict[str, Any] = json.loads(self._repository[pygit2.Oid(items[nested_changes.FACTS].oid)].read_raw())
         if nested_changes.KEPT not in items:
             return facts, lambda _: False
         kept = items[nested_changes.KEPT].oid.hex()
-        return facts, lambda path: tree_diff.entry(self._repository, kept, path) is not None
+        return facts, lambda path: tree_objects.entry(self._repository, kept, path) is not None
 
     def _items(self, tree: str, meta: Mapping[str, Any]) -> dict[str, Item]:
         text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
@@ -145,8 +145,8 @@ class Snapshots:
             if new == old:
                 continue
             self._require(new, whole=True)
-            before = tree_diff.rows(self._repository, old) if old else {}
-            for name, item in tree_diff.rows(self._repository, new).items():
+            before = tree_objects.rows(self._repository, old) if old else {}
+            for name, item in tree_objects.rows(self._repository, new).items():
                 earlier = before.get(name)
                 if earlier == item or item.mode == SUBMODULE:
                     continue
@@ -184,7 +184,7 @@ class Snapshots:
     def _user_refs(self) -> Mapping[str, str]:
         """Without the branch that HEAD is on: the commit tells of it, and most snapshots then have the same refs."""
         own = self._branch()
-        found = user_refs.values(self._objects.common_dir)
+        found = own_refs.values(self._objects.common_dir)
         return {name: value for name, value in found.items() if name != own}
 
     def _branch(self) -> str | None:
@@ -202,7 +202,7 @@ class Snapshots:
     def _store_staged(self) -> Item | None:
         """The blobs that the index alone names: the index file has their names, and no garbage collection asks it."""
         try:
-            tree = tree_diff.tree_of(self._repository, self._head_commit())
+            tree = tree_objects.tree_of(self._repository, self._head_commit())
             if tree == tree_objects.EMPTY_TREE:
                 self._writer.tree(b"")
             found = uncommitted.staged_blobs(self._place, self._repository, tree)

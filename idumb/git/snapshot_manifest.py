@@ -10,7 +10,7 @@ import pygit2
 
 from idumb.domain import canonical_json
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import tree_diff
+from idumb.git.objects import tree_objects
 from idumb.git.snapshot import META, WORKTREE
 
 Noted = tuple[int, str, Mapping[str, Any]]
@@ -40,7 +40,7 @@ class Manifest:
             if not rest:
                 break
             modes = meta.get("modes", {})
-            held = [path for path, entry in rest.items() if tree_diff.entry(self._repository, tree, path) == entry]
+            held = [path for path, entry in rest.items() if tree_objects.entry(self._repository, tree, path) == entry]
             found.update((path, int(modes[path], 8) & _KEPT) for path in held if path in modes)
             for path in held:
                 del rest[path]
@@ -77,7 +77,7 @@ class Manifest:
 
 def _noted(repository: pygit2.Repository, name: str) -> Noted | None:
     commit = repository[name].peel(pygit2.Commit)
-    items = tree_diff.rows_of(repository, name)
+    items = tree_objects.rows_of(repository, name)
     if META not in items or WORKTREE not in items:
         return None
     data = repository[pygit2.Oid(items[META].oid)].read_raw()

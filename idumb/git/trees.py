@@ -12,10 +12,10 @@ from idumb.domain import errors
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.git import open_repository, snapshot
 from idumb.git.discover import Repository
-from idumb.git.objects import blobs, durable_files, tree_diff
+from idumb.git.objects import blobs, durable_files, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
-from idumb.git.scan import empty_folders, escaping_links, nested_changes, scan_cache, scanner, tool_caches
+from idumb.git.scan import empty_folders, escaping_links, nested_changes, scan_cache, scanner, walk
 
 if TYPE_CHECKING:
     from idumb.git import snapshot_manifest
@@ -139,22 +139,22 @@ class GitTrees:
         return self.scans.hidden_by(frozenset(new), frozenset(changed))
 
     def caches(self) -> tuple[str, ...]:
-        return tool_caches.among(self.scans.top)
+        return walk.among(self.scans.top)
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
-        return tree_diff.changes(self.repository, old, new)
+        return tree_objects.changes(self.repository, old, new)
 
     def entry(self, tree: str, path: str) -> Entry | None:
-        return tree_diff.entry(self.repository, tree, path)
+        return tree_objects.entry(self.repository, tree, path)
 
     def is_folder(self, tree: str, path: str) -> bool:
-        return tree_diff.is_folder(self.repository, tree, path)
+        return tree_objects.is_folder(self.repository, tree, path)
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        made = tree_diff.overlay(self.repository, self.writer, tree, source, paths)
+        made = tree_objects.overlay(self.repository, self.writer, tree, source, paths)
         self.writer.flush()
         return made
 
@@ -249,3 +249,25 @@ class GitTrees:
             scan_cache.save(self._place, self.repository, self.writer, self._scanner, self._has_secret)
         if self._writer is not None:
             self._writer.close()
+
+
+class Here:
+    kind = "here"
+
+    def __init__(self, trees: GitTrees) -> None:
+        self._trees = trees
+
+    @property
+    def trees(self) -> GitTrees:
+        return self._trees
+
+    def deliver(
+        self,
+        base: str,  # noqa: ARG002 - the port's signature
+        candidate: str,
+        paths: Sequence[str],  # noqa: ARG002
+    ) -> tuple[str, tuple[Conflict, ...]]:
+        return candidate, ()
+
+    def close(self) -> None:
+        self._trees.close()

@@ -14,7 +14,7 @@ from idumb.domain.plans import quick_plan as quick
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.quick_plan import Wanted
 from idumb.markdown.plans import phase_names
-from idumb.system.files import plain_files
+from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
@@ -188,7 +188,7 @@ class PlanningFolder:
 
     def _read(self, path: str) -> bytes:
         try:
-            return plain_files.read(os.path.join(self._root, path), _LARGEST)
+            return named_files.read(os.path.join(self._root, path), _LARGEST)
         except OSError as problem:
             raise _unreadable(path, problem) from problem
 

@@ -16,7 +16,7 @@ from idumb.domain.runs.event import GENESIS
 from idumb.store import event_chain
 from idumb.store.event_chain import Row
 from idumb.system import host_identity
-from idumb.system.files import atomic_write, state_dir
+from idumb.system.files import atomic_write, user_folders
 
 NAME = "events.jsonl"
 _TAIL = 64 * 1024
@@ -31,14 +31,14 @@ class AnchoredCopy:
     """The copy that belongs to the repository of `common_dir`; a moved or copied repository begins another."""
 
     def __init__(self, common_dir: str) -> None:
-        self._parts = ("events", state_dir.repository_id(common_dir))
-        self.folder = os.path.join(state_dir.path(), *self._parts)
+        self._parts = ("events", user_folders.repository_id(common_dir))
+        self.folder = os.path.join(user_folders.path(), *self._parts)
         self.path = os.path.join(self.folder, NAME)
         self._known: tuple[tuple[int, int, int], tuple[int, str]] | None = None
 
     def problem(self) -> str | None:
         """Why somebody else could have written it, or None."""
-        return state_dir.problem(*self._parts) or state_dir.unsafe(self.path)
+        return user_folders.problem(*self._parts) or user_folders.unsafe(self.path)
 
     def tail(self) -> tuple[int, str] | None:
         """(sequence number, hash) of the last event it knows; None where there is no copy or none that can be used."""
@@ -72,7 +72,7 @@ class AnchoredCopy:
         `missed(seq, hash)` are the events after one that the copy ends with, None where the log does not know it.
         Raises OSError; then nothing is half-written but what the next call cuts off.
         """
-        state_dir.prepare(*self._parts)
+        user_folders.prepare(*self._parts)
         with self._opened(os.O_RDWR | os.O_CREAT) as descriptor:
             _lock(descriptor)
             last, end, whole = self._tail(descriptor)

@@ -18,7 +18,7 @@ from idumb.domain.errors import StoreError
 from idumb.store import anchor, event_chain, log_errors, migrations, segments
 from idumb.store.anchored_copy import AnchoredCopy, Placed
 from idumb.store.log_identity import Witnesses, nothing_kept
-from idumb.system.files import private_folders
+from idumb.system.files import user_folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
@@ -299,6 +299,6 @@ def _inode(path: str) -> int:
 
 
 def _make_file(folder: str, path: str) -> None:
-    private_folders.make_private(folder)
+    user_folders.make_private(folder)
     # SQLite gives its journal the mode of the database, so the mode is set before SQLite sees the file.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))

@@ -13,7 +13,7 @@ from idumb.domain import canonical_json
 from idumb.domain.consent import approval as approvals
 from idumb.domain.consent.approval import Kept
 from idumb.domain.errors import InputError, Refusal
-from idumb.system.files import atomic_write, state_dir
+from idumb.system.files import atomic_write, user_folders
 
 SCHEMA = 1
 _APPROVAL = re.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
@@ -25,7 +25,7 @@ _LARGEST = 64 * 1024 * 1024
 
 def folder_of(common_dir: str) -> str:
     """Where consent, approvals and open questions about consent of one repository are."""
-    return os.path.join(state_dir.path(), "consent", state_dir.repository_id(common_dir))
+    return os.path.join(user_folders.path(), "consent", user_folders.repository_id(common_dir))
 
 
 class FileConsentStore:
@@ -43,16 +43,16 @@ class FileConsentStore:
         return _agreed(self._record(contract_hash) or {})
 
     def _record(self, contract_hash: str) -> dict[str, Any] | None:
-        repository = state_dir.repository_id(self._common_dir)
-        path = os.path.join(state_dir.path(), "consent", repository, _file_name(contract_hash))
+        repository = user_folders.repository_id(self._common_dir)
+        path = os.path.join(user_folders.path(), "consent", repository, _file_name(contract_hash))
         if not os.path.lexists(path):
             return None
-        _require_safe(state_dir.problem("consent", repository) or state_dir.unsafe(path))
+        _require_safe(user_folders.problem("consent", repository) or user_folders.unsafe(path))
         known = _read(path)
         return known if known.get("contract") == contract_hash and known.get("repository") == repository else None
 
     def all_agreed(self, phase: str) -> tuple[Mapping[str, Any], ...]:
-        repository = state_dir.repository_id(self._common_dir)
+        repository = user_folders.repository_id(self._common_dir)
         found = [record for _, record in self._records(repository, _CONSENT) if record.get("phase") == phase]
         found.sort(key=lambda record: str(record.get("at")), reverse=True)
         return tuple(_agreed(record) for record in found)
@@ -60,7 +60,7 @@ class FileConsentStore:
     def record(
         self, contract_hash: str, *, phase: str, how: str, at: str, agreed: Mapping[str, Any] | None = None
     ) -> None:
-        repository = state_dir.repository_id(self._common_dir)
+        repository = user_folders.repository_id(self._common_dir)
         record = {
             "schema": SCHEMA,
             "contract": contract_hash,
@@ -71,30 +71,30 @@ class FileConsentStore:
             "at": at,
             "agreed": dict(agreed or {}),
         }
-        _require_safe(state_dir.problem("consent", repository))
-        folder = state_dir.prepare("consent", repository)
-        _require_safe(state_dir.problem("consent", repository))
+        _require_safe(user_folders.problem("consent", repository))
+        folder = user_folders.prepare("consent", repository)
+        _require_safe(user_folders.problem("consent", repository))
         atomic_write.write(os.path.join(folder, _file_name(contract_hash)), _encoded(record), mode=0o600)
 
     def approvals(self, phase: str) -> tuple[Kept, ...]:
         """Newest first; what is damaged or another repository's is none. Refusal `consent.unsafe` as for `given`."""
-        repository = state_dir.repository_id(self._common_dir)
-        folder = os.path.join(state_dir.path(), "consent", repository)
-        _require_safe(state_dir.problem("consent", repository))
+        repository = user_folders.repository_id(self._common_dir)
+        folder = os.path.join(user_folders.path(), "consent", repository)
+        _require_safe(user_folders.problem("consent", repository))
         names = sorted(name for name in _names(folder) if _APPROVAL.fullmatch(name))
         found = [kept for name in names if (kept := _kept(os.path.join(folder, name), name, repository, phase))]
         return tuple(sorted(found, key=lambda kept: kept.approval.validated_at, reverse=True))
 
     def phases(self) -> tuple[str, ...]:
         """What is damaged or another repository's counts for nothing. Refusal `consent.unsafe` as for `given`."""
-        repository, found = state_dir.repository_id(self._common_dir), set()
+        repository, found = user_folders.repository_id(self._common_dir), set()
         for _, record in self._records(repository, _RECORD):
             approval = record.get("approval", record)
             found.add(approval.get("phase") if isinstance(approval, dict) else None)
         return tuple(sorted(phase for phase in found if isinstance(phase, str)))
 
     def withdraw(self, phase: str) -> int:
-        repository = state_dir.repository_id(self._common_dir)
+        repository = user_folders.repository_id(self._common_dir)
         found = [path for path, record in self._records(repository, _CONSENT) if record.get("phase") == phase]
         for path in found:
             os.unlink(path)
@@ -102,40 +102,40 @@ class FileConsentStore:
 
     def _records(self, repository: str, names: re.Pattern[str]) -> list[tuple[str, dict[str, Any]]]:
         """(path, record) of this repository's files with such names."""
-        folder = os.path.join(state_dir.path(), "consent", repository)
-        _require_safe(state_dir.problem("consent", repository))
+        folder = os.path.join(user_folders.path(), "consent", repository)
+        _require_safe(user_folders.problem("consent", repository))
         found = []
         for path in (os.path.join(folder, name) for name in sorted(_names(folder)) if names.fullmatch(name)):
-            _require_safe(state_dir.unsafe(path))
+            _require_safe(user_folders.unsafe(path))
             record = _read(path)
             if record.get("repository") == repository:
                 found.append((path, record))
         return found
 
     def approve(self, kept: Kept) -> None:
-        repository = state_dir.repository_id(self._common_dir)
+        repository = user_folders.repository_id(self._common_dir)
         approval = kept.approval
         name = _file_name(approval.contract_hash).replace(".json", f".{approval.nonce}.json")
         if not _APPROVAL.fullmatch(name):
             raise ValueError(f"no nonce: {approval.nonce!r}")
-        _require_safe(state_dir.problem("consent", repository))
-        folder = state_dir.prepare("consent", repository)
-        _require_safe(state_dir.problem("consent", repository))
+        _require_safe(user_folders.problem("consent", repository))
+        folder = user_folders.prepare("consent", repository)
+        _require_safe(user_folders.problem("consent", repository))
         record = {"repository": repository, "path": os.path.realpath(self._common_dir), **_as_record(kept)}
         atomic_write.write(os.path.join(folder, name), _encoded(record), mode=0o600)
 
     def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
-        repository = state_dir.repository_id(self._common_dir)
+        repository = user_folders.repository_id(self._common_dir)
         if not _QUESTION.fullmatch(f"{question}.json"):
             raise ValueError(f"no question about consent: {question!r}")
-        _require_safe(state_dir.problem("consent", repository))
-        folder = state_dir.prepare("consent", repository)
-        _require_safe(state_dir.problem("consent", repository))
+        _require_safe(user_folders.problem("consent", repository))
+        folder = user_folders.prepare("consent", repository)
+        _require_safe(user_folders.problem("consent", repository))
         known = {**record, "repository": repository}
         atomic_write.write(os.path.join(folder, f"{question}.json"), _encoded(known), mode=0o600)
 
     def questions(self) -> tuple[Mapping[str, Any], ...]:
-        return tuple(record for _, record in self._records(state_dir.repository_id(self._common_dir), _QUESTION))
+        return tuple(record for _, record in self._records(user_folders.repository_id(self._common_dir), _QUESTION))
 
     def forget_question(self, question: str) -> None:
         folder = folder_of(self._common_dir)
@@ -202,7 +202,7 @@ def _names(folder: str) -> list[str]:
 
 def _kept(path: str, name: str, repository: str, phase: str) -> Kept | None:
     """The approval in a file whose name, repository and phase are as they should be."""
-    _require_safe(state_dir.unsafe(path))
+    _require_safe(user_folders.unsafe(path))
     record = _read(path)
     approval = approvals.from_dict(record.get("approval"))
     if approval is None or record.get("repository") != repository or approval.phase != phase:

@@ -12,7 +12,7 @@ from idumb.domain import health
 from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck
-from idumb.store import anchor, owner_card, owner_lock, rebuild, segments, worktrees
+from idumb.store import anchor, owner_card, ownership, rebuild, segments, worktrees
 from idumb.store.anchored_copy import AnchoredCopy
 from idumb.store.connection import Database
 
@@ -163,7 +163,7 @@ class _Look:
         own = os.path.join(self.database.folder, "worktrees", self.worktree)
         if os.path.dirname(symptom.subject) == own:
             return f"{symptom.subject} named a dead owner; the work tree was taken over"
-        lock = owner_lock.take(os.path.join(os.path.dirname(symptom.subject), "owner.lock"))
+        lock = ownership.take(os.path.join(os.path.dirname(symptom.subject), "owner.lock"))
         try:
             if lock is None or owner_card.standing(owner_card.read(symptom.subject)) != owner_card.DEAD:
                 return f"{symptom.subject} is another owner's by now"

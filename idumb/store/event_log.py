@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from idumb.app.ports.host import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
+from idumb.domain.runs import run
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent, chain_hash
-from idumb.store import connection, event_chain, event_pages, log_errors, run_index, segments
+from idumb.store import connection, event_chain, event_pages, log_errors, segments
 from idumb.store.event_chain import COLUMNS, Row
+from idumb.store.event_pages import rows
 from idumb.store.log_identity import nothing_kept
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ class SqliteEventLog:
             rows.append(row)
         db.executemany(segments.INSERT_EVENT, rows)
         for (new, _), row in zip(encoded, rows, strict=True):
-            run_index.follow(db, new, row[0], self._worktree)
+            follow(db, new, row[0], self._worktree)
         return rows
 
 
@@ -218,3 +220,55 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
             hint="idumb status",
             details={"fence": fence, "current": current},
         )
+
+
+_STATES: Mapping[str, str] = {
+    "run.resumed": run.ACTIVE,
+    "run.halted": run.HALTED,
+    "run.interrupted": run.INTERRUPTED,
+    "run.paused": run.PAUSED,
+    "run.completed": run.COMPLETED,
+    "run.failed": run.FAILED,
+    "rollback.completed": run.HALTED,
+}
+
+
+class SqliteRunIndex:
+    """Implements the port `RunIndex` on the database of a log."""
+
+    def __init__(self, database: connection.Database, worktree: str) -> None:
+        self._database = database
+        self._worktree = worktree
+
+    def latest(self, phase: str) -> str | None:
+        query = "SELECT id FROM runs WHERE phase = ? AND worktree = ? ORDER BY started_seq DESC LIMIT 1"
+        found = rows(self._database, query, [phase, self._worktree])
+        return found[0][0] if found else None
+
+    def last_number(self, phase: str) -> int:
+        """Each work tree counts for itself: what two of them start at once must not get the same number and id."""
+        query = "SELECT MAX(number) FROM runs WHERE phase = ? AND worktree = ?"
+        found = rows(self._database, query, [phase, self._worktree])
+        return (found[0][0] or 0) if found else 0
+
+    def phases(self) -> tuple[str, ...]:
+        """Phases that were run in this work tree, in the order of their first run."""
+        query = "SELECT phase FROM runs WHERE worktree = ? GROUP BY phase ORDER BY MIN(started_seq)"
+        return tuple(row[0] for row in rows(self._database, query, [self._worktree]))
+
+
+def follow(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> None:
+    """Bring the index up to an event that is being appended as number `seq`."""
+    if new.kind == "run.started":
+        db.execute(
+            "INSERT INTO runs (id, phase, worktree, number, started_seq, state) VALUES (?, ?, ?, ?, ?, ?)",
+            (new.run, new.payload["phase"], worktree, new.payload["number"], seq, run.ACTIVE),
+        )
+    elif new.kind in _STATES:
+        db.execute("UPDATE runs SET state = ? WHERE id = ?", (_STATES[new.kind], new.run))
+
+
+def follow_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
+    """`follow` for an event that was written before."""
+    payload = json.loads(row[event_chain.PAYLOAD]) if row[event_chain.KIND] == "run.started" else {}
+    follow(db, NewEvent(row[event_chain.KIND], payload, run=row[event_chain.RUN]), row[event_chain.SEQ], worktree)

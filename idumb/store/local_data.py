@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from idumb.app.ports.host import LocalFolder
 from idumb.domain.errors import Refusal
 from idumb.store import agent_caches, worktrees
-from idumb.system.files import atomic_write, private_folders, state_dir
+from idumb.system.files import atomic_write, user_folders
 
 # What only a running idumb needs, or what can be made again.
 _NOT_COPIED = frozenset({"clones", "incoming"})
@@ -26,7 +26,7 @@ class FileLocalData:
         self._common_dir = common_dir
         self._clones = clones
         self._folder = os.path.join(common_dir, "idumb")
-        self._id = state_dir.repository_id(common_dir)
+        self._id = user_folders.repository_id(common_dir)
 
     def list(self) -> tuple[LocalFolder, ...]:
         found = [(what, path) for what, path in self._places() if os.path.lexists(path)]
@@ -34,8 +34,8 @@ class FileLocalData:
 
     def _places(self) -> Iterator[tuple[str, str]]:
         """The event log last: until it is gone everything else can be told from it."""
-        yield "consent", os.path.join(state_dir.path(), "consent", self._id)
-        yield "copy of the event log", os.path.join(state_dir.path(), "events", self._id)
+        yield "consent", os.path.join(user_folders.path(), "consent", self._id)
+        yield "copy of the event log", os.path.join(user_folders.path(), "events", self._id)
         if self._clones is not None and not self._clones.startswith(self._folder + os.sep):
             yield "private copies of the work tree", self._clones
         for name in sorted(os.listdir(self._common_dir)):
@@ -50,7 +50,7 @@ class FileLocalData:
     def place_for_backup(self, name: str) -> str:
         """A folder below the state directory that is not there yet, called after the repository."""
         for number in range(1, 10_000):
-            path = os.path.join(state_dir.path(), "backups", f"{name}-{self._id[:8]}-{number}")
+            path = os.path.join(user_folders.path(), "backups", f"{name}-{self._id[:8]}-{number}")
             if not os.path.lexists(path):
                 return path
         raise FileExistsError(path)
@@ -59,7 +59,7 @@ class FileLocalData:
         """Make the folder; Refusal `backup.exists` where something is in it."""
         if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
             raise Refusal("backup.exists", f"{folder} is there already.", hint="choose another folder")
-        private_folders.make_private(folder)
+        user_folders.make_private(folder)
 
     def back_up(self, folder: str) -> None:
         """Copy all of it below `folder`, forced to disk."""
@@ -107,7 +107,7 @@ def _copy(source: str, target: str) -> None:
 
     Raises OSError for a folder that cannot be listed too: what is not copied must not go.
     """
-    private_folders.make_private(target)
+    user_folders.make_private(target)
     for here, below, names in os.walk(source, onerror=_raise):
         if here == source:
             below[:] = [name for name in below if name not in _NOT_COPIED]

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable
 
-from idumb.store import event_chain, log_errors, migrations, run_index, segments
+from idumb.store import event_chain, event_log, log_errors, migrations, segments
 from idumb.store.anchored_copy import Placed
 from idumb.system.files import atomic_write
 
@@ -49,7 +49,7 @@ def insert(database: sqlite3.Connection, placed: Iterable[Placed], worktree: str
     for row, known in placed:
         if row[event_chain.SEQ] > archived:
             database.execute(segments.INSERT_EVENT, row)
-        run_index.follow_row(database, row, known or worktree)
+        event_log.follow_row(database, row, known or worktree)
 
 
 def fence_off(database: sqlite3.Connection, worktrees: Iterable[str], fence: int, command: str) -> None:

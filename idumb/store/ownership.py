@@ -17,9 +17,9 @@ from typing import Any
 
 from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
-from idumb.store import connection, owner_card, owner_lock
+from idumb.store import connection, owner_card
 from idumb.system import host_identity
-from idumb.system.files import atomic_write, private_folders
+from idumb.system.files import atomic_write, user_folders
 from idumb.system.processes import process_tree
 
 # A dead owner's lock can be kept for a moment by a program that it was about to start.
@@ -41,7 +41,7 @@ class FileOwnership:
         self._request = os.path.join(self._folder, "cancel.json")
         self._pause = os.path.join(self._folder, "pause.json")
         self._path = os.path.join(self._folder, "owner.lock")
-        self._lock: owner_lock.OwnerLock | None = None
+        self._lock: OwnerLock | None = None
         self._fence = 0
         self._lost = False
         self._overtaken: Mapping[str, Any] | None = None
@@ -52,7 +52,7 @@ class FileOwnership:
         if self._lock is not None:
             raise _held(owner_card.read(self._card))
         with connection.translated(self._folder):
-            private_folders.make_private(self._folder)
+            user_folders.make_private(self._folder)
             lock = self._taken(force=force)
             self._overtaken = self._still_there()
         self._lost = False
@@ -148,30 +148,30 @@ class FileOwnership:
         asked = self._fence and known.get("fence") == self._fence
         return (str(known.get("by")), str(known.get("why"))) if asked else None
 
-    def _taken(self, *, force: bool) -> owner_lock.OwnerLock:
+    def _taken(self, *, force: bool) -> OwnerLock:
         known = owner_card.read(self._card)
         standing = owner_card.standing(known) if known else owner_card.DEAD
         if standing == owner_card.ELSEWHERE:
             return self._taken_from_elsewhere(known, force=force)
-        lock = owner_lock.take(self._path)
+        lock = take(self._path)
         for _ in range(int(PATIENCE * _LOOKS)):
             if lock is not None or self._lives():
                 break
             host_identity.pause(1 / _LOOKS)
-            lock = owner_lock.take(self._path)
+            lock = take(self._path)
         if lock is not None:
             return lock
         known = owner_card.read(self._card)
         if known and owner_card.standing(known) == owner_card.DEAD:
-            return owner_lock.replace(self._path)
+            return replace(self._path)
         raise _held(known)
 
-    def _taken_from_elsewhere(self, known: Mapping[str, Any], *, force: bool) -> owner_lock.OwnerLock:
+    def _taken_from_elsewhere(self, known: Mapping[str, Any], *, force: bool) -> OwnerLock:
         """Locks may not reach from one machine to another, so a free one proves nothing there."""
         if force:
-            return owner_lock.replace(self._path)
+            return replace(self._path)
         # In another container of this machine the lock is the truth.
-        lock = owner_lock.take(self._path) if owner_card.here(known) else None
+        lock = take(self._path) if owner_card.here(known) else None
         if lock is None:
             raise elsewhere(known)
         return lock
@@ -187,7 +187,7 @@ class FileOwnership:
         known = owner_card.read(self._card)
         return bool(known) and owner_card.standing(known) != owner_card.DEAD
 
-    def _announced(self, lock: owner_lock.OwnerLock, command: str) -> int:
+    def _announced(self, lock: OwnerLock, command: str) -> int:
         """Card, token, and the card with the token: an owner that waits for the database is seen as one."""
         since = self._clock.now()
         before = owner_card.read(self._card).get("namespace")
@@ -229,7 +229,7 @@ class FileOwnership:
             return True
         if not host_identity.process_is(holder["pid"], holder.get("started")):
             return True
-        lock = owner_lock.take(self._path)
+        lock = take(self._path)
         if lock is not None:
             lock.release()
         return lock is not None
@@ -242,7 +242,7 @@ def _send(started: Mapping[int, int | None], *numbers: int) -> None:
                 host_identity.signal_process(pid, since, number)
 
 
-def _next_fence(worktree: str, command: str, since: str, lock: owner_lock.OwnerLock, db: sqlite3.Connection) -> int:
+def _next_fence(worktree: str, command: str, since: str, lock: OwnerLock, db: sqlite3.Connection) -> int:
     """Looked at inside the transaction, so that of two that take over only the later one gets a token that lasts."""
     if not lock.holds():
         raise lost()
@@ -297,3 +297,83 @@ def elsewhere(holder: Mapping[str, Any]) -> Refusal:
         " when it has ended for good: idumb cancel --force",
         details=holder,
     )
+
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class OwnerLock:
+    """A lock that this process took. `holds` is true until the file at the path is another one, or gone."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._process = os.getpid()
+        self._key = _key(os.fstat(descriptor))
+
+    def holds(self) -> bool:
+        # A process that was forked off shares the descriptor, not the right to write.
+        if self._process != os.getpid():
+            return False
+        try:
+            return _key(os.stat(self._path, follow_symlinks=False)) == self._key
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Closing would do, but for a program that inherited the descriptor by mistake."""
+        if self._process == os.getpid():
+            import filelock
+
+            with contextlib.suppress(OSError):
+                filelock.unlock_descriptor(self._descriptor)
+        os.close(self._descriptor)
+
+
+def take(path: str) -> OwnerLock | None:
+    """The lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
+    while True:
+        descriptor = os.open(path, _FLAGS, 0o600)
+        try:
+            if not _locked(descriptor, path):
+                os.close(descriptor)
+                return None
+            lock = OwnerLock(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if lock.holds():
+            return lock
+        lock.release()  # replaced between opening and locking
+
+
+def replace(path: str) -> OwnerLock:
+    """Take the lock away from whoever has it: a new file, held by this process, stands at the path."""
+    fresh = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
+    descriptor = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
+    try:
+        _locked(descriptor, path)
+        os.rename(fresh, path)
+    except BaseException:
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
+    return OwnerLock(path, descriptor)
+
+
+def _locked(descriptor: int, path: str) -> bool:
+    import errno
+
+    import filelock
+
+    try:
+        return filelock.lock_descriptor(descriptor, blocking=False)
+    except OSError as error:
+        if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
+            raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error
+        raise
+
+
+def _key(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

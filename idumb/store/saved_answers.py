@@ -10,7 +10,7 @@ import re
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.saved_answers import Remembered
-from idumb.system.files import atomic_write, state_dir
+from idumb.system.files import atomic_write, user_folders
 
 FOLDER = "remembered"
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -36,7 +36,7 @@ class FileSavedAnswers:
 
     def keep(self, answer: Remembered) -> None:
         self._require_safe()
-        folder = state_dir.prepare(FOLDER, state_dir.repository_id(self._common_dir))
+        folder = user_folders.prepare(FOLDER, user_folders.repository_id(self._common_dir))
         self._require_safe()
         data = json.dumps(dataclasses.asdict(answer), sort_keys=True, indent=2).encode("ascii") + b"\n"
         atomic_write.write(os.path.join(folder, f"{answer.id}.json"), data, mode=0o600)
@@ -48,10 +48,10 @@ class FileSavedAnswers:
         return True
 
     def _folder(self) -> str:
-        return os.path.join(state_dir.path(), FOLDER, state_dir.repository_id(self._common_dir))
+        return os.path.join(user_folders.path(), FOLDER, user_folders.repository_id(self._common_dir))
 
     def _require_safe(self) -> None:
-        problem = state_dir.problem(FOLDER, state_dir.repository_id(self._common_dir))
+        problem = user_folders.problem(FOLDER, user_folders.repository_id(self._common_dir))
         if problem is not None:
             raise Refusal(
                 "consent.unsafe",
@@ -62,7 +62,7 @@ class FileSavedAnswers:
 
 def _read(path: str, question: str) -> Remembered | None:
     """A damaged record, or one that others could have written, is as good as none."""
-    if state_dir.unsafe(path) is not None:
+    if user_folders.unsafe(path) is not None:
         return None
     try:
         with open(path, "rb") as stream:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 
 from idumb.domain.errors import Refusal
-from idumb.system.files import config_dir, state_dir
+from idumb.system.files import user_folders
 from idumb.system.processes import child_process
 
 NAMESPACE = "idumb-approval"
@@ -72,7 +72,7 @@ class SshSignatures:
                 f"The list of allowed signers {real} lies in the repository, which cannot vouch for itself.",
                 hint="Set XDG_CONFIG_HOME to a folder outside",
             )
-        problem = state_dir.unsafe(real) or state_dir.unsafe(os.path.dirname(real), folder=True)
+        problem = user_folders.unsafe(real) or user_folders.unsafe(os.path.dirname(real), folder=True)
         if problem is not None:
             raise Refusal(
                 "approval.no-signers", f"The list of allowed signers cannot be trusted: {problem}", hint=f"ls -l {real}"
@@ -108,7 +108,7 @@ class SshSignatures:
 
 
 def _list_path() -> str:
-    return os.path.join(config_dir.path(), LIST)
+    return os.path.join(user_folders.configuration(), LIST)
 
 
 class _as_file:  # noqa: N801 - used like a function
@@ -118,7 +118,7 @@ class _as_file:  # noqa: N801 - used like a function
         self._text = text
 
     def __enter__(self) -> str:
-        handle, self._path = tempfile.mkstemp(prefix="idumb-", suffix=".sig", dir=state_dir.prepare("signatures"))
+        handle, self._path = tempfile.mkstemp(prefix="idumb-", suffix=".sig", dir=user_folders.prepare("signatures"))
         with os.fdopen(handle, "wb") as stream:
             stream.write(self._text.encode("ascii", "replace")[:_LARGEST])
         return self._path

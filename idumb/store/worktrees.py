@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 
 from idumb.domain.errors import Refusal
-from idumb.store import owner_card, owner_lock
-from idumb.system.files import private_folders
+from idumb.store import owner_card, ownership
+from idumb.system.files import user_folders
 
 
 def names(folder: str) -> list[str]:
@@ -30,18 +30,18 @@ def cards(folder: str) -> Iterator[tuple[str, owner_card.Card]]:
 def held(folder: str, also: str | None = None) -> Iterator[None]:
     """Their locks; Refusal `lock.held` where one has an owner. `also` is one that may have no folder yet."""
     if also is not None:
-        private_folders.make_private(os.path.join(folder, "worktrees", also))
+        user_folders.make_private(os.path.join(folder, "worktrees", also))
     with contextlib.ExitStack() as stack:
         for name in names(folder):
             stack.callback(_taken(os.path.join(folder, "worktrees", name)).release)
         yield
 
 
-def _taken(folder: str) -> owner_lock.OwnerLock:
+def _taken(folder: str) -> ownership.OwnerLock:
     """Of an owner on another machine the lock tells nothing, so its card counts too."""
     card = owner_card.read(os.path.join(folder, "owner.json"))
     alive = bool(card) and owner_card.standing(card) != owner_card.DEAD
-    lock = None if alive else owner_lock.take(os.path.join(folder, "owner.lock"))
+    lock = None if alive else ownership.take(os.path.join(folder, "owner.lock"))
     if lock is None:
         raise Refusal(
             "lock.held",

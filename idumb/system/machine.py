@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 
 from idumb.system import clock, host_identity
-from idumb.system.files import file_systems, state_dir
+from idumb.system.files import file_systems, user_folders
 from idumb.system.files.backup_store import FileBackupStore
 from idumb.system.processes import child_process, process_tree
 
@@ -28,7 +28,7 @@ class LocalMachine:
         self.folder = folder
 
     def state_directory(self) -> tuple[str, str | None]:
-        return state_dir.path(), state_dir.problem()
+        return user_folders.path(), user_folders.problem()
 
     def file_system(self, path: str) -> str:
         return file_systems.kind_of(path)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.system.files import state_dir
+from idumb.system.files import user_folders
 from tests.fixtures.previous_version import make
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -57,7 +57,7 @@ def _keep_identity(state: Path, known: str, root: Path) -> None:
 
     Path, device and inode of its git folder identify a repository, and no archive can keep them. Nothing else changes.
     """
-    now = state_dir.repository_id(str(root / ".git"))
+    now = user_folders.repository_id(str(root / ".git"))
     for kind in ("consent", "events"):
         (state / kind / known).rename(state / kind / now)
     for record in (state / "consent" / now).iterdir():

@@ -12,7 +12,7 @@ from idumb.app.ports.event_log import EventLog, RunIndex
 from idumb.app.ports.ownership import Ownership
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, NewEvent
-from idumb.store import event_log, ownership, run_index
+from idumb.store import event_log, ownership
 from tests.support.fixed_clock import FixedClock
 from tests.support.memory_event_log import MemoryEventLog
 
@@ -35,7 +35,7 @@ class SqliteStore:
         self.clock = FixedClock()
         self.log = event_log.SqliteEventLog(str(folder), "main", self.clock)
         self.owner = ownership.FileOwnership(self.log.database, "main", self.clock)
-        self.runs = run_index.SqliteRunIndex(self.log.database, "main")
+        self.runs = event_log.SqliteRunIndex(self.log.database, "main")
 
 
 @pytest.fixture(params=[MemoryStore, SqliteStore], ids=["memory", "sqlite"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from idumb.domain import outcome
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
+from idumb.store import ownership
 from tests.crash import harness
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, OTHER, TRACEBACK, Programme, Tally
 from tests.support import project as projects
@@ -104,12 +105,12 @@ def plant(fault: str) -> None:
     assert fault == "everybody owns"
     import os
 
-    from idumb.store import event_log, owner_lock
+    from idumb.store import event_log
 
-    def taken(path: str) -> owner_lock.OwnerLock:
-        return owner_lock.OwnerLock(path, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    def taken(path: str) -> ownership.OwnerLock:
+        return ownership.OwnerLock(path, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
-    owner_lock.take = taken
+    ownership.take = taken
     event_log._require_fence = lambda *_: None
 
 

@@ -20,7 +20,7 @@ from idumb.domain.runs.event import Event
 from idumb.store import rebuild
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
-from idumb.system.files import state_dir
+from idumb.system.files import user_folders
 from tests.crash.programme import TRACEBACK, Programme, Tally
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -366,7 +366,7 @@ def flip_bytes(scene: Scene, count: int, chosen: random.Random, tally: Tally) ->
 
 
 def _copy(scene: Scene) -> Path:
-    return scene.state / "events" / state_dir.repository_id(str(scene.common)) / "events.jsonl"
+    return scene.state / "events" / user_folders.repository_id(str(scene.common)) / "events.jsonl"
 
 
 def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from idumb.store import ownership
 from idumb.system import host_identity
 from tests.crash import harness
 from tests.crash.killing import DURABLE, Points
@@ -30,7 +31,7 @@ FENCE_ALONE = "only the fence of the log"
 CALLS = (
     *DURABLE,
     ("idumb.store.connection", "Database.write"),
-    ("idumb.git.refs.own_refs", "move"),
+    ("idumb.git.refs.refs", "move"),
     ("idumb.git.restore.write_back", "_write"),
     ("idumb.git.restore.write_back", "_delete"),
     ("idumb.git.clones.clone", "Clone.close"),
@@ -63,10 +64,10 @@ def stop(choice: dict[str, Any]) -> None:
 
 
 def _plant(fault: str | None) -> None:
-    from idumb.store import event_log, owner_lock
+    from idumb.store import event_log
 
     if fault in {"no look at the lock", FENCE_ALONE, "no fence at all"}:
-        setattr(owner_lock.OwnerLock, "holds", lambda _: True)  # noqa: B010
+        setattr(ownership.OwnerLock, "holds", lambda _: True)  # noqa: B010
     if fault in {FENCE_ALONE, "no fence at all"}:
         event_log._require_newest = lambda *_: None
     if fault == "no fence at all":

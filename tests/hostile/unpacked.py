@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from idumb.system.files import state_dir
+from idumb.system.files import user_folders
 from tests.hostile.payloads import Payload, Scene
 from tests.support.project import Project, making, plan_text, shell, task, write
 
@@ -119,7 +119,7 @@ def _consent_places(scene: Scene) -> list[Path]:
 def _forged_consent(scene: Scene) -> None:
     digest = _forgeable(scene)
     common = str(scene.root / ".git")
-    repository = state_dir.repository_id(common)
+    repository = user_folders.repository_id(common)
     record = {"schema": 1, "contract": digest, "repository": repository, "path": common, "phase": "1", "how": "flag"}
     for place in _consent_places(scene):
         scene.repo.write(f"{place}/consent/{repository}/{digest}.json", json.dumps({**record, "at": "2026-01-01"}))

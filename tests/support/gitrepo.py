@@ -67,9 +67,9 @@ class GitSandbox:
     @property
     def clones(self) -> Path:
         """Where idumb makes private copies of it."""
-        from idumb.system.files import state_dir
+        from idumb.system.files import user_folders
 
-        return Path(state_dir.clones()[0], state_dir.repository_id(str(self.common_dir))[:16])
+        return Path(user_folders.clones()[0], user_folders.repository_id(str(self.common_dir))[:16])
 
     @property
     def common_dir(self) -> Path:

@@ -11,7 +11,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.policy import NONE, Policy, narrowed
 from idumb.markdown.plans import step_tools
 from idumb.markdown.settings import policy
-from idumb.system.files import policy_paths
+from idumb.system.files import user_folders
 
 
 def one(text: str) -> Policy:
@@ -115,10 +115,10 @@ def test_a_file_that_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
 
 def test_the_variable_adds_a_file_and_takes_none_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """R-LOCK-5."""
-    assert policy_paths.system_wide() == ((policy_paths.SYSTEM_WIDE, False),)
-    monkeypatch.setenv(policy_paths.VARIABLE, str(tmp_path / "mine.yaml"))
-    assert policy_paths.system_wide() == (
-        (policy_paths.SYSTEM_WIDE, False),
+    assert user_folders.system_wide() == ((user_folders.SYSTEM_WIDE, False),)
+    monkeypatch.setenv(user_folders.VARIABLE, str(tmp_path / "mine.yaml"))
+    assert user_folders.system_wide() == (
+        (user_folders.SYSTEM_WIDE, False),
         (str(tmp_path / "mine.yaml"), True),
     )
 

@@ -15,7 +15,7 @@ from idumb.git.clones import agent_repository, builder_clone, clone, clone_place
 from idumb.git.clones.agent_repository import Objects, Unusable
 from idumb.git.clones.clone import BRANCH, TAKEN
 from idumb.git.discover import Repository
-from idumb.git.refs import own_refs
+from idumb.git.refs import refs
 from idumb.git.trees import GitTrees
 from idumb.system.processes import child_process
 
@@ -75,7 +75,7 @@ class GitClones:
         )
         base = known[0].parents[0] if known and known[0].parents else None
         builder_clone.bring_home(user, objects, BuilderCommits(base, last, known))
-        own_refs.move(user.repository, self._repository, ref, last)
+        refs.move(user.repository, self._repository, ref, last)
 
     def remove(self, left: AbandonedClone) -> None:
         self._repository.guard()

@@ -22,8 +22,8 @@ from idumb.git.clones import agent_repository, clone, clone_places, dry_run_clon
 from idumb.git.clones.agent_repository import Objects, Unusable
 from idumb.git.clones.clone import BRANCH, TAKEN, Clone
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_diff, tree_objects
-from idumb.git.refs import own_refs
+from idumb.git.objects import tree_objects
+from idumb.git.refs import refs
 from idumb.git.trees import GitTrees
 
 _WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
@@ -79,13 +79,13 @@ class BuilderClone:
 
     def uncommitted(self, offered: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
         seen = self._opened(borrowing=True)
-        before = tree_diff.tree_of(self._user.repository, self._base)
+        before = tree_objects.tree_of(self._user.repository, self._base)
         last = offered.commits[-1].tree if offered.commits else before
         differ: list[Change] = []
-        for change in tree_diff.changes(seen, last, candidate):
+        for change in tree_objects.changes(seen, last, candidate):
             path = change.path
-            committed = tree_diff.entry(seen, before, path) != tree_diff.entry(seen, last, path)
-            if committed or tree_diff.entry(seen, base, path) != tree_diff.entry(seen, candidate, path):
+            committed = tree_objects.entry(seen, before, path) != tree_objects.entry(seen, last, path)
+            if committed or tree_objects.entry(seen, base, path) != tree_objects.entry(seen, candidate, path):
                 differ.append(change)
         filtered = self._filtered(change for change in differ if _same_kind(change))
         return tuple(one.path for one in differ if one.path not in filtered or filtered[one.path] != one.old)
@@ -98,7 +98,7 @@ class BuilderClone:
         except Unusable as unusable:
             return str(unusable)
         if offered.tip is not None:
-            own_refs.move(self._user.repository, self._repository, ref, offered.tip)
+            refs.move(self._user.repository, self._repository, ref, offered.tip)
         self._settle(offered.tip)
         return ""
 
@@ -134,7 +134,7 @@ class BuilderClone:
         found = agent_repository.chain(objects, last, self._base)
         if builder_commits.problem(found, self._base):
             return found
-        before, known = tree_diff.tree_of(self._user.repository, self._base), []
+        before, known = tree_objects.tree_of(self._user.repository, self._base), []
         for one in found:
             known.append(one.with_changes(agent_repository.changes(objects, before, one.tree)))
             before = one.tree
@@ -208,7 +208,7 @@ def odb_of(repository: Repository, aside: str) -> pygit2.Odb:
 
 def bring_home(user: GitTrees, objects: Objects, offered: BuilderCommits) -> None:
     """Write what the commits need into the user's repository, forced to disk; Unusable where it is not sound."""
-    before = tree_diff.tree_of(user.repository, offered.base)
+    before = tree_objects.tree_of(user.repository, offered.base)
     for one in offered.commits:
         for kind, oid in agent_repository.new_objects(objects, before, one.tree):
             _bring(user, objects, kind, oid)

@@ -18,11 +18,11 @@ from idumb.domain import errors
 from idumb.git import discover, git_program, open_repository
 from idumb.git.clones import clone_places
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.objects import tree_objects
 from idumb.git.scan import uncommitted
 from idumb.git.trees import GitTrees
 from idumb.system import host_identity
-from idumb.system.files import private_folders
+from idumb.system.files import user_folders
 
 _READY = "idumb-ready"
 _COPIED = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
@@ -82,9 +82,11 @@ def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
 
     Else a builder would see other bytes than in the user's tree, and each of its results would be a conflict there.
     """
-    tree = tree_diff.tree_of(user.repository, commit)
+    tree = tree_objects.tree_of(user.repository, commit)
     present = user.scan()
-    differ = [change.path for change in tree_diff.changes(user.repository, tree, present) if change.old and change.new]
+    differ = [
+        change.path for change in tree_objects.changes(user.repository, tree, present) if change.old and change.new
+    ]
     if not differ:
         return tree
     edited = frozenset(uncommitted.find(repository, user.repository, tree, differ))
@@ -95,7 +97,7 @@ def _make(repository: Repository, folder: str, commit: str | None, tree: str | N
     repository.guard()
     clone_places.prepare(place_of(repository), repository.common_dir)
     remove(folder)
-    private_folders.make_private(folder)
+    user_folders.make_private(folder)
     if commit is not None and tree is not None:
         write_out(open_repository.repository(repository), bytes.fromhex(tree), folder)
     make_git_folder(repository, folder, commit)
@@ -219,7 +221,7 @@ def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:
     stack = [(tree, folder)]
     while stack:
         oid, here = stack.pop()
-        for name, item in tree_diff.rows(repository, oid).items():
+        for name, item in tree_objects.rows(repository, oid).items():
             path = os.path.join(here, name)
             if name.lower() == ".git" or name in {".", ".."}:
                 raise errors.Refusal("git.unsafe-tree", f"a tree holds the name {name!r}", hint="git fsck")

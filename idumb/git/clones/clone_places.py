@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 
 from idumb.domain.errors import Refusal
-from idumb.system.files import private_folders, state_dir
+from idumb.system.files import user_folders
 
 COPIES = "rehearsals"
 _CLONES = "clones"
@@ -27,27 +27,27 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, err
 
 def of(root: str, common_dir: str) -> str:
     """The folder of a repository's clones. Where the user's state lies in the work tree it is in the git folder."""
-    wanted, chosen = state_dir.clones()
+    wanted, chosen = user_folders.clones()
     if not os.path.isabs(wanted):
         raise Refusal(
             "clones.unusable",
-            f"{state_dir.CLONES} is {wanted!r}, which is not an absolute path.",
-            hint=f"Set {state_dir.CLONES} to the absolute path of a folder outside the repository",
+            f"{user_folders.CLONES} is {wanted!r}, which is not an absolute path.",
+            hint=f"Set {user_folders.CLONES} to the absolute path of a folder outside the repository",
         )
     if os.path.islink(wanted):
         raise Refusal(
             "clones.unusable",
             f"{wanted}, where private copies of repositories are made, is a symbolic link.",
-            hint=f"Set {state_dir.CLONES} to the folder itself: {os.path.realpath(wanted)}",
+            hint=f"Set {user_folders.CLONES} to the folder itself: {os.path.realpath(wanted)}",
         )
     place = os.path.join(os.path.realpath(os.path.dirname(wanted)), os.path.basename(wanted))
     if not f"{place}/".startswith(f"{root.rstrip('/')}/"):
-        return os.path.join(place, state_dir.repository_id(common_dir)[:_SHORT])
+        return os.path.join(place, user_folders.repository_id(common_dir)[:_SHORT])
     if chosen:
         raise Refusal(
             "clones.unusable",
-            f"{state_dir.CLONES} is {wanted}, which lies in the work tree {root}.",
-            hint=f"Set {state_dir.CLONES} to a folder outside the repository",
+            f"{user_folders.CLONES} is {wanted}, which lies in the work tree {root}.",
+            hint=f"Set {user_folders.CLONES} to a folder outside the repository",
         )
     return before(common_dir)
 
@@ -66,7 +66,7 @@ def prepare(folder: str, common_dir: str) -> str:
     deepest = os.path.join(folder, *[_UP] * (len(_dependencies(folder, common_dir)) - 1))
     probe = os.path.join(deepest, f".probe-{os.getpid()}")
     try:
-        private_folders.make_private(deepest)
+        user_folders.make_private(deepest)
         os.mkdir(probe, 0o700)
         os.rmdir(probe)
     except OSError as problem:
@@ -76,7 +76,7 @@ def prepare(folder: str, common_dir: str) -> str:
             "clones.unusable",
             f"Private copies of the repository are made in {folder}, and that cannot be written:"
             f" {problem.strerror} ({problem.filename}).",
-            hint=f"Set {state_dir.CLONES} to a folder that you can write, outside the repository, then try again",
+            hint=f"Set {user_folders.CLONES} to a folder that you can write, outside the repository, then try again",
             details={"path": folder},
         ) from problem
     _require_private(folder)
@@ -102,7 +102,7 @@ def _require_private(folder: str) -> None:
         raise Refusal(
             "clones.unusable",
             f"Private copies of the repository are made in {folder}, and other users can write there.",
-            hint=f"Make it yours alone (chmod 700), or set {state_dir.CLONES} to a folder that is",
+            hint=f"Make it yours alone (chmod 700), or set {user_folders.CLONES} to a folder that is",
             details={"path": folder},
         )
 
@@ -161,7 +161,7 @@ def tidy(folder: str) -> None:
             if os.listdir(at) == [_DEPENDENCIES] and os.path.islink(link):
                 os.unlink(link)
             os.rmdir(at)
-    if not state_dir.clones()[1]:  # a folder that the user chose stays
+    if not user_folders.clones()[1]:  # a folder that the user chose stays
         with contextlib.suppress(OSError):
             os.rmdir(os.path.dirname(folder))
 
@@ -173,4 +173,4 @@ def is_clone_of(common_dir: str, path: str) -> bool:
 
 def is_copy_of(common_dir: str, path: str) -> bool:
     """The same of every private copy, those of dry runs among them."""
-    return path.startswith(common_dir + os.sep) or state_dir.repository_id(common_dir)[:_SHORT] in path.split("/")
+    return path.startswith(common_dir + os.sep) or user_folders.repository_id(common_dir)[:_SHORT] in path.split("/")

@@ -21,7 +21,7 @@ from idumb.git import discover, git_program, open_repository
 from idumb.git.clones import clone, clone_places
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
-from idumb.system.files import private_folders
+from idumb.system.files import user_folders
 
 _COPY = "work"
 _LOCK = ".lock"
@@ -42,7 +42,7 @@ def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Rep
     clear(user)
     place = clone.place_of(user)
     top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
-    private_folders.make_private(top)
+    user_folders.make_private(top)
     lock = _locked(top)
     folder = lock.path.removesuffix(_LOCK)
     try:
@@ -130,7 +130,7 @@ def _taken(path: str, *, create: bool) -> _Lock | None:
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
     shutil.rmtree(folder, ignore_errors=True)
     folder = os.path.join(folder, _COPY)  # beside it is room for clones of its own
-    private_folders.make_private(folder)
+    user_folders.make_private(folder)
     clone.make_git_folder(user, folder, None)
     copy_settings(settings(user), os.path.join(folder, ".git"))
     copy = discover.at(os.path.realpath(folder))

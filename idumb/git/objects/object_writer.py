@@ -21,7 +21,7 @@ from pygit2.enums import ObjectType
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
 from idumb.system import host_identity
-from idumb.system.files import file_systems, private_folders
+from idumb.system.files import file_systems, user_folders
 
 _LITTLE, _FEW = 1 << 20, 16
 
@@ -113,7 +113,7 @@ class Writer:
     def _store(self, *, trusting: bool | None = None) -> pygit2.Repository:
         """The repository with an object database that writes beside; what it sees in place it does not write again."""
         if not self._begun:
-            private_folders.make_below(self._git_folder, self._beside)
+            user_folders.make_below(self._git_folder, self._beside)
             self._begun = True
         trusting = self._trusting if trusting is None else trusting
         if trusting not in self._stores:

@@ -11,7 +11,7 @@ from idumb.app.ports.repository import Conflict
 from idumb.domain.proof.ledger import Change
 from idumb.git import git_program
 from idumb.git.discover import Repository
-from idumb.system.files import private_folders
+from idumb.system.files import user_folders
 
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 
@@ -74,7 +74,7 @@ def apply(trees: Target, place: Repository, text: str, allowed: Callable[[str], 
 
 
 def _folder(place: Repository) -> str:
-    private_folders.make_below(place.common_dir, place.state_dir)
+    user_folders.make_below(place.common_dir, place.state_dir)
     return place.state_dir
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from idumb.app.ports.repository import Conflict
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import tree_diff, tree_objects
+from idumb.git.objects import tree_objects
 from idumb.git.restore import lost_attributes, write_back
 from idumb.git.scan import open_folder, path_state
 from idumb.git.scan.path_state import Present, Step
@@ -46,14 +46,14 @@ def restore(
     known: Known,
 ) -> tuple[Conflict, ...]:
     """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and what `guard` raises."""
-    wanted = {path: tree_diff.entry(repository, target, path) for path in _checked(paths)}
+    wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
     gone = frozenset(path for path, want in wanted.items() if want is None)
     top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
         conflicts = []
         for step in steps:
-            before = tree_diff.entry(repository, expected, step.path)
+            before = tree_objects.entry(repository, expected, step.path)
             why = _conflict(step, before, gone, force=force) or _blocked(top, step, gone)
             if why is not None:
                 conflicts.append(Conflict(step.path, why))

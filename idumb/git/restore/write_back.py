@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
-from idumb.git.objects import blobs, durable_files, tree_diff, tree_objects
+from idumb.git.objects import blobs, durable_files, tree_objects
 from idumb.git.scan import open_folder
 from idumb.git.scan.path_state import Present, Step
 
@@ -114,7 +114,7 @@ def _delete(writing: Writing, step: Step) -> None:
     # Also where the file is gone already: a restore that was killed may have left its folders.
     for count in range(len(parts) - 1, 0, -1):
         above = "/".join(parts[:count])
-        if writing.keep(above) or tree_diff.is_folder(writing.repository, writing.target, above):
+        if writing.keep(above) or tree_objects.is_folder(writing.repository, writing.target, above):
             return
         if not _remove_if_empty(writing, parts[:count]):
             return

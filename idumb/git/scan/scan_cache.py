@@ -15,9 +15,9 @@ import pygit2
 from idumb.domain import errors
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
-from idumb.git.refs import own_refs
-from idumb.git.scan.folder_state import Folder
+from idumb.git.refs import refs
 from idumb.git.scan.scanner import Scanner
+from idumb.git.scan.walk import Folder
 
 # marshal reads only what the same Python wrote; another one starts anew.
 _FORMAT = b"idumb scan 3 " + sys.version.encode() + b"\n"
@@ -44,7 +44,7 @@ def load(place: Repository, repository: pygit2.Repository, writer: Writer) -> Sc
     if not data.startswith(_FORMAT) or hashlib.sha256(body).digest() != data[len(_FORMAT) :][:_DIGEST]:
         return Scanner(place, writer)
     commit, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
-    if own_refs.current(repository, ref(place)) != commit:
+    if refs.current(repository, ref(place)) != commit:
         return Scanner(place, writer)
     scanner = Scanner(place, writer, _unpack(marshal.loads(packed)))  # noqa: S302 - the same
     scanner.rules, scanner.index = rules, index
@@ -67,7 +67,7 @@ def save(
             return
         commit = writer.commit(scanner.top.tree, "idumb: scan cache\n", [], dated=False)
         writer.flush()
-        own_refs.move(repository, place, ref(place), commit)
+        refs.move(repository, place, ref(place), commit)
         body = marshal.dumps((commit, scanner.rules, scanner.index, packed))
         _write(_path(place), _FORMAT + hashlib.sha256(body).digest() + body)
         scanner.counted = 0

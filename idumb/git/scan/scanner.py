@@ -15,9 +15,8 @@ from idumb.git.discover import Repository
 from idumb.git.objects import blobs, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.scan import disk_space, ignores, nested_changes
-from idumb.git.scan.folder_state import UNKNOWN, Folder
-from idumb.git.scan.walk import NESTED, Forced, Walk
-from idumb.system.files import private_folders
+from idumb.git.scan.walk import NESTED, UNKNOWN, Folder, Forced, Walk
+from idumb.system.files import user_folders
 
 _ORDINARY = frozenset({0o644, 0o755, 0o664, 0o775})
 
@@ -165,7 +164,7 @@ class Scanner:
         try:
             os.utime(probe)
         except FileNotFoundError:
-            private_folders.make_below(self._place.common_dir, os.path.dirname(probe))
+            user_folders.make_below(self._place.common_dir, os.path.dirname(probe))
             os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             os.utime(probe)
         return os.stat(probe).st_ctime_ns

@@ -12,7 +12,7 @@ from pygit2.enums import DeltaStatus, FileMode
 from idumb.domain import paths as path_rules
 from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
-from idumb.git.objects import blobs, tree_diff
+from idumb.git.objects import blobs, tree_objects
 
 _ON_A_LINE = 200
 
@@ -68,7 +68,7 @@ def _surely_clean(
     """Whether HEAD, index and work tree hold the same raw bytes, or nothing at all."""
     if index is None or path_rules.has_wildcard(path):
         return False
-    head = tree_diff.entry(repository, head_tree, path)
+    head = tree_objects.entry(repository, head_tree, path)
     committed = None if head is None else (head.mode, head.oid)
     return _staged(index, path) == committed == _present(root, path)
 

@@ -1,8 +1,9 @@
-"""One pass over the work tree: what changed, what is new, and whether git ignores it."""
+"""One pass over the working tree: what changed, what is new, and whether git ignores it."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable
 
@@ -11,8 +12,7 @@ import pygit2
 from idumb.domain.paths import IGNORE_FILE
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.scan import ignores, tool_caches
-from idumb.git.scan.folder_state import Folder
+from idumb.git.scan import ignores
 
 # Listing a new folder ahead saves one question to git for each of its levels.
 _AHEAD = 500
@@ -141,7 +141,7 @@ class Walk:
         for folder, prefix, entry in rules:
             # What hides other files must not hide itself.
             empty = id(folder) not in holders and folder.holds_nothing
-            if prefix and empty and (tool_caches.is_cache(self._base + prefix) or self._is_the_owners(prefix)):
+            if prefix and empty and (is_cache(self._base + prefix) or self._is_the_owners(prefix)):
                 self._ignore(folder, prefix, entry)
             else:
                 self._include(folder, prefix, entry)
@@ -150,7 +150,7 @@ class Walk:
     def _is_the_owners(self, prefix: str) -> bool:
         """Whether the work tree that a clone is of has this folder too, ignoring itself by the same rules."""
         root = self._owner.root
-        if root == self._root or not tool_caches.is_in_both(self._base + prefix, f"{root.rstrip('/')}/{prefix}"):
+        if root == self._root or not is_in_both(self._base + prefix, f"{root.rstrip('/')}/{prefix}"):
             return False
         return bool(ignores.ignored(root, [f"{prefix}.gitignore"]))
 
@@ -264,3 +264,108 @@ class Forced:
         while path and path not in self._paths:
             path = path.rpartition("/")[0]
         return bool(path)
+
+
+State = tuple[int, int, int, int, int, bytes]
+
+
+UNKNOWN: State = (-1, -1, -1, -1, -1, b"")
+
+
+class Folder:
+    """What is known of one folder. `tree` is None when its tree object must be written again.
+
+    files: name -> (ctime_ns, mtime_ns, size, inode, st_mode, row of the tree); ignored: name -> is a folder;
+    links: submodule -> row of the tree; odd: permission bits that a umask does not give;
+    rules: stat of an ignored .gitignore.
+    """
+
+    __slots__ = ("files", "folders", "ignored", "links", "odd", "rules", "skipped", "tree", "unsteady")
+
+    def __init__(self) -> None:
+        self.files: dict[str, State] = {}
+        self.folders: dict[str, Folder] = {}
+        self.ignored: dict[str, bool] = {}
+        self.links: dict[str, bytes] = {}
+        self.odd: dict[str, int] = {}
+        self.skipped: dict[str, str] = {}
+        self.unsteady: set[str] = set()
+        self.rules: tuple[int, ...] | None = None
+        self.tree: bytes | None = None
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether all that is in it is ignored or skipped."""
+        return not (self.files or self.folders or self.links)
+
+    def forget(self, name: str) -> None:
+        self.files.pop(name, None)
+        self.folders.pop(name, None)
+        self.links.pop(name, None)
+        self.odd.pop(name, None)
+        self.unsteady.discard(name)
+        self.tree = None
+
+    def below(self, prefix: str = "") -> list[tuple[str, Folder]]:
+        """This folder and all below it, with their paths (`""` or ending in `/`)."""
+        folders = [(prefix, self)]
+        for at, folder in folders:
+            folders += [(f"{at}{name}/", child) for name, child in folder.folders.items()]
+        return folders
+
+
+_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
+
+
+_TOOL = re.compile(rb"#.*\b(created|generated) by \S", re.IGNORECASE)
+
+
+_MOST = 4096
+
+
+def is_cache(path: str) -> bool:
+    """Whether a folder says that it is one; `path` ends with `/`."""
+    return _is_tagged(path) or os.path.isfile(path + "pyvenv.cfg") or _is_signed(path)
+
+
+def is_in_both(path: str, other: str) -> bool:
+    """Whether two folders, each ending with `/`, hold the same short `.gitignore`."""
+    rules = _rules(path)
+    return rules is not None and rules == _rules(other)
+
+
+def _is_signed(path: str) -> bool:
+    """Whether its `.gitignore` begins with the comment that a tool made it, and ignores all and nothing else."""
+    lines = [line.strip() for line in (_rules(path) or b"").splitlines()]
+    if not lines or not _TOOL.match(lines[0]):
+        return False
+    return [line for line in lines if line and not line.startswith(b"#")] == [b"*"]
+
+
+def _rules(path: str) -> bytes | None:
+    """The `.gitignore` of a folder; none where it is long or no file, for a pipe would wait for a writer."""
+    file = path + IGNORE_FILE
+    try:
+        if not stat.S_ISREG(os.lstat(file).st_mode):
+            return None
+        with open(file, "rb") as stream:
+            found = stream.read(_MOST + 1)
+    except OSError:
+        return None
+    return found if len(found) <= _MOST else None
+
+
+def _is_tagged(path: str) -> bool:
+    tag = path + "CACHEDIR.TAG"
+    if not os.path.isfile(tag):  # a pipe would wait for a writer
+        return False
+    try:
+        with open(tag, "rb") as stream:
+            return stream.read(len(_TAG)) == _TAG
+    except OSError:
+        return False
+
+
+def among(top: Folder) -> tuple[str, ...]:
+    """Paths of those that the last scan met, each with `/` at its end."""
+    return tuple(sorted(prefix for prefix, folder in top.below() if prefix and IGNORE_FILE in folder.ignored))

@@ -33,7 +33,7 @@ from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.syntax.yaml_nodes import Node, Scalar
-from idumb.system.files import plain_files
+from idumb.system.files import named_files
 
 PATH = ".idumb/config.yaml"
 MAX_BYTES = 1024 * 1024
@@ -45,7 +45,7 @@ _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 def load(root: str) -> Settings:
     """The settings of the repository at `root`; raises InputError with findings, gives defaults without a file."""
     try:
-        data = plain_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
+        data = named_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return Settings(prompts=prompt_files.load(root))
     except OSError as problem:
@@ -71,7 +71,7 @@ def load(root: str) -> Settings:
 def place(root: str, *keys: str) -> tuple[int, int]:
     """Line and column of the key that these lead to, from the top; of the last that is there where not all are."""
     try:
-        text = _decoded(plain_files.read(os.path.join(root, PATH), MAX_BYTES + 1))
+        text = _decoded(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1))
     except (OSError, ValueError):
         return 1, 1
     source = Source(text, PATH)

@@ -15,7 +15,7 @@ from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
-from idumb.system.files import plain_files
+from idumb.system.files import named_files
 
 PATH = ".idumb/policy/tools.yaml"
 MAX_BYTES = 64 * 1024
@@ -34,7 +34,7 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 
 def _one(place: str, shown: str, *, required: bool) -> Policy | None:
     try:
-        data = plain_files.read(place, MAX_BYTES + 1)
+        data = named_files.read(place, MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as problem:
         if required:
             raise _unreadable(shown, "it is not there") from problem

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from idumb.domain.errors import InputError
 from idumb.markdown.settings import setting_values
-from idumb.system.files import plain_files
+from idumb.system.files import named_files
 
 FOLDER = ".idumb/prompts"
 ENDING = ".md"
@@ -43,7 +43,7 @@ def _text(path: str, shown: str) -> str:
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             raise _unreadable(shown, "it is a symbolic link")
-        data = plain_files.read(path, MAX_BYTES + 1)
+        data = named_files.read(path, MAX_BYTES + 1)
     except OSError as problem:
         raise _unreadable(shown, problem.strerror or "the system refuses") from problem
     if len(data) > MAX_BYTES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from idumb.system.files import atomic_write, private_folders
+from idumb.system.files import atomic_write, user_folders
 
 
 class FileBackupStore:
@@ -18,7 +18,7 @@ class FileBackupStore:
         if os.path.isabs(name) or ".." in name.split("/"):
             raise ValueError(f"not a name below a folder: {name}")
         wanted = os.path.join(self._folder, kind, *name.split("/"))
-        private_folders.make_private(os.path.dirname(wanted))
+        user_folders.make_private(os.path.dirname(wanted))
         for number in range(1, 10_000):
             path = wanted if number == 1 else f"{wanted}~{number}"
             if not os.path.lexists(path):
@@ -32,7 +32,7 @@ class FileBackupStore:
     def put(self, kind: str, path: str) -> str:
         """Move a file or folder here, within one file system; where it is now."""
         folder = os.path.join(self._folder, kind)
-        private_folders.make_private(folder)
+        user_folders.make_private(folder)
         name = os.path.basename(path)
         for number in range(1, 10_000):
             target = os.path.join(folder, name if number == 1 else f"{name}~{number}")

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable
 
-from idumb.system.files import atomic_write, state_dir
+from idumb.system.files import atomic_write, user_folders
 from idumb.system.files.report_files import FileReports, LinkInTheWay
 
 _MOST = 10_000
@@ -93,7 +93,7 @@ class HostFiles:
 
     def _record(self) -> str:
         name = hashlib.sha256(os.fsencode(os.path.realpath(self._root))).hexdigest()[:32]
-        return os.path.join(state_dir.path(), "hosts", f"{name}.json")
+        return os.path.join(user_folders.path(), "hosts", f"{name}.json")
 
     def _made(self) -> list[str]:
         """Where the record is gone or damaged, no folder is known to be ours, and each stays."""
@@ -113,7 +113,7 @@ class HostFiles:
         if not after:
             self._forget()
             return
-        state_dir.prepare("hosts")
+        user_folders.prepare("hosts")
         data = json.dumps({"root": self._root, "folders": after}, indent=1)
         atomic_write.write(self._record(), data.encode("utf-8", "surrogateescape"), durable=False, mode=0o600)
 

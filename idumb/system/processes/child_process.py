@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from idumb.system.processes import guardian, process_stats, process_tree, signals, stalls
-from idumb.system.processes import resource_limits as ceilings
+from idumb.system.processes import guardian, process_tree, signals, stalls, timeouts
 from idumb.system.processes.duplex_pipe import Talk, Talking
 from idumb.system.processes.file_watch import Watch, Watching
 from idumb.system.processes.output_capture import HEAD, TAIL, Capture, Captured, Progress, Sink
@@ -133,7 +132,7 @@ def run(
     before = frozenset(process_tree.children()) if adopting else frozenset()
     cookie = os.urandom(12).hex()
     started = time.monotonic()
-    kills = process_stats.out_of_memory_kills()
+    kills = process_tree.out_of_memory_kills()
     child: subprocess.Popen[bytes] | None = None
     captures: list[Capture] = []
     pump: _Pump | None = None
@@ -142,7 +141,7 @@ def run(
     leftovers: tuple[int, ...] = ()
     talking = None if talk is None else Talking(talk)
     try:
-        prepare = _preparation(ceilings.ceilings(limits or {}), alive)
+        prepare = _preparation(timeouts.ceilings(limits or {}), alive)
         everything = {**environment, PROCESS_COOKIE: cookie}
         given = stdin if talking is None else talking.reader
         with signals.held():
@@ -166,7 +165,7 @@ def run(
             talking.close()
     results = [capture.result() for capture in captures]
     code, seen = child.returncode, patience.seen
-    starved = process_stats.out_of_memory_kills() > kills
+    starved = process_tree.out_of_memory_kills() > kills
     cause = stalls.of_signal(-code if code < 0 else code - 128, starved=starved) if seen is None else stalls.of(seen)
     return Finished(
         code if code >= 0 else None,
@@ -192,7 +191,7 @@ def _tree(root: int, *, guarded: bool) -> list[int]:
     return process_tree.descendants([root])[1 if guarded else 0 :]
 
 
-def _preparation(chosen: ceilings.Ceilings, alive: tuple[int, int] | None) -> Callable[[], None] | None:
+def _preparation(chosen: timeouts.Ceilings, alive: tuple[int, int] | None) -> Callable[[], None] | None:
     """What is to be done in the new process before the program is executed; None costs a fork less."""
     if not chosen and alive is None:
         return None
@@ -200,7 +199,7 @@ def _preparation(chosen: ceilings.Ceilings, alive: tuple[int, int] | None) -> Ca
     def prepare() -> None:
         if alive is not None:
             guardian.stand_between(alive[0])
-        ceilings.apply(chosen)
+        timeouts.apply(chosen)
 
     return prepare
 

@@ -10,7 +10,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from idumb.system.files import plain_files
+from idumb.system.files import named_files
 from idumb.system.processes import signals
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class WatchedFile:
         if seen is None:
             return b""
         try:
-            data = plain_files.read(self._path, self._most + 1, links=False)
+            data = named_files.read(self._path, self._most + 1, links=False)
         except OSError:
             return b""
         return data if len(data) <= self._most else b""

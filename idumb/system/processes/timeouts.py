@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from idumb.system.processes import process_stats, stalls
+from idumb.system.processes import process_tree, stalls
 
 
 class Patience:
@@ -23,7 +23,7 @@ class Patience:
         self._waits = False
         spans = [span for span in (timeout, idle_timeout) if span is not None]
         self._window = min(stalls.WINDOW, min(spans, default=0.0) / 2)
-        self._before: process_stats.Sample | None = None
+        self._before: process_tree.Sample | None = None
 
     def told(self, *, spoke: bool, waits: bool) -> None:
         """What the process says of itself beside its output: something new, or that it waits for somebody now.
@@ -45,10 +45,10 @@ class Patience:
         """Whether a time is over. Called before that, it notes what the processes have used until now."""
         over = self._over(heard)
         if over is None or not self._is_fresh(over):
-            self._before = process_stats.sample(pids)
+            self._before = process_tree.sample(pids)
             return False
         idle = over != self._deadline
-        seen = process_stats.look(
+        seen = process_tree.look(
             pids,
             self._before,
             limit=stalls.IDLE if idle else stalls.WALL,
@@ -69,3 +69,36 @@ class Patience:
 
     def _is_fresh(self, over: float) -> bool:
         return self._before is not None and self._before.at >= over - self._window
+
+
+# Our name, and the system's for the same.
+NAMES: Mapping[str, str] = {
+    "memory": "RLIMIT_AS",
+    "cpu": "RLIMIT_CPU",
+    "processes": "RLIMIT_NPROC",
+    "file_size": "RLIMIT_FSIZE",
+    "open_files": "RLIMIT_NOFILE",
+}
+
+
+Ceilings = tuple[tuple[int, int], ...]
+
+
+def ceilings(limits: Mapping[str, int]) -> Ceilings:
+    """(the system's number, value) of each; a name that the system does not have is left out."""
+    import resource
+
+    known = ((getattr(resource, NAMES[name], None), value) for name, value in limits.items())
+    return tuple((number, value) for number, value in known if number is not None)
+
+
+def apply(chosen: Ceilings) -> None:
+    """Set them for this process, never above what it has already."""
+    import resource
+
+    for number, value in chosen:
+        _, hard = resource.getrlimit(number)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        # Above a soft limit of CPU time comes a signal that can be caught; the hard one kills.
+        top = most + 1 if number == resource.RLIMIT_CPU and (hard == resource.RLIM_INFINITY or most < hard) else most
+        resource.setrlimit(number, (most, top))

@@ -11,7 +11,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
-from idumb.git.refs import own_refs
+from idumb.git.refs import refs
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r/base"
@@ -39,7 +39,7 @@ def test_a_ref_that_another_process_moves_meanwhile_keeps_its_value(sandbox: Git
     sandbox.git("update-ref", REF, "one")
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal) as caught:
-        own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
+        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert caught.value.code == "git.ref-moved"
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
@@ -47,7 +47,7 @@ def test_a_ref_that_another_process_moves_meanwhile_keeps_its_value(sandbox: Git
 def test_a_ref_that_another_process_creates_meanwhile_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
-        own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
+        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
@@ -55,7 +55,7 @@ def test_a_ref_that_another_process_moves_meanwhile_is_not_deleted(sandbox: GitS
     sandbox.git("update-ref", REF, "one")
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
-        own_refs.delete(open_repository.repository(place), place, REF, commit(sandbox, "one"))
+        refs.delete(open_repository.repository(place), place, REF, commit(sandbox, "one"))
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
@@ -65,7 +65,7 @@ def test_a_process_that_lost_the_right_to_write_moves_no_ref(sandbox: GitSandbox
 
     place.guard = lost
     with pytest.raises(Refusal, match="taken over"):
-        own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
+        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert sandbox.refs("refs/idumb/") == {}
 
 
@@ -82,9 +82,9 @@ def test_a_new_ref_forces_itself_and_the_folders_that_changed_and_nothing_outsid
         force(told)
 
     monkeypatch.setattr(durable_files, "force", noted)
-    own_refs.move(open_repository.repository(place), place, REF, commit(sandbox, "one"))
+    refs.move(open_repository.repository(place), place, REF, commit(sandbox, "one"))
     folders = ["refs", *(f"refs/idumb{rest}" for rest in ("", "/worktrees", "/worktrees/main", "/worktrees/main/runs"))]
     assert sorted(set(forced)) == sorted([*folders, "refs/idumb/worktrees/main/runs/r", REF])
     forced.clear()
-    own_refs.move(open_repository.repository(place), place, f"{REF}2", commit(sandbox, "one"))
+    refs.move(open_repository.repository(place), place, f"{REF}2", commit(sandbox, "one"))
     assert sorted(set(forced)) == ["refs/idumb/worktrees/main/runs/r", f"{REF}2"]

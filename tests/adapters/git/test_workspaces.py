@@ -12,8 +12,7 @@ from idumb.app.ports.repository import Conflict
 from idumb.app.ports.workspace import Workspace
 from idumb.git import discover
 from idumb.git.clones.clone import Clone
-from idumb.git.clones.in_place import Here
-from idumb.git.trees import GitTrees
+from idumb.git.trees import GitTrees, Here
 from idumb.system import host_identity
 from tests.support.gitrepo import GitSandbox, work_tree
 

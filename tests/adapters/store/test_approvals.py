@@ -16,7 +16,7 @@ from idumb.domain.consent.approval import Approval, Kept
 from idumb.domain.errors import InputError, Refusal
 from idumb.store.consent import FileConsentStore
 from idumb.store.signing import SshSignatures
-from idumb.system.files import config_dir, state_dir
+from idumb.system.files import user_folders
 
 HASH = "a" * 64
 
@@ -44,7 +44,7 @@ def store(common_dir: Path) -> FileConsentStore:
 
 
 def _file() -> Path:
-    (place,) = Path(state_dir.path()).rglob("*.json")
+    (place,) = Path(user_folders.path()).rglob("*.json")
     return place
 
 
@@ -166,7 +166,7 @@ def make_key(place: Path, passphrase: str = "") -> Path:
 
 
 def allow(key: Path, name: str = "pat@example.invalid") -> Path:
-    place = Path(config_dir.path()) / "allowed_signers"
+    place = Path(user_folders.configuration()) / "allowed_signers"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(f"{name} {key.with_suffix('.pub').read_text()}")
     return place

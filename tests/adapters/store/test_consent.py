@@ -12,8 +12,8 @@ import pytest
 
 from idumb.domain.errors import Refusal
 from idumb.store.consent import FileConsentStore
-from idumb.system.files import state_dir
-from idumb.system.files.state_dir import repository_id
+from idumb.system.files import user_folders
+from idumb.system.files.user_folders import repository_id
 
 HASH = "a" * 64
 OTHER = "b" * 64
@@ -27,7 +27,7 @@ def consent(common_dir: Path) -> FileConsentStore:
 def give(consent: FileConsentStore) -> Path:
     """Record consent to HASH; its file."""
     consent.record(HASH, phase="1", how="approve", at="2026-01-02T03:04:05.000000Z")
-    (place,) = Path(state_dir.path()).rglob("*.json")
+    (place,) = Path(user_folders.path()).rglob("*.json")
     return place
 
 
@@ -68,7 +68,7 @@ def test_folders_and_file_are_the_users_alone(consent: FileConsentStore) -> None
     finally:
         os.umask(before)
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
-    root = Path(state_dir.path())
+    root = Path(user_folders.path())
     folders = [root, *(folder for folder in root.rglob("*") if folder.is_dir())]
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
 
@@ -137,7 +137,7 @@ def test_a_link_in_the_records_place_is_refused(consent: FileConsentStore, tmp_p
 
 
 def test_nothing_is_recorded_in_a_folder_of_others(consent: FileConsentStore) -> None:
-    root = Path(state_dir.prepare())
+    root = Path(user_folders.prepare())
     root.chmod(0o777)
     with pytest.raises(Refusal, match="can be written by other users"):
         consent.record(HASH, phase="1", how="approve", at="")

@@ -14,7 +14,7 @@ from idumb.domain.errors import StoreError
 from idumb.domain.runs import run
 from idumb.domain.runs.event import NewEvent
 from idumb.store import connection, event_chain, migrations, schema, segments
-from idumb.store.run_index import SqliteRunIndex
+from idumb.store.event_log import SqliteRunIndex
 from tests.adapters.store import make_golden
 from tests.adapters.store.opened import OpenedLog, outside
 

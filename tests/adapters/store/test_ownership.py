@@ -16,7 +16,7 @@ from typing import IO
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.store import owner_lock, ownership
+from idumb.store import ownership
 from idumb.system import host_identity
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
@@ -213,9 +213,9 @@ def test_an_owner_whose_lock_was_taken_away_finds_out_before_its_next_effect(tmp
 def test_of_two_that_take_over_the_earlier_one_gets_no_token(tmp_path: Path) -> None:
     """One that was stopped between taking the lock and getting its token must not fence off the one that has both."""
     late, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
-    lock = owner_lock.take(str(tmp_path / "lock"))
+    lock = ownership.take(str(tmp_path / "lock"))
     assert lock is not None
-    owner_lock.replace(str(tmp_path / "lock"))
+    ownership.replace(str(tmp_path / "lock"))
     new.owner.acquire("new")
     with pytest.raises(Refusal) as lost:
         late.log.database.write(functools.partial(ownership._next_fence, "main", "late", "then", lock))
@@ -256,7 +256,7 @@ def test_a_lock_file_that_somebody_deleted_is_a_lost_lock(tmp_path: Path) -> Non
 
 
 def test_a_process_that_was_forked_off_does_not_own(tmp_path: Path) -> None:
-    lock = owner_lock.take(str(tmp_path / "lock"))
+    lock = ownership.take(str(tmp_path / "lock"))
     assert lock is not None
     child = os.fork()
     if child == 0:

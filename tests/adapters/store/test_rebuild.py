@@ -17,8 +17,8 @@ from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import anchored_copy, rebuild
 from idumb.store.anchored_copy import AnchoredCopy
+from idumb.store.event_log import SqliteRunIndex
 from idumb.store.log_identity import nothing_kept
-from idumb.store.run_index import SqliteRunIndex
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.files import atomic_write, private_folders, state_dir
+from idumb.system.files import atomic_write, user_folders
 from idumb.system.files.report_files import FileReports, LinkInTheWay
 from tests.meta import source
 
@@ -105,8 +105,8 @@ def test_create_never_takes_a_name_that_is_taken(tmp_path: Path) -> None:
 
 def test_private_folders_are_private_at_every_new_level(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir(mode=0o755)
-    private_folders.make_private(str(tmp_path / "old/new/newer"))
-    private_folders.make_private(str(tmp_path / "old/new/newer"))
+    user_folders.make_private(str(tmp_path / "old/new/newer"))
+    user_folders.make_private(str(tmp_path / "old/new/newer"))
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("old", "old/new", "old/new/newer")]
     assert modes == [0o755, 0o700, 0o700]
 
@@ -115,11 +115,11 @@ def test_private_folders_are_private_at_every_new_level(tmp_path: Path) -> None:
 def test_the_state_directory_is_in_the_home_unless_xdg_says_otherwise(
     home: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    assert state_dir.path() == str(home / "state/idumb")
+    assert user_folders.path() == str(home / "state/idumb")
     monkeypatch.setenv("XDG_STATE_HOME", value)
-    assert state_dir.path() == str(home / ".local/state/idumb")
+    assert user_folders.path() == str(home / ".local/state/idumb")
     monkeypatch.delenv("XDG_STATE_HOME")
-    assert state_dir.path() == str(home / ".local/state/idumb")
+    assert user_folders.path() == str(home / ".local/state/idumb")
 
 
 @pytest.fixture

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.files import plain_files
+from idumb.system.files import named_files
 
 
 def test_no_more_is_read_than_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")
-    assert plain_files.read(str(tmp_path / "a"), 3) == b"123"
-    assert plain_files.read(str(tmp_path / "a"), 9) == b"12345"
+    assert named_files.read(str(tmp_path / "a"), 3) == b"123"
+    assert named_files.read(str(tmp_path / "a"), 9) == b"12345"
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1")
     (tmp_path / "b").symlink_to("a")
-    assert plain_files.read(str(tmp_path / "b"), 9) == b"1"
+    assert named_files.read(str(tmp_path / "b"), 9) == b"1"
 
 
 def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path: Path) -> None:
@@ -28,17 +28,17 @@ def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(OSError, match="a pipe, a socket or a device"):
-            plain_files.read(str(place), 9)
+            named_files.read(str(place), 9)
     with pytest.raises(IsADirectoryError):
-        plain_files.read(str(tmp_path), 9)
+        named_files.read(str(tmp_path), 9)
 
 
 def test_a_link_is_refused_where_none_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="symbolic links"):
-        plain_files.read(str(tmp_path / "b"), 9, links=False)
-    assert plain_files.read(str(tmp_path / "a"), 9, links=False) == b"1"
+        named_files.read(str(tmp_path / "b"), 9, links=False)
+    assert named_files.read(str(tmp_path / "a"), 9, links=False) == b"1"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are listed by /proc")
@@ -46,11 +46,11 @@ def test_what_is_refused_is_not_held_open(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path, tmp_path / "pipe"):
         with pytest.raises(OSError, match=r"directory|pipe"):
-            plain_files.read(str(place), 9)
+            named_files.read(str(place), 9)
     held = {os.path.realpath(f"/proc/self/fd/{handle}") for handle in os.listdir("/proc/self/fd")}
     assert not held & {str(tmp_path), str(tmp_path / "pipe")}
 
 
 def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        plain_files.read(str(tmp_path / "none"), 9)
+        named_files.read(str(tmp_path / "none"), 9)

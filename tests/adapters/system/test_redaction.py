@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.system.redaction import Redactor
-from idumb.system.token_patterns import LONGEST, PATTERNS
+from idumb.system.redaction import LONGEST, PATTERNS, Redactor
 
 SECRET = "p@ss w'or\"d/ünï\\+=1"
 MARK = re.compile(r"\[redacted:[a-z-]+:[0-9a-f]{8}\]")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.processes import child_process, process_stats, process_tree, stalls
+from idumb.system.processes import child_process, process_tree, stalls
 from idumb.system.processes.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Observation
 from idumb.system.processes.timeouts import Patience
 
@@ -143,7 +143,7 @@ def test_a_connection_inside_of_the_work_is_none_with_somebody_else() -> None:
         here = socket.create_connection(server.getsockname())
         there, _ = server.accept()
         with here, there:
-            mine = {row[2] for row in process_stats.connections([os.getpid()])}
+            mine = {row[2] for row in process_tree.connections([os.getpid()])}
             assert str(os.fstat(here.fileno()).st_ino) not in mine
             assert str(os.fstat(there.fileno()).st_ino) not in mine
 
@@ -209,8 +209,8 @@ def test_a_kill_from_outside_is_told_of(tmp_path: Path) -> None:
 
 @LINUX_ONLY
 def test_processes_are_seen_as_the_system_sees_them() -> None:
-    seen = process_stats.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
+    seen = process_tree.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
     assert seen.states == "R"
-    assert process_stats.sample([os.getpid()]).cpu > 0
-    assert process_stats.look([2**22 + 1], None, limit=WALL, agent=False, silence=None).states == ""
+    assert process_tree.sample([os.getpid()]).cpu > 0
+    assert process_tree.look([2**22 + 1], None, limit=WALL, agent=False, silence=None).states == ""
     assert process_tree.status(2**22 + 1) is None

@@ -1,11 +1,13 @@
-"""The user's state directory: consent, keys, anchors. A repository can neither name it nor write to it."""
+"""The user's own folders for idumb: state (approvals, keys, anchors) and configuration.
+
+A repository can neither name them nor write to them. Only the user may enter them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-
-from idumb.system.files import private_folders
 
 CLONES = "IDUMB_CLONES"
 
@@ -45,7 +47,7 @@ def repository_id(common_dir: str) -> str:
 def prepare(*parts: str) -> str:
     """The folder `parts` below the state directory, made with mode 0700 where it is missing."""
     folder = os.path.join(path(), *parts)
-    private_folders.make_private(folder)
+    make_private(folder)
     return folder
 
 
@@ -76,3 +78,53 @@ def unsafe(place: str, *, folder: bool = False) -> str | None:
     if found.st_mode & 0o022:
         return f"{place} can be written by other users (mode {found.st_mode & 0o777:04o})"
     return None
+
+
+SYSTEM_WIDE = "/etc/idumb/policy/tools.yaml"
+
+
+VARIABLE = "IDUMB_TOOL_POLICY"
+
+
+def system_wide() -> tuple[tuple[str, bool], ...]:
+    """Paths, each with whether the file must be there. The variable adds a file, so it can only narrow what is allowed.
+
+    A file that was asked for by name and is missing must not count as no policy.
+    """
+    named = os.environ.get(VARIABLE, "")
+    return ((SYSTEM_WIDE, False), *(((os.path.abspath(named), True),) if named else ()))
+
+
+def configuration() -> str:
+    """`$XDG_CONFIG_HOME/idumb`, else `~/.config/idumb`. A relative XDG_CONFIG_HOME does not count."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "idumb")
+
+
+def make_below(root: str, path: str) -> None:
+    """Make `path` and what is missing between `root` and it, with mode 0700; `root` itself is never made.
+
+    OSError where `root` is gone. A git folder that somebody moved away would come back with nothing but ours in it,
+    and then stand in the way of the one that is moved back.
+    """
+    if path == root or os.path.isdir(path):
+        return
+    make_below(root, os.path.dirname(path))
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+
+
+def make_private(path: str) -> None:
+    """Make `path` and the folders above it that are missing, each with mode 0700; those that exist stay as they are.
+
+    `os.makedirs` gives its mode to the last folder only.
+    """
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    if parent != path:
+        make_private(parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
