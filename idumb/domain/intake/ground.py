@@ -294,11 +294,20 @@ def named_programs(contract: Contract) -> frozenset[str]:
     return frozenset(program for command in dict.fromkeys(found) for program in programs(command))
 
 
-# The sentences of templates/plan.md and templates/phase-plan.md that stand for what a plan is to say.
+# Sentences of templates/plan.md and templates/phase-plan.md that the author of a plan has to replace.
 SENTENCES = frozenset(
     {
-        "What this plan brings",
+        "What this plan delivers",
         "What is true when every task is done",
+        "What a user needs, in one sentence",
+        "Instructions for the builder. A task changes only the files that it declares.",
+        "The result of this task exists",
+        "Name the command that shows it",
+    }
+)
+_EARLIER_SENTENCES = frozenset(
+    {
+        "What this plan brings",
         "What somebody needs, in one sentence",
         "What to do, as the builder should read it. A task changes only the files it declares.",
         "What this task brings is there",
@@ -338,7 +347,7 @@ def _unfilled_task(case: Case, plan: Plan, task: Task) -> Iterator[Finding]:
 
 def _is_unfilled(text: str) -> bool:
     plain = text.strip()
-    return plain in SENTENCES or _BLANK.fullmatch(plain) is not None
+    return plain in SENTENCES or plain in _EARLIER_SENTENCES or _BLANK.fullmatch(plain) is not None
 
 
 def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, line: int = 0) -> Finding:
@@ -413,7 +422,7 @@ RULES = (
         WARNING,
         unfilled,
         "The plan still contains template text.",
-        _example("create `a.txt`", head='requirements: {REQ-1: "What somebody needs, in one sentence"}\n'),
+        _example("create `a.txt`", head='requirements: {REQ-1: "What a user needs, in one sentence"}\n'),
     ),
 )
 """Warnings in both modes: what is there can change between the check and the run."""
