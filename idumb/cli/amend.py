@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable
 
 import click
 
@@ -76,25 +77,35 @@ def command(
     from idumb.app.review import amend
     from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment, claim_of
 
-    named = [Amendment(WIDEN, task, claim=claim_of(text)) for task, text in widen]
-    named += [Amendment(DROP, task, other) for task, other in drops]
-    named += [Amendment(ADD, None, _read(name)) for name in tasks]
-    named += [Amendment(DECIDE, None, text) for text in decisions]
+    amendments = [Amendment(WIDEN, task, claim=claim_of(text)) for task, text in widen]
+    amendments += [Amendment(DROP, task, other) for task, other in drops]
+    amendments += [Amendment(ADD, None, _read(name)) for name in tasks]
+    amendments += [Amendment(DECIDE, None, text) for text in decisions]
     if not all(text.strip() for text in decisions):
         raise click.UsageError("--decision needs a text.")
-    if from_file and (named or deviations):
+    if from_file and (amendments or deviations):
         raise click.UsageError("--from-file adopts the plan as it is; the other amendments write to it. Choose one.")
-    words = ["idumb", "amend", phase, *(["--from-file"] if from_file else []), *(["--plan", plan] if plan else [])]
-    words += [w for one in widen for w in ("--widen", *one)] + [w for one in drops for w in ("--drop-dependency", *one)]
-    words += [w for one in deviations for w in ("--accept-deviation", *one)]
-    words += [w for one in tasks for w in ("--add-task", one)] + [w for one in decisions for w in ("--decision", one)]
-    words += ["--why", why] if why else []
-    said = shlex.join(words)
+    command_line = [
+        *("idumb", "amend", phase),
+        *(["--from-file"] if from_file else []),
+        *(["--plan", plan] if plan else []),
+        *_repeated("--widen", widen),
+        *_repeated("--drop-dependency", drops),
+        *_repeated("--accept-deviation", deviations),
+        *_repeated("--add-task", [(name,) for name in tasks]),
+        *_repeated("--decision", [(text,) for text in decisions]),
+        *(["--why", why] if why else []),
+    ]
     with options.services(as_json=as_json, writes=True) as services:
         phase = options.phase_id(phase, services.root)
-        request = amend.Request(phase, tuple(named), deviations, from_file, plan, why, yes, agreed, said)
+        again = shlex.join(command_line)
+        request = amend.Request(phase, tuple(amendments), deviations, from_file, plan, why, yes, agreed, again)
         result = amend.amend(services, request, options.user_name())
     return output.finish("amend", result, as_json=as_json)
+
+
+def _repeated(option: str, values: Iterable[tuple[str, ...]]) -> list[str]:
+    return [word for value in values for word in (option, *value)]
 
 
 def _read(name: str) -> str:

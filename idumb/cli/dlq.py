@@ -6,29 +6,32 @@ import click
 
 from idumb.cli import mistyped, options, output
 
-_WORDS = {"list": (), "show": ("ID",), "retry": ("ID",), "remove": ("ID",)}
+_ARGUMENTS = {"list": (), "show": ("ID",), "retry": ("ID",), "remove": ("ID",)}
 
 
 @click.command("dlq")
-@click.argument("action", type=mistyped.Action([*_WORDS]))
-@click.argument("words", nargs=-1, metavar="[ID]")
+@click.argument("action", type=mistyped.Action([*_ARGUMENTS]))
+@click.argument("ids", nargs=-1, metavar="[ID]")
 @click.option(
-    "--class", "wanted", type=mistyped.Choice(["transient", "permanent", "system"]), help="list: only this class."
+    "--class",
+    "failure_class",
+    type=mistyped.Choice(["transient", "permanent", "system"]),
+    help="list: only this class.",
 )
 @click.option("--phase", metavar="N", help="list: only this phase.")
 @click.option("--agent", metavar="NAME", help="list: only tasks that this binding built.")
-@click.option("--all", "every", is_flag=True, help="list: include removed, settled and replaced ones.")
+@click.option("--all", "include_all", is_flag=True, help="list: include removed, settled and replaced ones.")
 @options.approve("retry: consent to this contract.")
 @click.option("--why", default="", help="remove: the reason, which is recorded.")
 @options.as_json
 @options.debug
 def command(
     action: str,
-    words: tuple[str, ...],
-    wanted: str | None,
+    ids: tuple[str, ...],
+    failure_class: str | None,
     phase: str | None,
     agent: str | None,
-    every: bool,
+    include_all: bool,
     approve: tuple[str, ...],
     why: str,
     as_json: bool,
@@ -42,15 +45,15 @@ def command(
     """
     from idumb.app.failures import dead_letters
 
-    if len(words) != len(_WORDS[action]):
-        raise click.UsageError(f"Usage: idumb dlq {' '.join((action, *_WORDS[action]))}")
+    if len(ids) != len(_ARGUMENTS[action]):
+        raise click.UsageError(f"Usage: idumb dlq {' '.join((action, *_ARGUMENTS[action]))}")
     with options.services(as_json=as_json, progress=action == "retry", writes=action == "remove") as services:
         if action == "list":
-            result = dead_letters.listing(services, dead_letters.Wanted(wanted, phase, agent, every))
+            result = dead_letters.listing(services, dead_letters.Wanted(failure_class, phase, agent, include_all))
         elif action == "show":
-            result = dead_letters.show(services, words[0])
+            result = dead_letters.show(services, ids[0])
         elif action == "retry":
-            result = dead_letters.retry(services, words[0], approve)
+            result = dead_letters.retry(services, ids[0], approve)
         else:
-            result = dead_letters.remove(services, words[0], options.user_name(), why)
+            result = dead_letters.remove(services, ids[0], options.user_name(), why)
     return output.finish("dlq", result, as_json=as_json)

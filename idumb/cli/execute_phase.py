@@ -17,7 +17,7 @@ from idumb.cli import options, output
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
 @click.option("--ask", is_flag=True, help="Print the prompt of the next task; run nothing.")
-@click.option("--all", "everything", is_flag=True, help="With --ask: the prompts of all tasks that are not done.")
+@click.option("--all", "all_tasks", is_flag=True, help="With --ask: the prompts of all tasks that are not done.")
 @click.option("--out", type=click.Path(), metavar="FOLDER", help="With --ask: write each prompt to a new file there.")
 @options.dry_run
 @options.running
@@ -26,7 +26,7 @@ def command(
     force: bool,
     branch: str | None,
     ask: bool,
-    everything: bool,
+    all_tasks: bool,
     out: str | None,
     dry_run: bool,
     **flags: Any,
@@ -42,8 +42,8 @@ def command(
     builder would receive it, and the program that would be started.
     """
     if ask:
-        return _asked(phase, everything, out, clashing=force or dry_run or bool(branch), flags=flags)
-    if everything or out:
+        return _print_prompts(phase, all_tasks, out, clashing=force or dry_run or bool(branch), flags=flags)
+    if all_tasks or out:
         raise click.UsageError("--all and --out are options of --ask.")
     from idumb.app.running import dry_run as rehearsing
     from idumb.app.running import execute_phase
@@ -61,29 +61,29 @@ def command(
     return output.finish("execute-phase", result, as_json=flags["as_json"], quiet=flags["events"])
 
 
-def _asked(phase: str, everything: bool, out: str | None, *, clashing: bool, flags: Mapping[str, Any]) -> int:
+def _print_prompts(phase: str, all_tasks: bool, out: str | None, *, clashing: bool, flags: Mapping[str, Any]) -> int:
     if clashing or flags["approve"] or flags["events"]:
         raise click.UsageError("--ask runs nothing; it allows only --all, --out and --json.")
     from idumb.app.editor import ask_mode
 
     with options.services(as_json=flags["as_json"]) as services:
-        result = ask_mode.prepare(services, phase, everything=everything)
+        result = ask_mode.prepare(services, phase, everything=all_tasks)
         if out is not None:
-            written = _written(result.data["prepared"], out)
+            written = _write_prompts(result.data["prepared"], out)
             result = dataclasses.replace(result, data={**result.data, "written": written})
     return output.finish("execute-phase", result, as_json=flags["as_json"])
 
 
-def _written(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
+def _write_prompts(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
     """Write each prompt to a new file and return the files."""
     from idumb.domain.errors import Refusal
     from idumb.system.files import atomic_write
 
-    places = {os.path.join(out, f"{task['id']}.md"): task["prompt"] for task in prepared if task["prompt"]}
-    taken = next((place for place in places if os.path.lexists(place)), None)
-    if taken is not None:
-        raise Refusal("ask.exists", f"{taken} already exists; nothing was written.", hint="Choose another folder")
+    prompts = {os.path.join(out, f"{task['id']}.md"): task["prompt"] for task in prepared if task["prompt"]}
+    existing = next((path for path in prompts if os.path.lexists(path)), None)
+    if existing is not None:
+        raise Refusal("ask.exists", f"{existing} already exists; nothing was written.", hint="Choose another folder")
     os.makedirs(out, exist_ok=True)
-    for place, text in places.items():
-        atomic_write.create(place, text.encode("utf-8", "surrogateescape"), mode=0o644)
-    return list(places)
+    for path, text in prompts.items():
+        atomic_write.create(path, text.encode("utf-8", "surrogateescape"), mode=0o644)
+    return list(prompts)

@@ -6,13 +6,13 @@ import click
 
 from idumb.cli import mistyped, options, output
 
-_WORDS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
+_ARGUMENTS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
 _STATUSES = ["pending", "in_progress", "complete", "blocked", "failed"]
 
 
 @click.command("handoff")
-@click.argument("action", type=mistyped.Action([*_WORDS]))
-@click.argument("words", nargs=-1, metavar="[ID] [STATUS]")
+@click.argument("action", type=mistyped.Action([*_ARGUMENTS]))
+@click.argument("values", nargs=-1, metavar="[ID] [STATUS]")
 @click.option("--run", metavar="ID", help="list, stats: only this run.")
 @click.option("--phase", metavar="N", help="list, stats: only this phase.")
 @click.option("--status", type=mistyped.Choice(_STATUSES), help="list, stats: only this status.")
@@ -22,7 +22,7 @@ _STATUSES = ["pending", "in_progress", "complete", "blocked", "failed"]
 @options.debug
 def command(
     action: str,
-    words: tuple[str, ...],
+    values: tuple[str, ...],
     run: str | None,
     phase: str | None,
     status: str | None,
@@ -39,16 +39,16 @@ def command(
     """
     from idumb.app.reading import handoffs
 
-    if len(words) != len(_WORDS[action]):
-        raise click.UsageError(f"Usage: idumb handoff {' '.join((action, *_WORDS[action]))}")
-    wanted = handoffs.Wanted(run, phase, status, agent)
+    if len(values) != len(_ARGUMENTS[action]):
+        raise click.UsageError(f"Usage: idumb handoff {' '.join((action, *_ARGUMENTS[action]))}")
+    selection = handoffs.Wanted(run, phase, status, agent)
     with options.services(as_json=as_json, writes=action == "update") as services:
         if action == "list":
-            result = handoffs.listing(services, wanted)
+            result = handoffs.listing(services, selection)
         elif action == "stats":
-            result = handoffs.stats(services, wanted)
+            result = handoffs.stats(services, selection)
         elif action == "show":
-            result = handoffs.show(services, words[0])
+            result = handoffs.show(services, values[0])
         else:
-            result = handoffs.update(services, words[0], words[1], options.user_name(), why)
+            result = handoffs.update(services, values[0], values[1], options.user_name(), why)
     return output.finish("handoff", result, as_json=as_json)
