@@ -1,0 +1,15 @@
+"""How much code one attempt goes through. The limits only ever go down: `python -m bench.call_path --files`."""
+
+from __future__ import annotations
+
+from bench import call_path
+
+FILES = 114
+SWITCHES = 837
+
+
+def test_an_attempt_goes_through_no_more_files_and_switches_than_before() -> None:
+    path = call_path.measure()
+    assert (len(path.files) <= FILES, path.switches <= SWITCHES) == (True, True), (
+        f"{len(path.files)} files (at most {FILES}), {path.switches} switches (at most {SWITCHES})"
+    )
