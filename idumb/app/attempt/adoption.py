@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from idumb.app.attempt import handoff_writer, proofs, step_results
+from idumb.app.attempt import handoff_writer, proofs, questions
 from idumb.app.contract import legacy_claims
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.domain import contract as contracts
@@ -54,13 +54,17 @@ def judge(bench: Bench, attempt: Attempt) -> Attempt:
     lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
     attempt = dataclasses.replace(attempt, ledger=ledger.Ledger(lines))
     ran = list(
-        proofs.after(bench.checks, task, attempt.plan, services.settings, attempt.candidate, services.interrupts)
+        proofs.check_after(bench.checks, task, attempt.plan, services.settings, attempt.candidate, services.interrupts)
     )
-    found = [*ran, *step_results.judge(bench, attempt), *proofs.of_ledger(task, attempt.ledger, attempt.candidate)]
-    questions = list(proofs.questions(task, attempt.number, ()))
+    found = [
+        *ran,
+        *proofs.step_evidence(bench, attempt),
+        *proofs.change_evidence(task, attempt.ledger, attempt.candidate),
+    ]
+    asked = list(questions.criterion_questions(task, attempt.number, ()))
     if contracts.validator_of(attempt.plan, task, services.settings) == HUMAN:
-        questions.append(proofs.validator_question(task, attempt.number, ()))
-    found += proofs.of_answers(questions, (), attempt.candidate)
+        asked.append(questions.validator_question(task, attempt.number, ()))
+    found += questions.evidence_of_answers(asked, (), attempt.candidate)
     bench.checks.end_processes()
     return dataclasses.replace(attempt, evidence=tuple(found), commands_ran=bool(ran))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 
-from idumb.app.attempt import agent_request, interruption
+from idumb.app.attempt import build, record
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
@@ -61,14 +61,14 @@ def _watches(bench: Bench, attempt: Attempt) -> bool:
     known = bench.journal.state.tasks[attempt.task.id]
     if bench.workspace.kind != "here" or attempt.task.is_human or known.opened is not None or attempt.built:
         return False
-    return not capabilities(bench.agents.get(agent_request.binding_name(bench, attempt))).asks_person
+    return not capabilities(bench.agents.get(build.binding_name(bench, attempt))).asks_person
 
 
 def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:
     """The attempt is over, and the log says why; the run stops until a person has looked."""
     known = bench.journal.state.tasks[attempt.task.id]
     if known.opened is None:
-        interruption.record_interruption(bench, attempt.task, refusal.message)
+        record.record_interruption(bench, attempt.task, refusal.message)
     return refusal
 
 

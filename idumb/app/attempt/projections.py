@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from idumb.app.attempt import exhausted_context, handoff_writer
-from idumb.app.attempt.recording import evidence_payload
+from idumb.app.attempt import handoff_writer
+from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
@@ -91,9 +91,9 @@ def checkpoint(bench: Bench, attempt: Attempt) -> None:
 
 def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
     """Path and text of what an attempt left to a fresh agent."""
-    return exhausted_context.path(
-        projection_paths.execution_folder(phase), task.id, attempt
-    ), exhausted_context.document(task, attempt, handover)
+    return context_path(projection_paths.execution_folder(phase), task.id, attempt), context_document(
+        task, attempt, handover
+    )
 
 
 def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
@@ -309,3 +309,12 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
         held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
         told += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
     return tuple(told)
+
+
+def context_path(folder: str, task: str, attempt: int) -> str:
+    """Where the summary of an attempt is kept for people."""
+    return f"{folder}/context-{task}-{attempt}.md"
+
+
+def context_document(task: Task, attempt: int, text: str) -> str:
+    return f"# {task.id}, attempt {attempt}: what the next agent is told\n\n{text}\n"

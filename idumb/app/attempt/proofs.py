@@ -1,36 +1,31 @@
-"""Proofs of a task: which checks must hold, what people must answer, and the verdict that follows."""
+"""Evidence of an attempt: its checks, steps and validator, the verdict that follows, and the feedback."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from idumb.app.attempt import questions
+from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import exposed_secrets
+from idumb.app.worktree import (
+    exposed_secrets,
+)
 from idumb.domain import agent, contract, listing, outcome
-from idumb.domain.decision import Answer, Choice, Decision
-from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, UNPROVEN, Criterion, Plan, Task
+from idumb.domain.agent import StepRecord
+from idumb.domain.plans.plan import CHANGED, CHECK, OPINION, STEPS, UNPROVEN, Criterion, Plan, Step, Task
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.validation import Shown
 from idumb.domain.settings import Settings
 
-YES = "yes"
-NO = "no"
-DONE = "done"
-NOT_DONE = "not-done"
-RETRY = "retry"
-SKIP = "skip"
-FAIL = "fail"
-FAILURE = ".failure."
-FAILURE_KIND = "failure"
 BROKEN = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
-_AGREES = frozenset({YES, DONE})
-_REFUSES = frozenset({NO, NOT_DONE})
+_AGREES = frozenset({questions.YES, questions.DONE})
 
 
-def before(checks: Checks, task: Task, settings: Settings, tree: str, *, first: bool) -> tuple[Evidence, ...]:
+def check_before(checks: Checks, task: Task, settings: Settings, tree: str, *, first: bool) -> tuple[Evidence, ...]:
     """Preconditions; on the first attempt also tests that must fail, or pass, before the work."""
     limit = float(settings.run.check_timeout)
     found = [
@@ -54,7 +49,7 @@ def _expected(found: Evidence, wanted: str) -> Evidence:
     return dataclasses.replace(found, result=turned, text=f"{found.text} (must fail before the work)")
 
 
-def after(
+def check_after(
     checks: Checks,
     task: Task,
     plan: Plan,
@@ -95,7 +90,7 @@ def _of_criterion(
         yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
 
 
-def of_ledger(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
+def change_evidence(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
     """Criteria that say no more than that the task did something: proven by any change that it declares."""
     made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
     result, words = (
@@ -109,7 +104,7 @@ def validator_subject(name: str) -> str:
     return f"validator {name}"
 
 
-def of_validator(
+def validator_evidence(
     name: str,
     result: agent.AgentResult,
     tree: str | None,
@@ -144,127 +139,6 @@ def of_validator(
         cause=result.cause,
         shown=shown,
     )
-
-
-def questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tuple[Decision, ...]:
-    """One question for each criterion that a person proves. Human kinds are one question as a whole."""
-    if task.is_human:
-        return ()
-    shown = tuple(f"{c.kind} {c.path}" for c in changes[:20])
-    return tuple(
-        Decision(
-            id=f"{task.id}.{criterion.id}.{attempt}",
-            kind="criterion",
-            task=task.id,
-            what=f"{task.id} {criterion.id}: {criterion.text}",
-            why="The plan says that a person judges this criterion.",
-            evidence=(*criterion.instructions, *shown),
-            choices=(
-                Choice(YES, "it holds", "the criterion counts as proven by you"),
-                Choice(NO, "it does not hold", "the attempt fails"),
-            ),
-        )
-        for criterion in task.acceptance
-        if criterion.proof == HUMAN
-    )
-
-
-def validator_question(
-    task: Task,
-    attempt: int,
-    changes: Sequence[ledger.Change],
-    why: str = "The plan says that a person validates this task.",
-    said: str = "",
-) -> Decision:
-    """Asked where the validator is a person, or where one that is none proves nothing: `why`, and what it `said`."""
-    told = (said,) if said else ()
-    return Decision(
-        id=f"{task.id}.validator.{attempt}",
-        kind="criterion",
-        task=task.id,
-        what=f"{task.id}: {task.title}",
-        why=why,
-        evidence=(*told, *(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
-        choices=(
-            Choice(YES, "it is good", "the task counts as validated by you"),
-            Choice(NO, "it is not", "the attempt fails"),
-        ),
-    )
-
-
-def work_question(task: Task) -> Decision:
-    """The question that a task for a person is."""
-    if task.kind == "decision" and task.options:
-        choices = tuple(Choice(o.id, o.text, f"the record says {o.id}") for o in task.options)
-    elif task.kind == "human-verify":
-        choices = (
-            Choice(YES, "it is as it should be", "the task is complete"),
-            Choice(NO, "it is not", "the task fails and what depends on it is blocked"),
-        )
-    else:
-        choices = (
-            Choice(DONE, "it is done", "idumb goes on to the task's checks"),
-            Choice(NOT_DONE, "it cannot be done", "the task fails and what depends on it is blocked"),
-        )
-    steps = tuple(line for c in task.acceptance for line in (c.text, *c.instructions))
-    return Decision(
-        id=f"{task.id}.work",
-        kind=task.kind if task.is_human else "human-action",
-        task=task.id,
-        what=f"{task.id}: {task.title}",
-        why=task.description or "The plan leaves this task to a person.",
-        evidence=steps,
-        choices=choices,
-    )
-
-
-def failure_question(task: Task, attempt: int, reason: str) -> Decision:
-    """Asked of tasks that say `On failure: ask`."""
-    return Decision(
-        id=f"{task.id}{FAILURE}{attempt}",
-        kind=FAILURE_KIND,
-        task=task.id,
-        what=f"{task.id} {task.title} failed",
-        why="The plan says that a person decides what happens then.",
-        evidence=tuple(reason.splitlines()[:20]),
-        choices=(
-            Choice(RETRY, "try it again", "the next attempt starts with this one's feedback"),
-            Choice(SKIP, "leave it out", "what depends on it stays blocked"),
-            Choice(FAIL, "leave it failed", "what depends on it is blocked, independent tasks go on"),
-        ),
-    )
-
-
-def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
-    return Decision(
-        id=f"{task.id}.deviation",
-        kind="deviation",
-        task=task.id,
-        what=f"{task.id} changed files it does not declare",
-        why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
-        evidence=tuple(strays),
-        choices=(
-            Choice("accept", "they belong to the task", "they are checked and committed with it"),
-            Choice("halt", "stop here", "the run halts, everything is kept, and you look at them first"),
-        ),
-    )
-
-
-def of_answers(asked: Iterable[Decision], answers: Iterable[Answer], tree: str | None) -> tuple[Evidence, ...]:
-    """People's answers as evidence; a question without one waits."""
-    given = {answer.decision: answer for answer in answers}
-    return tuple(_of_answer(question, given.get(question.id), tree) for question in asked)
-
-
-def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> Evidence:
-    subject = question.id.split(".")[1] if "." in question.id else question.id
-    if answer is None:
-        return Evidence(subject, question.what, evidence.WAITING, tree=tree)
-    result = evidence.FAILED if answer.choice in _REFUSES else evidence.PASSED
-    said = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
-    if question.kind == exposed_secrets.SECRET and result == evidence.FAILED:
-        said = f"{said}; {exposed_secrets.WITHOUT_SECRET}"
-    return Evidence(subject, question.what, result, output=said, tree=tree)
 
 
 def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
@@ -331,3 +205,93 @@ def feedback(reason: str, found: ledger.Ledger, proofs: Sequence[Evidence]) -> s
             if e.output:
                 lines.append(e.output[-2000:].rstrip())
     return "\n".join(dict.fromkeys(lines))
+
+
+_EXECUTABLE = 0o100755
+
+
+_MOST_OUTPUT = 4000
+
+
+def step_evidence(bench: Bench, attempt: Attempt) -> Iterator[Evidence]:
+    """Evidence for each criterion that the task's steps prove, made from what the steps agent did in this attempt."""
+    wanted = [c for c in attempt.task.acceptance if c.proof == STEPS]
+    records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
+    for criterion in wanted:
+        for step in attempt.task.steps:
+            yield _of_step(bench, attempt, criterion, step, records.get(step.index))
+
+
+def step_evidence_again(bench: Bench, attempt: Attempt, tree: str) -> Iterator[Evidence]:
+    """The files of the steps once more, on another tree, where something changed them after they were proven."""
+    if any(e.result == evidence.TOLERATED for e in attempt.evidence):
+        return
+    later = dataclasses.replace(attempt, candidate=tree)
+    for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
+        for step in attempt.task.steps:
+            wrong = _wrong_bytes(bench, later, step)
+            result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
+            yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
+
+
+def _of_step(bench: Bench, attempt: Attempt, criterion: Criterion, step: Step, record: StepRecord | None) -> Evidence:
+    result, words = _step_result(bench, attempt, step, record)
+    return Evidence(
+        criterion.id,
+        f"{criterion.text}{': ' if words else ''}{words}",
+        result,
+        command=_step_command(step),
+        output=record.response[:_MOST_OUTPUT] if record else "",
+        tree=attempt.candidate,
+        seconds=record.seconds if record else 0.0,
+    )
+
+
+def _step_result(bench: Bench, attempt: Attempt, step: Step, record: StepRecord | None) -> tuple[str, str]:
+    if record is None:
+        return evidence.FAILED, "the step was not made"
+    if not record.ok and step.continue_on_error:
+        return evidence.TOLERATED, f"it failed ({record.words or record.response}), and the plan says to go on"
+    if not record.ok:
+        return evidence.FAILED, record.words or record.response
+    wrong = _wrong_bytes(bench, attempt, step)
+    return (evidence.FAILED, wrong) if wrong else (evidence.PASSED, "")
+
+
+def _wrong_bytes(bench: Bench, attempt: Attempt, step: Step) -> str:
+    """What of the step's files is not as it was to leave them; "" when all is."""
+    from idumb.domain.proof import step_proof
+
+    def before(path: str) -> bytes | None:
+        entry = bench.work.entry(attempt.base, path)
+        return None if entry is None else bench.work.read(entry.oid)
+
+    for path, wanted in step_proof.expected(step, before).items():
+        entry = bench.work.entry(attempt.candidate or attempt.base, path)
+        if (entry is None) != (wanted.data is None):
+            return f"{path} is {'missing' if entry is None else 'still there'}"
+        if entry is None or wanted.data is None:
+            continue
+        if bench.work.read(entry.oid) != wanted.data:
+            return f"{path} does not hold the bytes that the step was to leave"
+        if wanted.executable is not None and (entry.mode == _EXECUTABLE) != wanted.executable:
+            return f"{path} has another mode than the step gives"
+    return ""
+
+
+def _step_command(step: Step) -> str | None:
+    if step.tool != "run":
+        return None
+    return str(step.arguments.get("command") or " ".join(map(str, step.arguments.get("argv", ()))))
+
+
+def evidence_payload(found: Evidence) -> dict[str, Any]:
+    payload = dataclasses.asdict(found)
+    payload["argv"] = list(found.argv)
+    payload["seconds"] = round(found.seconds, 3)
+    del payload["shown"]
+    if found.shown:
+        payload["shown"] = [one.as_dict() for one in found.shown]
+    if found.level == levels.ADVISORY:
+        del payload["level"]
+    return payload

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import task_brief
+from idumb.app.attempt import build, entry
 from idumb.app.contract import contract_versions, loading
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import runner
-from idumb.app.reading import status
+from idumb.app.reading import status, task_brief
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, roles
@@ -54,7 +53,7 @@ def _prepared(
     services: Services, contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str
 ) -> dict[str, Any]:
     known = state.tasks.get(task) if state is not None else None
-    said = runner.feedback(known) if known is not None else ""
+    said = entry.feedback(known) if known is not None else ""
     number = known.attempt + (known.opened is None) if known is not None else 1
     found = task_brief.of(
         services,
@@ -63,7 +62,7 @@ def _prepared(
         attempt=number,
         feedback=said,
         handover=known.handover if known is not None else "",
-        decided=task_brief.decisions_made(state),
+        decided=build.decisions_made(state),
     )
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
     prompt = found["prompt"] if capabilities_of(builder or "").reads_prompt else ""

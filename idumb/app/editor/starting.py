@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.attempt import adoption, budget, external_effects, projections, task_brief
+from idumb.app.attempt import adoption, budget, build, entry, projections, questions
 from idumb.app.attempt import pipeline as attempts
-from idumb.app.attempt.recording import evidence_payload
+from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import environment_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -19,6 +19,7 @@ from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.engine import runner
 from idumb.app.engine.runner import Ending
+from idumb.app.reading import task_brief
 from idumb.app.running import execute_phase
 from idumb.app.running.execute_phase import Request
 from idumb.app.session import next_steps, operation
@@ -91,15 +92,15 @@ def _open(bench: Bench, task: Task, asked: Start) -> Attempt | Ending:
         runner.adopt(bench, task)
         _require_turn(bench, task)
     task_base.refuse_foreign_changes(bench, task)
-    question = external_effects.asked(bench, task)
-    if question is not None and question != external_effects.SKIP:
+    question = questions.ask_about_effect(bench, task)
+    if question is not None and question != questions.SKIP:
         return Ending("waiting", f"{task.id} may have had its effect already, and asks first", task.id)
-    if question == external_effects.SKIP:
+    if question == questions.SKIP:
         return Ending("halted", f"{task.id} is left out, as a person said", task.id)
     ceiling = budget.asked(bench, task)
     if ceiling is not None:
         return runner.at_ceiling(bench, task, *ceiling)
-    attempt = runner.made(bench, runner.begin(bench, task), attempts.BEFORE)
+    attempt = runner.made(bench, entry.begin(bench, task), attempts.BEFORE)
     if attempt.outcome is not None:
         attempt = runner.made(bench, attempt, attempts.AFTER)
         return runner.settle(bench, attempt) or Ending("done", attempt.reason, task.id)
@@ -191,7 +192,7 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
                 task,
                 attempt=attempt.number,
                 feedback=attempt.feedback,
-                decided=task_brief.decisions_made(state),
+                decided=build.decisions_made(state),
             ),
             "root": services.root,
             "base": attempt.base,

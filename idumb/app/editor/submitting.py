@@ -6,9 +6,9 @@ import dataclasses
 from datetime import datetime
 from typing import Any
 
+from idumb.app.attempt import entry, projections
 from idumb.app.attempt import pipeline as attempts
-from idumb.app.attempt import projections
-from idumb.app.attempt.recording import evidence_payload
+from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import changed_contract, environment_lock, loading
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -85,7 +85,7 @@ def _judge(bench: Bench, task: Task, said: str) -> tuple[Attempt | None, Ending 
     if known.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
         return None, None if known.status in outcome.DONE else runner.AGAIN
     attempt = _rebuilt(bench, task, known, said)
-    attempt = runner.made(bench, attempt, (attempts.check_lock, *attempts.AFTER))
+    attempt = runner.made(bench, attempt, (entry.check_lock, *attempts.AFTER))
     ending = runner.settle(bench, attempt)
     projections.progress(bench)
     return attempt, ending

@@ -7,17 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import (
-    adoption,
-    budget,
-    builder_commits,
-    external_effects,
-    interruption,
-    projections,
-    proofs,
-    recording,
-    undeclared_changes,
-)
+from idumb.app.attempt import adoption, budget, builder_commits, projections, questions, record
 from idumb.app.core import schedule
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
@@ -55,7 +45,7 @@ def _keep_refs(bench: Bench) -> None:
     done = {task: known.checkpoint for task, known in state.tasks.items() if not known.carried_from}
     wanted = {
         attempt_ref(
-            services, bench.run, task, kept.attempt, interruption.REFS.get(kept.status, "checkpoint")
+            services, bench.run, task, kept.attempt, record.INTERRUPTED_REFS.get(kept.status, "checkpoint")
         ): kept.snapshot
         for task, kept in done.items()
         if kept is not None
@@ -123,7 +113,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
         return
     if any(
         mark in known.decisions[0]
-        for mark in (proofs.FAILURE, external_effects.MARK, budget.MARK, undeclared_changes.MARK)
+        for mark in (questions.FAILURE, questions.EFFECT_MARK, budget.MARK, questions.DEVIATION_MARK)
     ):
         _after_failure(bench, task, state.answers[known.decisions[0]]["choice"])
         return
@@ -131,8 +121,8 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
         bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
         return
     asked = (
-        *proofs.questions(task, known.attempt, ()),
-        proofs.validator_question(task, known.attempt, ()),
+        *questions.criterion_questions(task, known.attempt, ()),
+        questions.validator_question(task, known.attempt, ()),
     )
     known_here = {q.id for q in asked}
     # A question that this version or plan would not put is judged as it was put.
@@ -141,7 +131,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
         for a in (state.answers[d] for d in known.decisions)
     ]
-    judged = proofs.of_answers([q for q in asked if q.id in known.decisions], given, known.left)
+    judged = questions.evidence_of_answers([q for q in asked if q.id in known.decisions], given, known.left)
     attempt = dataclasses.replace(_rebuilt(bench, task, known), evidence=judged)
     failed = [e for e in judged if not e.passed]
     if failed:
@@ -154,7 +144,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
             details={"phase": bench.contract.phase, "task": task.id},
         )
-    attempt = recording.record_checkpoint(bench, attempt)
+    attempt = record.record_checkpoint(bench, attempt)
     if attempt.commit_refused is not None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
     if failed and not _tries_again(bench, task):
@@ -163,8 +153,8 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
 
 def _after_failure(bench: Bench, task: Task, choice: str) -> None:
     """What a person said to a task that failed and asks: try again, leave out, or leave it failed."""
-    again = dict.fromkeys((proofs.RETRY, external_effects.AGAIN, undeclared_changes.ACCEPT), "task.reset")
-    kinds = {**again, proofs.SKIP: "task.skipped"}
+    again = dict.fromkeys((questions.RETRY, questions.AGAIN, questions.ACCEPT), "task.reset")
+    kinds = {**again, questions.SKIP: "task.skipped"}
     kind = "task.reset" if choice == budget.RAISE else kinds.get(choice, "task.failed")
     reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
     # More money makes no failed attempt undone.
@@ -184,13 +174,13 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
         elif _is_delivered(bench, task, known):
             _commit_again(bench, task, known)
         else:
-            interruption.record_interruption(
-                bench, task, interruption.KILLED if task_base.made_in(bench, known) == "here" else UNDELIVERED
+            record.record_interruption(
+                bench, task, record.KILLED if task_base.made_in(bench, known) == "here" else UNDELIVERED
             )
     elif known.running:
         if task_base.made_in(bench, known) == "here":
             interrupted_drift.tell(bench, task, known)
-        interruption.record_interruption(bench, task, _why_halted(bench, task) or interruption.KILLED)
+        record.record_interruption(bench, task, _why_halted(bench, task) or record.KILLED)
     elif known.adopted:
         bench.journal.write(*adoption.asked(bench, task))
     elif not _tries_again(bench, task):
@@ -206,17 +196,17 @@ def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mappi
         _record(bench, task, known, intended["tip"])
     elif head not in (offered.base, offered.tip):
         _take_delivered_back(bench, intended["tree"], intended["base"], tuple(intended["paths"]))
-        interruption.record_interruption(bench, task, MOVED)
+        record.record_interruption(bench, task, MOVED)
     elif head == offered.tip or _is_delivered(bench, task, known):
         attempt = _rebuilt(bench, task, known)
         ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
         reason = f"after {task.id}, attempt {known.attempt}"
         kept = bench.services.trees.keep(ref, intended["tree"], reason, known.snapshot)
-        attempt = recording.finish_commits(bench, attempt, kept, offered)
+        attempt = record.finish_commits(bench, attempt, kept, offered)
         if attempt.commit_refused is not None:
             raise _commit_refusal(bench, task, attempt.commit_refused)
     else:
-        interruption.record_interruption(bench, task, UNDELIVERED)
+        record.record_interruption(bench, task, UNDELIVERED)
 
 
 def _why_halted(bench: Bench, task: Task) -> str | None:
@@ -307,9 +297,9 @@ def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
     kept = bench.services.trees.keep(ref, intended["tree"], f"after {task.id}, attempt {known.attempt}", known.snapshot)
     if intended["message"]:
         head = bench.services.history.head()
-        attempt = recording.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+        attempt = record.finish_commit(bench, attempt, kept, head.commit, intended["message"])
     else:
-        bench.journal.write(*recording.completion_events(bench, attempt, kept, None))
+        bench.journal.write(*record.completion_events(bench, attempt, kept, None))
     if attempt.commit_refused is not None:
         raise _commit_refusal(bench, task, attempt.commit_refused)
     _take_into_clone(bench, kept.tree, tuple(intended["paths"]))
@@ -337,7 +327,7 @@ def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> N
     tree = (known.intended or {}).get("tree") or known.left or ""
     ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
     kept = bench.services.trees.keep(ref, tree, f"after {task.id}, attempt {known.attempt}", known.snapshot)
-    bench.journal.write(*recording.completion_events(bench, attempt, kept, commit))
+    bench.journal.write(*record.completion_events(bench, attempt, kept, commit))
 
 
 def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Attempt:

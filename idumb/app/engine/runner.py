@@ -10,13 +10,11 @@ from idumb.app.attempt import (
     adoption,
     budget,
     builder_commits,
-    conversing,
-    external_effects,
+    entry,
     handoff_writer,
-    interruption,
     projections,
-    proofs,
-    undeclared_changes,
+    questions,
+    record,
 )
 from idumb.app.attempt import pipeline as attempts
 from idumb.app.consent import agent_programs, approvals
@@ -24,14 +22,12 @@ from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.engine import task_failure
-from idumb.app.ports.agents import Agent, capabilities
 from idumb.app.worktree import interrupted_drift, task_base
 from idumb.domain import agent, failures, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.failures import Told
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
-from idumb.domain.runs.run import TaskState
 
 EDITOR = agent.EDITOR
 _MAY_HAVE = "{} may have had its effect already, and asks before it is tried again"
@@ -106,13 +102,13 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
     bench = builder_commits.bench_of(bench, task)
     while True:
         task_base.refuse_foreign_changes(bench, task)
-        question = None if _waits_for_verdict(bench, task) else external_effects.asked(bench, task)
+        question = None if entry.waits_for_verdict(bench, task) else questions.ask_about_effect(bench, task)
         if question is not None:
-            return None if question == external_effects.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
+            return None if question == questions.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
         ceiling = budget.asked(bench, task)
         if ceiling is not None:
             return at_ceiling(bench, task, *ceiling)
-        attempt = made(bench, begin(bench, task))
+        attempt = made(bench, entry.begin(bench, task))
         ending = settle(bench, attempt)
         if ending is not AGAIN:
             return ending
@@ -156,7 +152,7 @@ def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None
             if known.running and bench.workspace.kind == "here":
                 interrupted_drift.tell(bench, task, known)
             took = bench.services.clock.monotonic() - attempt.started
-            interruption.record_interruption(bench, task, run_lookup.why_stopped(bench.services, interrupted), took)
+            record.record_interruption(bench, task, run_lookup.why_stopped(bench.services, interrupted), took)
         raise
 
 
@@ -194,65 +190,6 @@ def _could_not_work(bench: Bench, attempt: Attempt, why: Told) -> Ending | None:
     return None
 
 
-def begin(bench: Bench, task: Task) -> Attempt:
-    """Number, task base and feedback of the next attempt; puts the work tree back where it must start anew."""
-    known = bench.journal.state.tasks[task.id]
-    plan = bench.plans[task.id]
-    started = bench.services.clock.monotonic()
-    # A clone is made anew for each command, so what an earlier one left in its clone is gone.
-    made_in = task_base.made_in(bench, known) if known.attempt else bench.workspace.kind
-    gone = "clone" in (bench.workspace.kind, made_in) and task.id not in bench.begun
-    if made_in == "here" and bench.workspace.kind != "here":
-        task_base.take_back(bench, task)
-    base = "" if gone else known.base or ""
-    bench.begun.add(task.id)
-    fresh = Attempt(task, plan, known.attempt + 1, base, feedback(known), started, known.accepted_paths)
-    if _waits_for_verdict(bench, task):
-        return dataclasses.replace(fresh, built=True)
-    goes_on = bool(base) and known.left is not None and _goes_on(bench, task, known)
-    if bench.commits is not None and not (goes_on and builder_commits.stands(bench)):
-        return builder_commits.begin(bench, fresh)
-    if not base or known.left is None:
-        return fresh
-    conversation = conversing.to_go_on_with(bench, task)
-    if goes_on:
-        return dataclasses.replace(fresh, handover=known.handover, conversation=conversation)
-    task_base.restart(bench, task)
-    if conversation is None:
-        return fresh
-    told = f"{fresh.feedback}\n\n{conversing.PUT_BACK}".lstrip()
-    return dataclasses.replace(fresh, feedback=told, conversation=conversation)
-
-
-def feedback(known: TaskState) -> str:
-    """What was wrong with the attempt before, and what a person said to the next ones."""
-    return f"{known.feedback}\n\n{known.guidance}".strip() if known.guidance else known.feedback
-
-
-def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
-    """A retry after failed validation goes on from its own work, where the builder can; all else starts anew.
-
-    So does a fresh agent where the context of the one before was full. What a crash left is nobody's finished thought.
-    """
-    last = known.outcome
-    who = _builder(bench, task)
-    # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
-    waited = last == outcome.WAITING and not capabilities(who).asks_person
-    full = known.failure == agent.CONTEXT_EXHAUSTED
-    return (last == outcome.FAILED or waited or full) and not known.crashed and who.continues
-
-
-def _waits_for_verdict(bench: Bench, task: Task) -> bool:
-    """Whether the work is there, in the user's own tree, and is not to be made again; steps are."""
-    known = bench.journal.state.tasks[task.id]
-    here = known.unjudged and bench.workspace.kind == "here" and task_base.made_in(bench, known) == "here"
-    return here and _builder(bench, task).continues
-
-
-def _builder(bench: Bench, task: Task) -> Agent:
-    return bench.agents.get(contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or "")
-
-
 def _tries_again(bench: Bench, task: Task) -> bool:
     return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
 
@@ -268,7 +205,7 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
             return ending
     if attempt.deviation and attempt.ledger is not None:
         found = {line.path: line.status for line in attempt.ledger.lines}
-        waits = undeclared_changes.asked(bench, task, attempt.number, attempt.reason, found)
+        waits = questions.ask_about_strays(bench, task, attempt.number, attempt.reason, found)
         if waits:
             bench.journal.write(*waits)
             return Ending("waiting", f"{task.id} {attempt.reason}", task.id)
@@ -286,7 +223,7 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
 def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
     """A person decides at the terminal, or later; None when the run goes on with what was decided."""
     task, event = attempt.task, bench.journal.event
-    question = proofs.failure_question(task, attempt.number, attempt.reason)
+    question = questions.failure_question(task, attempt.number, attempt.reason)
     asked = task_failure.asked(bench, task, attempt.number, question)
     again = attempt.number < bench.max_attempts  # a remembered `retry` does not try for ever
     known = plan_answers.remembered_answer(bench.services, question, task) if again else None
@@ -295,11 +232,11 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
         bench.journal.write(asked, task_failure.waiting(bench, task, attempt.number, question, attempt.reason))
         return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
     answered = event("decision.answered", task.id, attempt.number, **dataclasses.asdict(answer))
-    if answer.choice == proofs.RETRY:
+    if answer.choice == questions.RETRY:
         bench.journal.write(asked, answered, event("task.reset", task.id, reason="retry"))
         return _run_task(bench, task)
     bench.journal.write(asked, answered)
-    if answer.choice == proofs.SKIP:
+    if answer.choice == questions.SKIP:
         bench.journal.write(event("task.skipped", task.id, attempt.number, reason="a person left it out"))
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.attempt import proofs, undeclared_changes
+from idumb.app.attempt import questions
 from idumb.app.core.run_context import Bench
 from idumb.app.engine import exhausted_tasks
 from idumb.domain import outcome
@@ -58,10 +58,10 @@ def of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, .
     if is_left_out(task, known.outcome):
         return (left_out(bench, task, known.attempt),)
     if asks(task, deviated=bool(known.deviations)):
-        question = proofs.failure_question(task, known.attempt, known.reason)
+        question = questions.failure_question(task, known.attempt, known.reason)
         return (
             asked(bench, task, known.attempt, question),
             waiting(bench, task, known.attempt, question, known.reason),
         )
-    waits = undeclared_changes.asked_of_recorded(bench, task, known) if known.deviations else ()
+    waits = questions.ask_about_recorded_strays(bench, task, known) if known.deviations else ()
     return waits or for_good(bench, task, known.attempt, known.reason)

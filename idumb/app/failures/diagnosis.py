@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import citations
+from idumb.app.attempt import validator
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.contract.plan_changes import since
@@ -67,7 +67,7 @@ def _citations(services: Services, text: str) -> list[dict[str, Any]]:
     places = [Citation(path, line) for path, line in named][:50]
     tree = services.trees.scan() if places else ""
     return [
-        dataclasses.asdict(dataclasses.replace(c, resolves=citations.resolves(services.trees, c, tree))) for c in places
+        dataclasses.asdict(dataclasses.replace(c, resolves=validator.resolves(services.trees, c, tree))) for c in places
     ]
 
 

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.app.attempt.recording import evidence_payload
+from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.consent import approvals
 from idumb.app.contract import loading
 from idumb.app.core.journal import Journal

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app.attempt import projections, recording
+from idumb.app.attempt import projections, proofs
 from idumb.app.consent import approvals
 from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths
@@ -447,7 +447,7 @@ def answer(done: Done, target: Target, state: RunState, judged: Sequence[Evidenc
     """What both commands print."""
     return {
         "phase": state.phase,
-        "invariants": [recording.evidence_payload(e) for e in judged],
+        "invariants": [proofs.evidence_payload(e) for e in judged],
         "paths": list(target.paths),
         "tasks": list(target.tasks),
         "commit": done.commit,

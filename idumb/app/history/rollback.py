@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from idumb.app.attempt import interruption
+from idumb.app.attempt import record
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
@@ -125,7 +125,7 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> N
         return
     bench = open_run.bench(services, journal, contract)
     for task in killed:
-        interruption.record_interruption(bench, contract.tasks[task])
+        record.record_interruption(bench, contract.tasks[task])
     bench.workspace.close()
 
 

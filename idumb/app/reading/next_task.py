@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import task_brief
+from idumb.app.attempt import build, entry
 from idumb.app.contract import contract_versions, loading
 from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import runner
-from idumb.app.reading import status
+from idumb.app.reading import status, task_brief
 from idumb.app.session import next_steps
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
@@ -54,14 +53,14 @@ def _owed(services: Services, contract: Contract, state: RunState | None, task: 
     if state is None or known is None:
         return task_brief.of(services, contract, contract.tasks[task], attempt=1, feedback="")
     number = known.attempt + (known.opened is None)
-    said = runner.feedback(known)
+    said = entry.feedback(known)
     return task_brief.of(
         services,
         contract,
         contract.tasks[task],
         attempt=number,
         feedback=said,
-        decided=task_brief.decisions_made(state),
+        decided=build.decisions_made(state),
     )
 
 

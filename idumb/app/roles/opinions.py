@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import citations
+from idumb.app.attempt import validator
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
@@ -67,7 +67,7 @@ def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) ->
 
 def _looked_up(services: Services, judged: Judgement, tree: str) -> Judgement:
     places = tuple(
-        dataclasses.replace(c, resolves=citations.resolves(services.trees, c, tree)) for c in judged.citations
+        dataclasses.replace(c, resolves=validator.resolves(services.trees, c, tree)) for c in judged.citations
     )
     return dataclasses.replace(judged, citations=places)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app.attempt import proofs, recording, undeclared_changes
+from idumb.app.attempt import questions, record
 from idumb.app.contract import carried_tasks, contract_versions, environment_lock, legacy_claims
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -37,7 +37,7 @@ from idumb.domain.settings import COMMIT_TASK
 Counts = Mapping[str, tuple[int | None, int | None]]
 
 # Questions that a plan does not foresee: a run that comes to one stops.
-_UNFORESEEN = frozenset({undeclared_changes.KIND, proofs.FAILURE_KIND, exposed_secrets.SECRET})
+_UNFORESEEN = frozenset({questions.DEVIATION, questions.FAILURE_KIND, exposed_secrets.SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 
@@ -242,7 +242,7 @@ def _ways(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
         "the dry run takes them into the task and goes on",
         f"{again} --on-deviation accept",
     )
-    return next_actions.rows((correct, *((accept,) if kind == undeclared_changes.KIND else ())))
+    return next_actions.rows((correct, *((accept,) if kind == questions.DEVIATION else ())))
 
 
 def _predicted(ended: _Ended, policy: str) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def _commits(ended: _Ended) -> list[dict[str, Any]]:
     return [
         {
             "task": t,
-            "subject": recording.subject(ended.contract.tasks[t]),
+            "subject": record.subject(ended.contract.tasks[t]),
             "files": list(ended.state.tasks[t].touched),
         }
         for t in made

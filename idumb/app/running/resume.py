@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from idumb.app.attempt import builder_commits, handoff_writer, projections, undeclared_changes
+from idumb.app.attempt import builder_commits, handoff_writer, projections, questions
 from idumb.app.contract import changed_contract, environment_lock, loading
 from idumb.app.core import blocked_tasks, displaced_owner, next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -94,7 +94,7 @@ def _reset(journal: Journal, again: Again, *, deviations: bool) -> None:
     """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
     for task, known in list(journal.state.tasks.items()):
         wanted = again.takes(known) or (deviations and known.deviations)
-        if wanted and (known.status == outcome.FAILED or undeclared_changes.asks(known)):
+        if wanted and (known.status == outcome.FAILED or questions.waits_about_strays(known)):
             journal.write(journal.event("task.reset", task, reason="retry", **({"once": True} if again.once else {})))
 
 
@@ -116,7 +116,7 @@ def _guided(contract: Contract, state: RunState, again: Again) -> tuple[str, ...
 
 
 def _tried_again(state: RunState, known: TaskState, again: Again) -> bool:
-    if known.status == outcome.FAILED or undeclared_changes.asks(known):
+    if known.status == outcome.FAILED or questions.waits_about_strays(known):
         return again.takes(known)
     answered = bool(known.decisions) and all(one in state.answers for one in known.decisions)
     return known.status in schedule.RUNNABLE or (known.status == outcome.WAITING and answered)

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import projections, proofs
-from idumb.app.attempt.recording import evidence_payload
+from idumb.app.attempt import projections, proofs, questions
+from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import projection_paths, run_lookup, schedule
@@ -177,7 +177,7 @@ def confirm(services: Services, journal: Journal, contract: Contract) -> tuple[s
     """
     record = dict(journal.state.verification or {})
     answer = journal.state.answers.get(str(record.get("decision")))
-    if answer is None or answer["choice"] != proofs.YES:
+    if answer is None or answer["choice"] != questions.YES:
         return str(record.get("status")), ()
     present = {**record, "tree": final_state.scan(services, contract)}
     if _question_id(services, contract, journal.state, present) != record["decision"]:
@@ -190,7 +190,7 @@ def confirm(services: Services, journal: Journal, contract: Contract) -> tuple[s
 
 def _with_word(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
     """The record once a person was asked whether the phase counts as verified all the same."""
-    if choice == proofs.YES:
+    if choice == questions.YES:
         return {**record, "status": "passed", "reason": f"{record['reason']}; verified on the word of {by}"}
     return {**record, "reason": f"{record['reason']}; {by} says that this does not do"}
 
@@ -204,9 +204,9 @@ def _question(services: Services, contract: Contract, state: RunState, record: M
         why=f"{record['reason']}.",
         evidence=(*record["causes"], f"report {projection_paths.report_path(contract.folder, 'VERIFICATION')}"),
         choices=(
-            Choice(proofs.YES, "it does", "the phase is verified, and the report names your word"),
+            Choice(questions.YES, "it does", "the phase is verified, and the report names your word"),
             Choice(
-                proofs.NO,
+                questions.NO,
                 "it does not",
                 f"the phase stays partial; idumb verify-work {contract.phase} judges it again",
             ),
@@ -223,7 +223,7 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
     silent = [one["role"] for one in record["judged_by"] if one["verdict"] is None]
     name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, about, silent])[:8]}"
     known = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
-    return next((i for i in known if state.answers.get(i, {}).get("choice") != proofs.NO), known[-1])
+    return next((i for i in known if state.answers.get(i, {}).get("choice") != questions.NO), known[-1])
 
 
 def _evidence(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
@@ -280,14 +280,16 @@ def _ask(
         why="The plan says that a person judges this success criterion.",
         evidence=criterion.instructions,
         choices=(
-            Choice(proofs.YES, "it holds", "the criterion counts as proven by you"),
-            Choice(proofs.NO, "it does not hold", "the phase is not verified"),
+            Choice(questions.YES, "it holds", "the criterion counts as proven by you"),
+            Choice(questions.NO, "it does not hold", "the phase is not verified"),
         ),
     )
     answer = _answer(services, journal, question)
     if answer is None:
         return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
-    return dataclasses.replace(proofs.of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text)
+    return dataclasses.replace(
+        questions.evidence_of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text
+    )
 
 
 def _answer(services: Services, journal: Journal, question: Decision) -> Answer | None:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from idumb.app.attempt import proofs
+from idumb.app.attempt import proofs, questions
 from idumb.domain import agent, outcome
 from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import Criterion, Option, Task
@@ -94,20 +94,22 @@ def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> Non
 )
 def test_a_validator_that_shows_nothing_proves_nothing(ended: str, result: str) -> None:
     """R-RUN-3."""
-    assert proofs.of_validator("v", agent.AgentResult(ended), "tree", waits=False).result == result
+    assert proofs.validator_evidence("v", agent.AgentResult(ended), "tree", waits=False).result == result
 
 
 @pytest.mark.parametrize("ended", outcome.OUTCOMES)
 def test_only_a_completed_validator_that_shows_something_is_a_pass(ended: str) -> None:
     """R-RUN-3."""
     shown = (Shown("AC-1", Citation("a", 1)),)
-    made = proofs.of_validator("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
+    made = proofs.validator_evidence("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
     assert (made.result == evidence.PASSED) == (ended == outcome.COMPLETED)
 
 
 def test_an_answer_that_cannot_be_used_neither_proves_nor_fails() -> None:
     """R-RUN-3."""
-    made = proofs.of_validator("v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict")
+    made = proofs.validator_evidence(
+        "v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict"
+    )
     assert (made.result, made.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
 
 
@@ -122,8 +124,8 @@ def test_that_something_was_done_is_proven_by_declared_changes_alone() -> None:
     """R-RUN-3."""
     task = Task("T1-01", "t", acceptance=(Criterion("AC-1", "a", "changed"), Criterion("AC-2", "b", "check", "true")))
     stray = Ledger((Line("b", "undeclared", "created", None), Line("a", "missing", None, "modify")))
-    assert [e.result for e in proofs.of_ledger(task, HOLDS, "tree")] == ["passed"]
-    assert [e.result for e in proofs.of_ledger(task, stray, "tree")] == ["failed"]
+    assert [e.result for e in proofs.change_evidence(task, HOLDS, "tree")] == ["passed"]
+    assert [e.result for e in proofs.change_evidence(task, stray, "tree")] == ["failed"]
 
 
 def test_a_person_is_asked_once_for_each_criterion_that_only_they_can_prove() -> None:
@@ -133,7 +135,7 @@ def test_a_person_is_asked_once_for_each_criterion_that_only_they_can_prove() ->
         "t",
         acceptance=(Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "human", instructions=("look",))),
     )
-    asked = proofs.questions(task, 2, ())
+    asked = questions.criterion_questions(task, 2, ())
     assert [(q.id, q.evidence) for q in asked] == [("T1-01.AC-2.2", ("look",))]
     assert all(choice.consequence for choice in asked[0].choices)
 
@@ -142,14 +144,16 @@ def test_a_person_is_asked_once_for_each_criterion_that_only_they_can_prove() ->
     ("choice", "result"), [("yes", "passed"), ("no", "failed"), ("done", "passed"), ("not-done", "failed")]
 )
 def test_a_persons_answer_is_evidence(choice: str, result: str) -> None:
-    question = proofs.work_question(Task("T1-01", "t", kind="human-verify"))
-    assert [e.result for e in proofs.of_answers([question], [Answer(question.id, choice, "me")], None)] == [result]
+    question = questions.work_question(Task("T1-01", "t", kind="human-verify"))
+    assert [e.result for e in questions.evidence_of_answers([question], [Answer(question.id, choice, "me")], None)] == [
+        result
+    ]
 
 
 def test_a_decision_task_offers_its_options() -> None:
     """R-PLAN-12."""
     task = Task("T1-01", "t", kind="decision", options=(Option("a", "first"), Option("b", "second")))
-    assert [c.id for c in proofs.work_question(task).choices] == ["a", "b"]
+    assert [c.id for c in questions.work_question(task).choices] == ["a", "b"]
 
 
 def test_of_many_failed_proofs_the_first_are_named_and_the_rest_counted() -> None:

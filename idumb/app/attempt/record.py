@@ -1,21 +1,23 @@
-"""How an attempt becomes history: intent, objects, hidden ref, branch, then one transaction."""
+"""Records an attempt: intent, delivered files, hidden ref, commit, and one transaction at the end."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import builder_commits, exhausted_context, external_effects, handoff_writer, proofs, step_results
+from idumb.app.attempt import builder_commits, handoff_writer, projections, proofs, questions
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import staged_changes
-from idumb.domain import agent, contract, listing, outcome, settings
+from idumb.app.worktree import abandoned_clones, nested_repositories, preconditions, staged_changes, task_base
+from idumb.domain import agent, contract, listing, outcome, paths, settings
+from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import ledger, levels
-from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof import ledger
+from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import call_id
+from idumb.domain.runs.run import INTERRUPTED, call_id
 
 
 def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
@@ -164,12 +166,12 @@ def _changed_while_committing(bench: Bench, attempt: Attempt) -> str | None:
 def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
     """Bytes that no check has seen are not done: the proofs are made once more, on what was committed."""
     services = bench.services
-    checked = proofs.after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
-    again = (*checked, *step_results.bytes_again(bench, attempt, tree))
+    checked = proofs.check_after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
+    again = (*checked, *proofs.step_evidence_again(bench, attempt, tree))
     bench.checks.end_processes()
     bench.journal.write(
         *(
-            bench.journal.event("evidence.recorded", attempt.task.id, attempt.number, **evidence_payload(e))
+            bench.journal.event("evidence.recorded", attempt.task.id, attempt.number, **proofs.evidence_payload(e))
             for e in again
         )
     )
@@ -240,7 +242,7 @@ def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
         )
         for step in (result.steps if result else ())
     ]
-    events += [event("evidence.recorded", task, number, **evidence_payload(e)) for e in attempt.evidence]
+    events += [event("evidence.recorded", task, number, **proofs.evidence_payload(e)) for e in attempt.evidence]
     events.append(
         event(
             "attempt.finished",
@@ -261,7 +263,7 @@ def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
             cause=result.cause if result else None,
             builder=_result_payload(result),
             **_told(bench, attempt),
-            **(external_effects.of_attempt(attempt.task) if result is not None else {}),
+            **(questions.effect_payload(attempt.task) if result is not None else {}),
         )
     )
     return events
@@ -282,8 +284,8 @@ def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
         found["adopted"] = True
     if attempt.new_caches:
         found["caches"] = list(attempt.new_caches)
-    if handover := exhausted_context.handover(bench, attempt):
-        found["handover"] = handover
+    if summary := handover(bench, attempt):
+        found["handover"] = summary
     return found
 
 
@@ -341,18 +343,6 @@ def _completed_event(bench: Bench, attempt: Attempt) -> list[NewEvent]:
     return [completed, *handoff_writer.of_attempt(bench, attempt)]
 
 
-def evidence_payload(found: Evidence) -> dict[str, Any]:
-    payload = dataclasses.asdict(found)
-    payload["argv"] = list(found.argv)
-    payload["seconds"] = round(found.seconds, 3)
-    del payload["shown"]
-    if found.shown:
-        payload["shown"] = [one.as_dict() for one in found.shown]
-    if found.level == levels.ADVISORY:
-        del payload["level"]
-    return payload
-
-
 def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
     if result is None:
         return None
@@ -389,3 +379,130 @@ def commit_message(bench: Bench, attempt: Attempt) -> str:
 def subject(task: Task) -> str:
     """The first line of a task's commit. A title may hold characters that steer a terminal; logs are read in one."""
     return "".join(c if c.isprintable() else " " for c in task.title)
+
+
+INTERRUPTED_REFS = {
+    INTERRUPTED: "interrupted"
+}  # what the ref of a checkpoint is called, where it has a name of its own
+
+
+KILLED = "idumb was ended in the middle of it"
+
+
+def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
+    """Keep the present as a checkpoint, say what the attempt touched of its declared paths; it does not count.
+
+    `seconds` is how long it took, 0 where nobody who is left knows.
+    """
+    known = bench.journal.state.tasks[task.id]
+    if known.base is None or not (known.running or known.intended):
+        return
+    bench.checks.end_processes()
+    services = bench.services
+    ref = attempt_ref(services, bench.run, task.id, known.attempt, INTERRUPTED_REFS[INTERRUPTED])
+    declared = ledger.written_paths(task.files)
+    here = task_base.made_in(bench, known) == "here"
+    if not here:
+        abandoned_clones.keep_unfinished(bench)
+    kept = None if here else services.history.refs(ref).get(ref)
+    if kept is None:
+        reason = f"{task.id}, attempt {known.attempt}, interrupted"
+        snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
+    else:  # what was in the clone; nothing of it is in the user's tree
+        snapshot = Snapshot(kept, services.trees.kept_tree(kept), ref)
+    changed = services.trees.changes(known.base, snapshot.tree) if here else ()
+    covers = paths.cover(declared)
+    head = services.history.head_tree() if changed else None
+    # What is committed by now is somebody's word, and never put back.
+    changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
+    tampered = preconditions.changed_guarded(services, bench.journal.state)
+    theirs = services.trees.repositories() if here else ()
+    touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
+    inner = nested_repositories.since(bench, task.id, known.attempt) if theirs else ()
+    attributed = {*touched, *inner}
+    others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
+    others += inner
+    bench.journal.write(
+        bench.journal.event(
+            "attempt.interrupted",
+            task.id,
+            known.attempt,
+            left=snapshot.tree,
+            touched=touched,
+            others=others,
+            snapshot=snapshot.commit,
+            ref=ref,
+            reason=why,
+            **({"guarded": list(tampered)} if tampered else {}),
+            **questions.effect_payload(task),
+        ),
+        bench.journal.event(
+            "checkpoint.recorded",
+            task.id,
+            known.attempt,
+            status=INTERRUPTED,
+            git_hash=services.history.head().commit,
+            commit=None,
+            snapshot=snapshot.commit,
+            ref=ref,
+            tree=snapshot.tree,
+            files=touched,
+            seconds=round(seconds, 3),
+            error=why,
+            verdict=None,
+            left=None,
+        ),
+    )
+    projections.checkpoints_again(services, bench.journal.state, bench.contract, [task.id])
+    _note_others(bench, task, others)
+
+
+def _note_others(bench: Bench, task: Task, others: list[str]) -> None:
+    """Changes that may be the user's are left as they are, and named."""
+    if others:
+        bench.services.reporter.note(
+            f"{task.id} was interrupted; also changed since then, left as it is: {listing.listed(others)}"
+        )
+
+
+Counts = Mapping[str, tuple[int | None, int | None]]
+
+
+_LAST_WORDS = 2000
+
+
+_MOST_FILES = 50
+
+
+def handover(bench: Bench, attempt: Attempt) -> str:
+    """The agent's own summary, or one that is made from what is there; "" where no context was exhausted."""
+    result = attempt.result
+    if result is None or result.failure != agent.CONTEXT_EXHAUSTED:
+        return ""
+    if result.handover.strip():
+        return result.handover.strip()
+    counts: Counts = bench.work.line_counts(attempt.base, attempt.candidate) if attempt.candidate else {}
+    return _handover_without_model(attempt.task, attempt.changes, counts, result)
+
+
+def _handover_without_model(
+    task: Task,
+    changes: tuple[Change, ...],
+    counts: Counts,
+    result: AgentResult,
+) -> str:
+    """A summary without any model: the task, what is in the files so far, and the last words of the agent."""
+    lines = [f"{task.id}: {task.title}", "", "What is in the files so far:"]
+    lines += [_change_line(change, counts) for change in changes[:_MOST_FILES]] or ["- nothing yet"]
+    if len(changes) > _MOST_FILES:
+        lines.append(f"- and {len(changes) - _MOST_FILES} files more")
+    last = (result.reply or result.output).strip()[-_LAST_WORDS:]
+    if last:
+        lines += ["", "The last words of the agent before:", "", *(f"> {line}" for line in last.splitlines())]
+    return "\n".join(lines)
+
+
+def _change_line(change: Change, counts: Counts) -> str:
+    added, removed = counts.get(change.path, (None, None))
+    size = "" if added is None else f", {added} lines added, {removed} removed"
+    return f"- {change.kind} `{change.path}`{size}"

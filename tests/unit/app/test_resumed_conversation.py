@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.attempt import conversing
+from idumb.app.attempt import entry
 from idumb.domain import conversation
 from idumb.domain.agent import Capabilities
 from idumb.domain.conversation import Conversation
@@ -33,7 +33,7 @@ def asked(
         services=SimpleNamespace(settings=Settings(builder="coder")),
         agents={"coder": SimpleNamespace(capabilities=Capabilities(resumable=resumes))},
     )
-    return conversing.to_go_on_with(bench, TASK)
+    return entry.resumed_conversation(bench, TASK)
 
 
 def test_the_same_agent_goes_on_about_the_same_task() -> None:

@@ -12,7 +12,6 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs.run import RunState
 
 
 def of(
@@ -69,23 +68,6 @@ def of(
         "feedback": feedback,
         "prompt": services.documents.prompt(asked),
     }
-
-
-_PEOPLE = ("decision", "human-action", "human-verify")
-
-
-def decisions_made(state: RunState | None) -> tuple[str, ...]:
-    """What people answered to the tasks of a run that only they can do, in words for every builder after them."""
-    found = []
-    for id, answer in state.answers.items() if state is not None else ():
-        question = state.decisions.get(id, {}) if state is not None else {}
-        guidance = str(answer.get("guidance") or "")
-        if question.get("kind") == _PEOPLE[0] or (guidance and question.get("kind") in _PEOPLE):
-            chosen = next((str(c["text"]) for c in question.get("choices", ()) if c["id"] == answer["choice"]), "")
-            words = f"{question.get('what', id)}: {answer['choice']}"
-            words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""
-            found.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
-    return tuple(found)
 
 
 def _proofs(task: Task, plan: Plan) -> dict[str, Any]:

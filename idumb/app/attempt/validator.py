@@ -12,12 +12,12 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from idumb.app.attempt import agent_client, agent_request, citations, proofs
+from idumb.app.attempt import agent_client, build, proofs, questions
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
-from idumb.app.ports.repository import Snapshot
+from idumb.app.ports.repository import Snapshot, Trees
 from idumb.app.worktree import tree_guard
-from idumb.domain import agent, contract, listing, outcome, reply
+from idumb.domain import agent, contract, listing, outcome, paths, reply
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
@@ -57,12 +57,12 @@ def judge(bench: Bench, attempt: Attempt, found: Sequence[Evidence]) -> Verdict:
     if name is None or name == HUMAN:
         return Verdict()
     saved = _saved(bench, attempt, name, attempt.snapshot, "first")
-    request = agent_request.request(bench, attempt, agent.VALIDATOR, bench.agents.get(name), tuple(found))
+    request = build.make_request(bench, attempt, agent.VALIDATOR, bench.agents.get(name), tuple(found))
     judged = _asked(bench, attempt, name, request, saved)
     if judged.malformed and STRICT not in (attempt.plan.mode, bench.journal.state.mode):
         judged = _asked_again(bench, attempt, name, request, judged, saved)
     level = levels.rule(bench.services.settings, agent.VALIDATOR).level
-    made = proofs.of_validator(
+    made = proofs.validator_evidence(
         name,
         judged.result,
         attempt.candidate,
@@ -116,7 +116,7 @@ def _asked(bench: Bench, attempt: Attempt, name: str, request: AgentRequest, sav
     anew = not attempt.built and builder.calls_model
     here = bench.workspace.kind == "here"
     before = saved.tree if saved is not None and here else bench.work.scan(attempt.literal_paths)
-    again = functools.partial(agent_request.changed_since, bench, attempt, before)
+    again = functools.partial(build.changed_since, bench, attempt, before)
     made = agent_client.Call(bench.agents.get(name), name, request, again, anew=anew)
     result = agent_client.call(bench.services, bench.journal, made)
     bench.checks.end_processes()
@@ -152,7 +152,7 @@ def _read(bench: Bench, attempt: Attempt, result: AgentResult) -> Judged:
         return Judged(result, malformed=shown)
     shown = tuple(_within(bench, one) for one in shown)
     places = (one.place for one in shown if one.place is not None)
-    gone = [p for p in places if not citations.resolves(bench.work, p, attempt.candidate or attempt.base)]
+    gone = [p for p in places if not resolves(bench.work, p, attempt.candidate or attempt.base)]
     named = listing.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in gone))
     return (
         Judged(result, malformed=f"it cites {named}, which the judged files do not have")
@@ -183,14 +183,14 @@ def question(bench: Bench, attempt: Attempt) -> Decision | None:
     if said is None:
         return None
     why = _why_unproven(attempt, said, name or "")
-    return proofs.validator_question(attempt.task, attempt.number, attempt.changes, why, said.text) if why else None
+    return questions.validator_question(attempt.task, attempt.number, attempt.changes, why, said.text) if why else None
 
 
 def _why_unproven(attempt: Attempt, said: Evidence, name: str) -> str:
     if said.result == evidence.UNPROVEN:
         return f"The validator {name} gave an answer that cannot be used."
     others = [e for e in attempt.evidence if e is not said]
-    if proofs.proves(others) or proofs.questions(attempt.task, attempt.number, ()):
+    if proofs.proves(others) or questions.criterion_questions(attempt.task, attempt.number, ()):
         return ""
     if said.result == evidence.OPINION:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."
@@ -198,3 +198,15 @@ def _why_unproven(attempt: Attempt, said: Evidence, name: str) -> str:
     alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
     left = [c for c in alone if c not in shown]
     return f"The validator {name} shows nothing for {listing.listed(left)}, and nothing else proves it." if left else ""
+
+
+def resolves(trees: Trees, cited: Citation, tree: str) -> bool:
+    """Whether a tree has the file that is cited, with that many lines."""
+    path = cited.file.removeprefix("./")
+    if cited.line < 1 or paths.problem(path):
+        return False
+    entry = trees.entry(tree, path)
+    if entry is None or trees.is_folder(tree, path):
+        return False
+    data = trees.read(entry.oid)
+    return cited.line <= data.count(b"\n") + (not data.endswith(b"\n") and bool(data))

@@ -1,16 +1,28 @@
-"""What an agent is asked: who, with which prompt, for how long."""
+"""Asks the builder for the work: the request with its prompt and limits, the call, and why an agent could not work."""
 
 from __future__ import annotations
 
-from idumb.app.attempt import budget, builder_commits, task_brief
+import dataclasses
+import functools
+from collections.abc import Callable
+
+from idumb.app.attempt import (
+    agent_client,
+    budget,
+    builder_commits,
+    questions,
+)
+from idumb.app.contract import plan_answers
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.ports.agents import Agent, PromptRequest, capabilities
 from idumb.domain import agent, contract, failures, listing, outcome, paths, roles
+from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import Told
-from idumb.domain.plans.plan import STRICT
+from idumb.domain.plans.plan import REVERSIBLE, STRICT
 from idumb.domain.proof import ledger, levels
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.runs.run import RunState
 from idumb.domain.settings import Binding, Limits
 
 
@@ -21,7 +33,7 @@ def binding_name(bench: Bench, attempt: Attempt) -> str:
     return name
 
 
-def request(
+def make_request(
     bench: Bench, attempt: Attempt, role: str, who: Agent, found: tuple[Evidence, ...] = ()
 ) -> agent.AgentRequest:
     services, task = bench.services, attempt.task
@@ -39,7 +51,7 @@ def request(
         name=filled.prompt,
         handover=attempt.handover,
         commits=role == agent.BUILDER and builder_commits.by_builder(bench, task),
-        decided=task_brief.decisions_made(bench.journal.state),
+        decided=decisions_made(bench.journal.state),
         diff=_change(bench, attempt) if role == agent.VALIDATOR else "",
     )
     room = budget.left(services.settings, bench.journal.state, task.id)
@@ -95,7 +107,7 @@ def _change(bench: Bench, attempt: Attempt) -> str:
     return f"{text[:MOST_SHOWN]}\n[{len(text) - MOST_SHOWN} more characters are not shown]\n"
 
 
-def failed(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:
+def agent_failure(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:
     """Why an agent could not work, in words, with the next step; None where it could."""
     if result.failure is None:
         return None
@@ -119,7 +131,7 @@ def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
     return f"not called again, because files changed since the call began: {listing.listed(c.path for c in changes)}"
 
 
-def waited(bench: Bench, attempt: Attempt) -> agent.AgentResult:
+def _result_of_waiting(bench: Bench, attempt: Attempt) -> agent.AgentResult:
     """What stands for the builder's answer where only the verdict on its work was waited for: nothing is used again."""
     known = bench.journal.state.tasks[attempt.task.id].conversation
     return agent.AgentResult(
@@ -157,3 +169,70 @@ def _deadline(bench: Bench, attempt: Attempt) -> float | None:
     if task.timeout is None and filled.timeout is not None:
         return float(filled.timeout)
     return task.time_limit(attempt.number)
+
+
+_PEOPLE = ("decision", "human-action", "human-verify")
+
+
+def decisions_made(state: RunState | None) -> tuple[str, ...]:
+    """What people answered to the tasks of a run that only they can do, in words for every builder after them."""
+    found = []
+    for id, answer in state.answers.items() if state is not None else ():
+        question = state.decisions.get(id, {}) if state is not None else {}
+        guidance = str(answer.get("guidance") or "")
+        if question.get("kind") == _PEOPLE[0] or (guidance and question.get("kind") in _PEOPLE):
+            chosen = next((str(c["text"]) for c in question.get("choices", ()) if c["id"] == answer["choice"]), "")
+            words = f"{question.get('what', id)}: {answer['choice']}"
+            words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""
+            found.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
+    return tuple(found)
+
+
+def build(bench: Bench, attempt: Attempt) -> Attempt:
+    """The builder works; whatever it says is a claim. Nobody is asked where only a verdict was waited for."""
+    if attempt.built:
+        return dataclasses.replace(attempt, result=_result_of_waiting(bench, attempt))
+    builder = bench.agents.get(binding_name(bench, attempt))
+    request = make_request(bench, attempt, agent.BUILDER, builder)
+    if capabilities(builder).asks_person:
+        question = questions.work_question(attempt.task)
+        request = dataclasses.replace(request, question=question, answer=_given_answer(bench, attempt, question))
+        attempt = dataclasses.replace(attempt, questions=(question,))
+    name = binding_name(bench, attempt)
+    result = agent_client.call(
+        bench.services, bench.journal, agent_client.Call(builder, name, request, _of_builder(bench, attempt))
+    )
+    if request.session is not None and not result.resumed:
+        bench.services.reporter.note(f"{name} did not go on in its conversation about {attempt.task.id}: it began anew")
+    attempt = dataclasses.replace(attempt, result=result, failure=agent_failure(bench, name, result))
+    if result.answer is not None:
+        # "It is done" proves nothing of a task that has criteria of its own; a person's judgement does.
+        answered = (
+            questions.evidence_of_answers(attempt.questions, (result.answer,), attempt.base)
+            if attempt.task.is_human
+            else ()
+        )
+        attempt = dataclasses.replace(attempt, answers=(result.answer,), evidence=(*attempt.evidence, *answered))
+    if attempt.failure is not None:
+        ended = outcome.FAILED if result.outcome == outcome.COMPLETED else result.outcome
+        return attempt.ended(ended, attempt.failure.message)
+    if result.outcome == outcome.COMPLETED:
+        return attempt
+    return attempt.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
+
+
+def _of_builder(bench: Bench, attempt: Attempt) -> Callable[[], str]:
+    """Why a builder's call is not made once more: an effect outside the files is seen in no tree."""
+    kind = attempt.task.rollback.kind
+    if kind != REVERSIBLE:
+        return lambda: f"not called again, because the task is {kind}"
+    present = attempt.told["present"]
+    before = bench.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
+    return functools.partial(changed_since, bench, attempt, before)
+
+
+def _given_answer(bench: Bench, attempt: Attempt, question: Decision) -> Answer | None:
+    """What was said to this question, or what a person asked to be said to it each time."""
+    return questions.recorded_answer(bench, question) or plan_answers.remembered_answer(
+        bench.services, question, attempt.task
+    )

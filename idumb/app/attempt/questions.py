@@ -1,0 +1,305 @@
+"""The questions that an attempt puts to a person, and what their answers prove."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from idumb.app.core import next_actions
+from idumb.app.core.run_context import Bench
+from idumb.app.worktree import exposed_secrets
+from idumb.domain import contract as contracts
+from idumb.domain import listing
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.plans.plan import (
+    COMPENSATABLE,
+    HUMAN,
+    REVERSIBLE,
+    STRICT,
+    Task,
+)
+from idumb.domain.proof import evidence, ledger
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.run import EFFECT, RunState, TaskState
+
+DEVIATION_MARK = ".deviation."
+DEVIATION = "deviation"
+ACCEPT, RETRY, HALT = "accept", "retry", "halt"
+
+
+def ask_about_strays(
+    bench: Bench, task: Task, attempt: int, reason: str, found: Mapping[str, str]
+) -> tuple[NewEvent, ...]:
+    """The events by which the task waits for an answer; none where the run halts. `found` is path to status.
+
+    It halts in strict mode, where a flag says what happens, where somebody at the terminal was asked already, where
+    the builder drives idumb itself and can undo it, and where something is among the files that no answer lets a task
+    change: a protected path, or a name that holds a secret.
+    """
+    strays = [path for path, status in found.items() if status == ledger.UNDECLARED]
+    plan, event = bench.plans[task.id], bench.journal.event
+    told = bench.on_deviation is not None or bench.services.asker.interactive
+    if STRICT in (plan.mode, bench.journal.state.mode) or told or not strays or ledger.PROTECTED in found.values():
+        return ()
+    if contracts.in_editor(plan, task, bench.services.settings) or exposed_secrets.any_in(bench.services, strays):
+        return ()
+    question = _strays_question(task, attempt, strays)
+    return (
+        event("decision.asked", task.id, attempt, **dataclasses.asdict(question)),
+        event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason),
+    )
+
+
+def ask_about_recorded_strays(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
+    """The same of an attempt that was recorded before idumb was ended."""
+    last = bench.services.log.events(run=bench.run, task=task.id, kind="attempt.finished", newest_first=True, limit=1)
+    lines = next((event.payload["ledger"] for event in last), ())
+    found = {line["path"]: line["status"] for line in lines if "path" in line}
+    return ask_about_strays(bench, task, known.attempt, known.reason, found)
+
+
+def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
+    return Decision(
+        id=f"{task.id}{DEVIATION_MARK}{attempt}",
+        kind=DEVIATION,
+        task=task.id,
+        what=f"{task.id} changed files it does not declare: {listing.listed(strays)}",
+        why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
+        evidence=tuple(strays),
+        choices=(
+            Choice(ACCEPT, "they belong to the task, this once", "it is tried again, and they are committed with it"),
+            Choice(
+                RETRY,
+                "they are mine, or wrong",
+                next_actions.settled(strays),
+            ),
+            Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
+        ),
+    )
+
+
+def waits_about_strays(known: TaskState) -> bool:
+    """Whether a task waits for such an answer."""
+    return any(DEVIATION_MARK in decision for decision in known.decisions)
+
+
+def strays_accepted(state: RunState, task: str, strays: Sequence[str]) -> bool:
+    """Whether a person said of each of these files that it belongs to the task."""
+    said = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == ACCEPT]
+    mine = [state.decisions[i] for i in said if state.decisions.get(i, {}).get("task") == task]
+    return set(strays) <= {path for question in mine for path in question["evidence"]}
+
+
+YES = "yes"
+
+
+NO = "no"
+
+
+DONE = "done"
+
+
+NOT_DONE = "not-done"
+
+
+SKIP = "skip"
+
+
+FAIL = "fail"
+
+
+FAILURE = ".failure."
+
+
+FAILURE_KIND = "failure"
+
+
+_REFUSES = frozenset({NO, NOT_DONE})
+
+
+def criterion_questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tuple[Decision, ...]:
+    """One question for each criterion that a person proves. Human kinds are one question as a whole."""
+    if task.is_human:
+        return ()
+    shown = tuple(f"{c.kind} {c.path}" for c in changes[:20])
+    return tuple(
+        Decision(
+            id=f"{task.id}.{criterion.id}.{attempt}",
+            kind="criterion",
+            task=task.id,
+            what=f"{task.id} {criterion.id}: {criterion.text}",
+            why="The plan says that a person judges this criterion.",
+            evidence=(*criterion.instructions, *shown),
+            choices=(
+                Choice(YES, "it holds", "the criterion counts as proven by you"),
+                Choice(NO, "it does not hold", "the attempt fails"),
+            ),
+        )
+        for criterion in task.acceptance
+        if criterion.proof == HUMAN
+    )
+
+
+def validator_question(
+    task: Task,
+    attempt: int,
+    changes: Sequence[ledger.Change],
+    why: str = "The plan says that a person validates this task.",
+    said: str = "",
+) -> Decision:
+    """Asked where the validator is a person, or where one that is none proves nothing: `why`, and what it `said`."""
+    told = (said,) if said else ()
+    return Decision(
+        id=f"{task.id}.validator.{attempt}",
+        kind="criterion",
+        task=task.id,
+        what=f"{task.id}: {task.title}",
+        why=why,
+        evidence=(*told, *(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
+        choices=(
+            Choice(YES, "it is good", "the task counts as validated by you"),
+            Choice(NO, "it is not", "the attempt fails"),
+        ),
+    )
+
+
+def work_question(task: Task) -> Decision:
+    """The question that a task for a person is."""
+    if task.kind == "decision" and task.options:
+        choices = tuple(Choice(o.id, o.text, f"the record says {o.id}") for o in task.options)
+    elif task.kind == "human-verify":
+        choices = (
+            Choice(YES, "it is as it should be", "the task is complete"),
+            Choice(NO, "it is not", "the task fails and what depends on it is blocked"),
+        )
+    else:
+        choices = (
+            Choice(DONE, "it is done", "idumb goes on to the task's checks"),
+            Choice(NOT_DONE, "it cannot be done", "the task fails and what depends on it is blocked"),
+        )
+    steps = tuple(line for c in task.acceptance for line in (c.text, *c.instructions))
+    return Decision(
+        id=f"{task.id}.work",
+        kind=task.kind if task.is_human else "human-action",
+        task=task.id,
+        what=f"{task.id}: {task.title}",
+        why=task.description or "The plan leaves this task to a person.",
+        evidence=steps,
+        choices=choices,
+    )
+
+
+def failure_question(task: Task, attempt: int, reason: str) -> Decision:
+    """Asked of tasks that say `On failure: ask`."""
+    return Decision(
+        id=f"{task.id}{FAILURE}{attempt}",
+        kind=FAILURE_KIND,
+        task=task.id,
+        what=f"{task.id} {task.title} failed",
+        why="The plan says that a person decides what happens then.",
+        evidence=tuple(reason.splitlines()[:20]),
+        choices=(
+            Choice(RETRY, "try it again", "the next attempt starts with this one's feedback"),
+            Choice(SKIP, "leave it out", "what depends on it stays blocked"),
+            Choice(FAIL, "leave it failed", "what depends on it is blocked, independent tasks go on"),
+        ),
+    )
+
+
+def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
+    return Decision(
+        id=f"{task.id}.deviation",
+        kind="deviation",
+        task=task.id,
+        what=f"{task.id} changed files it does not declare",
+        why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
+        evidence=tuple(strays),
+        choices=(
+            Choice("accept", "they belong to the task", "they are checked and committed with it"),
+            Choice("halt", "stop here", "the run halts, everything is kept, and you look at them first"),
+        ),
+    )
+
+
+def evidence_of_answers(asked: Iterable[Decision], answers: Iterable[Answer], tree: str | None) -> tuple[Evidence, ...]:
+    """People's answers as evidence; a question without one waits."""
+    given = {answer.decision: answer for answer in answers}
+    return tuple(_of_answer(question, given.get(question.id), tree) for question in asked)
+
+
+def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> Evidence:
+    subject = question.id.split(".")[1] if "." in question.id else question.id
+    if answer is None:
+        return Evidence(subject, question.what, evidence.WAITING, tree=tree)
+    result = evidence.FAILED if answer.choice in _REFUSES else evidence.PASSED
+    said = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
+    if question.kind == exposed_secrets.SECRET and result == evidence.FAILED:
+        said = f"{said}; {exposed_secrets.WITHOUT_SECRET}"
+    return Evidence(subject, question.what, result, output=said, tree=tree)
+
+
+AGAIN = "again"
+
+
+EFFECT_MARK = ".again."
+
+
+def effect_payload(task: Task) -> dict[str, str]:
+    """What an event about a begun attempt says; empty for tasks that files alone take back."""
+    return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
+
+
+def ask_about_effect(bench: Bench, task: Task) -> str | None:
+    """None where the task may start; `SKIP` when it was left out, the question's id while nobody answered.
+
+    Asked once for each attempt that may have had the effect: nobody can see whether it did.
+    """
+    known, event = bench.journal.state.tasks[task.id], bench.journal.event
+    if known.effect != EFFECT:
+        return None
+    question = _effect_question(task, known.attempt, known.reason)
+    answered = bench.journal.state.answers.get(question.id)
+    if answered is not None:
+        return None if answered["choice"] == AGAIN else SKIP
+    events = [event("decision.asked", task.id, known.attempt, **dataclasses.asdict(question))]
+    answer = bench.services.asker.ask(question)
+    if answer is None:
+        reason = "it may have had its effect already"
+        events.append(event("task.waiting", task.id, known.attempt, decisions=[question.id], reason=reason))
+    else:
+        events.append(event("decision.answered", task.id, known.attempt, **dataclasses.asdict(answer)))
+        if answer.choice == SKIP:
+            events.append(event("task.skipped", task.id, known.attempt, reason="a person left it out"))
+    bench.journal.write(*events)
+    if answer is None:
+        return question.id
+    return None if answer.choice == AGAIN else SKIP
+
+
+def _effect_question(task: Task, attempt: int, reason: str) -> Decision:
+    owed = task.rollback.kind == COMPENSATABLE
+    how = "can be taken back only by its own commands" if owed else "cannot be taken back"
+    lines = (
+        reason,
+        task.rollback.reason,
+        *(f"taken back by: {command}" for command in task.rollback.commands),
+        f"idumb accept {task.id} --why REASON takes it as done",
+    )
+    return Decision(
+        id=f"{task.id}{EFFECT_MARK}{attempt}",
+        kind="effect",
+        task=task.id,
+        what=f"{task.id} {task.title} may have had its effect already",
+        why=f"An attempt was begun, and what it does {how}; idumb cannot see whether it happened.",
+        evidence=tuple(line for line in lines if line),
+        choices=(
+            Choice(AGAIN, "do it again", "the task starts once more"),
+            Choice(SKIP, "leave it out", "what depends on it stays blocked"),
+        ),
+    )
+
+
+def recorded_answer(bench: Bench, question: Decision) -> Answer | None:
+    known = bench.journal.state.answers.get(question.id)
+    return Answer(question.id, known["choice"], known["by"], known.get("guidance", "")) if known else None
