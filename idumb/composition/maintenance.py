@@ -24,7 +24,7 @@ def machine_checks() -> tuple[Check, ...]:
     from idumb.git import doctor_checks
     from idumb.system.machine import LocalMachine
 
-    return (*doctor_checks.of_programs(), *doctor_machine.of_user(LocalMachine("/", "/", "/")))
+    return (*doctor_checks.of_programs(), *doctor_machine.user_checks(LocalMachine("/", "/", "/")))
 
 
 def health_checks(services: Container) -> tuple[Check, ...]:
@@ -47,7 +47,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
         *machine_checks(),
         *doctor_checks.of_repository(repository, services.backups),
         *abandoned_clones.checks(services, lambda: store.owned(folder)),
-        *doctor_machine.of_place(machine, lambda: store.owned(folder)),
+        *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
         agent_caches.check(repository.state_dir),
         *store.checks(repository.common_dir, services.log.database, services.log.verify, repository.worktree_id),
     )

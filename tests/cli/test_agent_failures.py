@@ -191,7 +191,7 @@ def test_doctor_shows_an_open_breaker_and_closes_it_when_told_to(project: Projec
     assert (healthy.code, told["state"]) == (0, "warn")
     assert "command coder middle: open since" in told["symptoms"][0]["found"]
     assert "1 call in a row failed, the last by network" in told["symptoms"][0]["found"]
-    assert "nobody asks it before" in told["symptoms"][0]["means"]
+    assert "no calls before" in told["symptoms"][0]["means"]
     assert "next: idumb doctor --fix" in project.quick("doctor").out
     mended = project.quick("doctor", "--fix", "--json")
     assert any("command coder middle is closed" in done for done in mended.data["mended"])

@@ -105,7 +105,7 @@ def test_without_a_terminal_it_needs_a_word_and_says_what_would_go(project: Proj
     before = left(project)
     answer = project.idumb("deinit")
     assert (answer.code, left(project)) == (4, before)
-    for words in ("5 refs below refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
+    for words in ("5 refs under refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
         assert words in answer.err
     assert not (state_dir() / "backups").exists()
 

@@ -276,7 +276,7 @@ def test_a_file_system_that_forgets_is_named(tmp_path: Path) -> None:
     folder = place / f"idumb-{os.getpid()}-{tmp_path.name}"
     try:
         made = GitSandbox.create(folder)
-        assert "gone when the machine stops" in found(Project(made, made.root), "disk.kind", "warn")[0]["means"]
+        assert "lost when the machine stops" in found(Project(made, made.root), "disk.kind", "warn")[0]["means"]
     finally:
         shutil.rmtree(folder)
 
@@ -312,7 +312,7 @@ def test_modes_that_let_others_in_are_mended(project: Project) -> None:
     folder = project.repo.common_dir / "idumb"
     folder.chmod(0o755)
     store(project).chmod(0o644)
-    assert {one["found"] for one in found(project, "store.private", "warn")} == {"its mode is 0755", "its mode is 0644"}
+    assert {one["found"] for one in found(project, "store.private", "warn")} == {"the mode is 0755", "the mode is 0644"}
     mended(project, "store.private")
     assert (folder.stat().st_mode & 0o777, store(project).stat().st_mode & 0o777) == (0o700, 0o600)
 
@@ -385,7 +385,10 @@ def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project, 
     left = subprocess.Popen(["sleep", "600"], cwd="/", env=environment, start_new_session=True)
     spared = subprocess.Popen(["sleep", "600"], cwd="/", env=other)
     try:
-        assert found(project, "processes.left", "problem")[0]["found"] == f"process {left.pid} of run feed goes on"
+        assert (
+            found(project, "processes.left", "problem")[0]["found"]
+            == f"process {left.pid} of run feed is still running"
+        )
         mended(project, "processes.left")
         assert left.wait(10) == -signal.SIGTERM
         assert spared.poll() is None
@@ -545,7 +548,7 @@ def test_refs_of_a_run_that_the_log_does_not_know_are_told_and_kept(project: Pro
 def test_commits_that_were_made_elsewhere_are_told(project: Project, tmp_path: Path) -> None:
     project.repo.git("clone", "--quiet", ".", str(tmp_path / "clone"))
     clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
-    assert "does not know" in found(clone, "log.branch", "warn")[0]["found"]
+    assert "is not in the event log" in found(clone, "log.branch", "warn")[0]["found"]
 
 
 def test_a_commit_that_was_rewritten_and_pruned_is_told(project: Project) -> None:
@@ -554,7 +557,7 @@ def test_a_commit_that_was_rewritten_and_pruned_is_told(project: Project) -> Non
     project.repo.git("reflog", "expire", "--expire=now", "--all")
     project.repo.git("gc", "--quiet", "--prune=now")
     words = [one["found"] for one in found(project, "log.branch", "warn")]
-    assert [line.rpartition(" of ")[2] for line in words] == ["T1-02 is gone"]
+    assert [line.rpartition(" of ")[2] for line in words] == ["T1-02 no longer exists"]
 
 
 def test_a_snapshot_whose_object_was_damaged_is_told_like_one_that_is_gone(project: Project) -> None:
@@ -575,8 +578,8 @@ def test_files_of_gits_own_that_changed_since_the_run_began_are_named(project: P
     hook = project.repo.common_dir / "hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\n", encoding="utf-8")
-    symptoms = {one["path"]: one["found"].split(" since")[0] for one in found(project, "git.guarded", "warn")}
-    assert symptoms == {".git/config": "it was changed", ".git/hooks/pre-commit": "it was added"}
+    symptoms = {one["path"]: one["found"].split(" after")[0] for one in found(project, "git.guarded", "warn")}
+    assert symptoms == {".git/config": "changed", ".git/hooks/pre-commit": "added"}
 
 
 def test_a_run_in_another_work_tree_says_nothing_of_the_files_of_this_one(project: Project, tmp_path: Path) -> None:
@@ -717,7 +720,7 @@ def test_a_log_that_is_gone_is_one_problem_and_what_needs_it_is_said_once(projec
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
     told = project.quick("doctor").out
-    assert told.count("store.opens says why") == 1
+    assert told.count("see store.opens") == 1
     cause = found(project, "store.opens", "problem")[0]["found"]
     assert told.count(cause) == 1
     assert "log.refs, log.unknown-refs" in told
@@ -732,17 +735,17 @@ def test_a_configuration_that_cannot_be_read_is_one_problem(project: Project) ->
     project.configure("builder: [\n")
     answer, told = doctor(project), project.quick("doctor").out
     assert [one["code"] for one in answer.data["checks"] if one["state"] == "problem"] == ["config.reads"]
-    assert "skipped  plans.read: config.reads says why" in told
+    assert "skipped  plans.read: see config.reads" in told
     assert told.count("is not readable YAML") == 1
-    assert "cannot be run" not in told
+    assert "phase 1 cannot run" not in told
 
 
 def test_what_shares_a_cause_names_the_next_step_once(project: Project) -> None:
     for name in ("state.json", "execution/1/progress.json"):
         (project.folder / ".idumb/brain" / name).unlink()
     told = project.quick("doctor").out
-    assert "state.json: it is missing" in told
-    assert "progress.json: it is missing" in told
+    assert "state.json: the file is missing" in told
+    assert "progress.json: the file is missing" in told
     assert told.count("next: idumb doctor --fix") == 1
 
 

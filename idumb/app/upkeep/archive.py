@@ -1,4 +1,4 @@
-"""Moving older events to the archive: whatever a run that can still go on needs stays, and nothing is discarded."""
+"""`idumb archive`: move old events to archive files. Events of runs that can continue stay; nothing is deleted."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Start = tuple[str, str, str, int]
 
 
 def archive(services: Services, *, before: str | None, keep_runs: int) -> Result:
-    """Move every event that is older than all live runs, than the newest `keep_runs` runs, and than `before`.
+    """Move the events that are older than `before`, than the newest `keep_runs` runs and than every live run.
 
-    A run is live while it is the newest of its phase in some work tree, or one of those carried a task from it.
+    A run is live if it is the newest of its phase in a working tree, or if such a run took over a task from it.
     """
     with operation.owned(services, "archive") as owned:
         last = _last(services, before, keep_runs)
@@ -33,29 +33,29 @@ def archive(services: Services, *, before: str | None, keep_runs: int) -> Result
 
 
 def _last(services: Services, before: str | None, keep_runs: int) -> int:
-    """The newest event that may go."""
+    """The number of the newest event to move."""
     starts = services.log_files.starts()
     kept = live(starts, lambda run: _carried_from(services, run)) | {run for run, *_ in starts[-keep_runs:]}
     if not starts or starts[0][0] in kept:
-        return 0  # what is older than every run is not worth a file
+        return 0  # events before the first run are too few for a file
     bounds = [first for run, _, _, first in starts if run in kept]
     if before is not None:
         bounds += [event.seq for event in services.log.events(since=before, limit=1)]
-    # The newest event stays, so that whoever opens the log sees where it ends.
+    # The newest event stays, because the log must show where it ends.
     return min([*bounds, services.log.head()[0]]) - 1
 
 
 def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
-    """The newest run of each phase in each work tree, and those that they carried tasks from."""
+    """The newest run of each phase in each working tree, and the runs that they took over tasks from."""
     newest = {(phase, worktree): run for run, phase, worktree, _ in starts}
-    found: set[str] = set()
+    runs: set[str] = set()
     rest = list(newest.values())
     while rest:
         run = rest.pop()
-        if run not in found:
-            found.add(run)
+        if run not in runs:
+            runs.add(run)
             rest += carried_from(run)
-    return found
+    return runs
 
 
 def _carried_from(services: Services, run: str) -> set[str]:

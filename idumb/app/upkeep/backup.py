@@ -1,4 +1,4 @@
-"""Backups of the event log: one file with every event, and the proof that such a file is whole."""
+"""`idumb backup`: write all events to a file, and verify such a file."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from idumb.domain.errors import EXIT_FAILED
 
 
 def write(services: Services, path: str) -> Result:
-    """A new file; one that exists is never replaced."""
+    """Write a new file; an existing one is never replaced."""
     count, head = services.log_files.back_up(path)
     return Result({"path": path, "events": count, "head": head, "verified": True, "of_this_log": True})
 
 
 def verify(services: Services, path: str) -> Result:
-    """Every hash again. `of_this_log` tells whether the log of this repository began with the same events."""
-    found, ours = services.log_files.check_backup(path)
-    whole = found.broken_at is None
-    data = {"path": path, "events": found.count, "head": found.head, "verified": whole, "of_this_log": ours}
+    """Check every hash. `of_this_log` tells whether this repository's log starts with the same events."""
+    chain, same_log = services.log_files.check_backup(path)
+    whole = chain.broken_at is None
+    data = {"path": path, "events": chain.count, "head": chain.head, "verified": whole, "of_this_log": same_log}
     if whole:
         return Result(data)
-    words = f"The backup is not as it was written: event {found.broken_at}: {found.why}"
-    return Result(data, EXIT_FAILED, (), ("backup.broken", words, "idumb backup FILE writes another one"))
+    words = f"The backup is damaged at event {chain.broken_at}: {chain.why}"
+    return Result(data, EXIT_FAILED, (), ("backup.broken", words, "idumb backup FILE writes a new one"))

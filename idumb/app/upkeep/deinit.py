@@ -1,6 +1,6 @@
-"""Takes idumb out of a repository: says what goes and what stays, and writes a backup of what goes first.
+"""`idumb deinit`: remove idumb from a repository, after a backup.
 
-Safe to be killed and said again: what is left then goes.
+If it is killed, run it again: it removes the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STAYS = ("every commit and branch", "the plans and reports in .planning/")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`backup` is a folder, None for one in the user's state directory; `keep` false writes none."""
+    """`backup` is a folder; None is one in the user's state directory. If `keep` is false, no backup is written."""
 
     yes: bool = False
     backup: str | None = None
@@ -36,14 +36,14 @@ class Request:
 
 
 def deinit(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> Result:
-    """Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held`, `backup.exists`.
+    """Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held` or `backup.exists`.
 
-    An error of the backup stops before anything.
+    If the backup fails, nothing is removed.
     """
     going = _going(services, kept, own, request)
     if not (going["refs"] or going["folders"] or going["files"]):
         return Result({**going, "removed": False, "backup": None, "next": []})
-    with suppress(StoreError):  # a damaged log tells of no attempt, and goes too
+    with suppress(StoreError):  # a damaged log shows no attempts, and is removed too
         open_attempt.refuse(services, "deinit")
     backup = None
     if request.keep:
@@ -64,7 +64,7 @@ def deinit(services: Services, kept: KeptRefs, own: LocalData, request: Request)
 
 
 def _going(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> dict[str, Any]:
-    """What goes and what stays, before anything is done."""
+    """What will be removed and what stays."""
     files = services.reports.files(FILES)
     stays = [
         *STAYS,
@@ -85,22 +85,22 @@ def _confirm(services: Services, going: Mapping[str, Any], request: Request, bac
         return
     answer = services.asker.ask(_question(going, backup))
     if services.asker.interactive and (answer is None or answer.choice != "yes"):
-        # What would go was on the screen just now.
-        words = "Nothing was done."
+        # The question has just listed what would be removed.
+        words = "Nothing was removed."
         raise Refusal("deinit.not-confirmed", words, hint="idumb deinit --yes", details={**going, "backup": backup})
     if answer is None or answer.choice != "yes":
         raise Refusal(
             "deinit.not-confirmed",
-            f"Nothing was done, it needs your word. It would remove {_summed(going)}, and"
-            f" {f'write a backup to {backup} first' if backup else 'write no backup'}."
-            f" These stay: {'; '.join(going['stays'])}.",
+            f"Nothing was removed: idumb deinit needs your confirmation. It removes {_summed(going)}, and"
+            f" {f'writes a backup to {backup} first' if backup else 'writes no backup'}."
+            f" It keeps {'; '.join(going['stays'])}.",
             hint="idumb deinit --yes",
             details={**going, "backup": backup},
         )
 
 
 def _refs(going: Mapping[str, Any]) -> str:
-    return f"{going['refs']} refs below refs/idumb/ (--json lists them)"
+    return f"{going['refs']} refs under refs/idumb/ (--json lists them)"
 
 
 def _summed(going: Mapping[str, Any]) -> str:
@@ -111,25 +111,25 @@ def _summed(going: Mapping[str, Any]) -> str:
 
 
 def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
-    evidence = [f"{_refs(going)} go"] if going["refs"] else []
-    evidence += [f"{folder['what']} goes: {folder['path']}" for folder in going["folders"]]
-    evidence += [f"{len(going['files'])} files in {FILES}/ go"] if going["files"] else []
-    evidence += [f"stays: {what}" for what in going["stays"]]
-    how = f"A backup of all that goes is written to {backup} first." if backup else "No backup is written."
+    evidence = [f"removes {_refs(going)}"] if going["refs"] else []
+    evidence += [f"removes {folder['what']}: {folder['path']}" for folder in going["folders"]]
+    evidence += [f"removes {len(going['files'])} files in {FILES}/"] if going["files"] else []
+    evidence += [f"keeps {kept}" for kept in going["stays"]]
+    how = f"idumb first writes a backup to {backup}." if backup else "No backup is written."
     return Decision(
         id="confirm",
         kind="deinit",
-        what="Take idumb out of this repository",
-        why=f"Snapshots, checkpoints and the history of runs go. {how}",
+        what="Remove idumb from this repository",
+        why=f"This removes snapshots, checkpoints and the history of runs. {how}",
         evidence=tuple(evidence),
         choices=(
             Choice(
                 "yes",
-                "take it out",
-                "rollback and undo of earlier runs are possible from the backup only",
+                "remove idumb",
+                "earlier runs can be rolled back or undone only after you restore the backup",
                 "idumb deinit --yes",
             ),
-            Choice("no", "leave everything", "nothing happens"),
+            Choice("no", "keep everything", "nothing is removed"),
         ),
     )
 
@@ -149,8 +149,8 @@ def _back_up(
         if written != len(refs):
             raise Refusal(
                 "backup.incomplete",
-                f"The bundle holds {written} of {len(refs)} refs; nothing was removed.",
-                hint="idumb doctor says which refs are broken",
+                f"The backup contains {written} of {len(refs)} refs, so nothing was removed.",
+                hint="idumb doctor shows which refs are broken",
             )
     own.back_up(folder)
     if files:
@@ -158,11 +158,11 @@ def _back_up(
 
 
 def _next(going: Mapping[str, Any], backup: str | None) -> list[str]:
-    """The commands that bring everything back, from the root of the work tree."""
+    """The commands that restore everything, to run at the root of the working tree."""
     if not backup:
         return []
     refs = shlex.quote(f"{backup}/{BUNDLE}")
-    found = [f"git fetch {refs} 'refs/idumb/*:refs/idumb/*'"] if going["refs"] else []
+    commands = [f"git fetch {refs} 'refs/idumb/*:refs/idumb/*'"] if going["refs"] else []
     folders = [f["path"] for f in going["folders"] if f["path"].endswith("/idumb")]
-    found += [f"cp -R {shlex.quote(f'{backup}/idumb')} {shlex.quote(path)}" for path in folders[:1]]
-    return found
+    commands += [f"cp -R {shlex.quote(f'{backup}/idumb')} {shlex.quote(path)}" for path in folders[:1]]
+    return commands

@@ -1,4 +1,4 @@
-"""Looks at everything a run stands on, where other commands refuse too; mends what can be mended without a loss."""
+"""`idumb doctor`: run every check, also where other commands refuse, and fix what can be fixed without a loss."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from idumb.domain.health import Check, Seen, Symptom
 from idumb.domain.runs.run import RunState
 
 FIX = "idumb doctor --fix"
-# What is mended can bring to light what it hid: a log made anew, refs that it names.
+# A fix can reveal the next problem: a restored log names refs that are missing.
 _ROUNDS = 4
-_SEE_LOG = "store.opens says why, and what to do"
+_SEE_LOG = "see store.opens"
 _LOG = "store.opens"
 
 
 def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> Result:
-    """Every check, then what was mended and every check again. `room_checks` are those of the outer rooms."""
+    """Run every check; with `mend`, fix what they found and check again. `room_checks` are those of other packages."""
     own = (*doctor_log.checks(services), *doctor_files.checks(services), *doctor_agents.checks(services))
     checks = [*room_checks, *own]
     seen = _look(checks)
     mended: list[str] = []
     warnings: tuple[str, ...] = ()
     for _ in range(_ROUNDS if mend else 0):
-        if not any(_mendable(one) for one in seen):
+        if not any(_is_fixable(one) for one in seen):
             break
         done, warnings = _mend(services, seen)
         mended += done
@@ -43,29 +43,33 @@ def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> R
 
 
 def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
-    """Where there is no repository that idumb could work in: why, and the machine all the same."""
-    symptom = health.problem(refusal.message, means="nothing can be run here", mend=refusal.hint or "")
-    place = Check("git.repository", "the repository can be worked in", lambda: [symptom])
+    """Without a usable repository: report why, and check the machine."""
+    symptom = health.problem(refusal.message, means="nothing can run here", mend=refusal.hint or "")
+    place = Check("git.repository", "the repository is usable", lambda: [symptom])
     return _result(_look([place, *machine_checks]), [], ())
 
 
 def _look(checks: Iterable[Check]) -> list[Seen]:
-    """Why the log cannot be read is told once; every later check that needs it was not made."""
+    """Run the checks. Report an unreadable log once; later checks that need it count as not examined."""
     seen: list[Seen] = []
-    log_told = False
+    log_reported = False
     for check in checks:
         try:
             symptoms = _seen(check)
         except StoreError as error:
-            symptoms = (_unreadable(error),) if not log_told else (health.warn(health.NOT_EXAMINED, means=_SEE_LOG),)
-            log_told = True
-        log_told = log_told or (check.code == _LOG and health.worst(s.state for s in symptoms) == health.PROBLEM)
+            symptoms = (
+                (_unreadable(error),) if not log_reported else (health.warn(health.NOT_EXAMINED, means=_SEE_LOG),)
+            )
+            log_reported = True
+        log_reported = log_reported or (
+            check.code == _LOG and health.worst(s.state for s in symptoms) == health.PROBLEM
+        )
         seen.append(Seen(check, symptoms))
     return seen
 
 
 def _seen(check: Check) -> tuple[Symptom, ...]:
-    """What a check saw. One that cannot be made is a problem of its own and stops no other; StoreError goes on."""
+    """Run one check. If it fails itself, that is a problem to report; StoreError propagates."""
     try:
         return tuple(check.look())
     except StoreError:
@@ -73,14 +77,14 @@ def _seen(check: Check) -> tuple[Symptom, ...]:
     except IdumbError as refusal:
         return (_unreadable(refusal),)
     except (OSError, ValueError, KeyError) as trouble:
-        return (health.problem(f"{type(trouble).__name__}: {trouble}", means="this could not be looked at"),)
+        return (health.problem(f"{type(trouble).__name__}: {trouble}", means="this could not be checked"),)
 
 
 def _unreadable(error: IdumbError) -> Symptom:
-    return health.problem(error.message, means="this could not be looked at", mend=error.hint or "")
+    return health.problem(error.message, means="this could not be checked", mend=error.hint or "")
 
 
-def _mendable(seen: Seen) -> bool:
+def _is_fixable(seen: Seen) -> bool:
     return seen.check.mend is not None and any(symptom.mends for symptom in seen.symptoms)
 
 
@@ -88,7 +92,7 @@ def _mend(services: Services, seen: Sequence[Seen]) -> tuple[list[str], tuple[st
     """What was done, one line each, and what could not be. The event log comes first: all else is recorded in it."""
     done: list[str] = []
     failed: list[str] = []
-    todo = [one for one in seen if _mendable(one)]
+    todo = [one for one in seen if _is_fixable(one)]
     for one in (one for one in todo if one.check.alone):
         _try(one, done, failed)
     rest = [one for one in todo if not one.check.alone]
@@ -104,7 +108,7 @@ def _mend(services: Services, seen: Sequence[Seen]) -> tuple[list[str], tuple[st
 
 
 def _try_to_keep(services: Services, journal: Journal, failed: list[str]) -> None:
-    """`state.json` is rebuilt only after what it holds beyond the log was recorded."""
+    """Record what only `state.json` contains before it is rebuilt."""
     try:
         state_file.keep(services, journal)
     except OSError as problem:
@@ -112,11 +116,11 @@ def _try_to_keep(services: Services, journal: Journal, failed: list[str]) -> Non
 
 
 def _log_fails(services: Services, failed: list[str]) -> bool:
-    """Whether nothing can be recorded; then nothing is done either."""
+    """Whether the log cannot record a fix; then nothing else is fixed."""
     try:
         services.log.head()
     except StoreError as error:
-        failed.append(f"nothing else was mended: {error.message}")
+        failed.append(f"nothing else was fixed: {error.message}")
         return True
     return False
 
@@ -146,7 +150,7 @@ def _result(seen: Sequence[Seen], mended: list[str], warnings: tuple[str, ...]) 
 
 
 def _next(seen: Sequence[Seen]) -> list[str]:
-    """What to do now, problems first; what `--fix` does is one command."""
+    """The next steps, problems first; all that `--fix` can do is one step."""
     symptoms = [symptom for one in seen for symptom in one.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
     steps = [FIX if symptom.mends else symptom.mend for symptom in ordered]

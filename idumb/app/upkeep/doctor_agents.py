@@ -1,4 +1,4 @@
-"""The check of `idumb doctor` on circuit breakers: which agent is not asked for now, and until when."""
+"""The check of `idumb doctor` on circuit breakers: which agents are not called, and until when."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from idumb.domain.runs.run import RunState
 
 def checks(services: Services) -> tuple[Check, ...]:
     look = _Look(services)
-    # It takes the right to write itself: only then is anything to be recorded.
-    return (Check("agents.breakers", "every agent may be asked", look.breakers, look.close, alone=True),)
+    # `close` acquires ownership itself, so that a check without a fix records nothing.
+    return (Check("agents.breakers", "every agent can be called", look.breakers, look.close, alone=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +28,44 @@ class _Look:
     services: Services
 
     def breakers(self) -> Iterator[Symptom]:
-        """A warning for each that holds calls back; the others together."""
+        """A warning for each open breaker; one line for the others."""
         rule, now = _rule(self.services), self.services.clock.now()
-        free = []
+        allowed = []
         for key, known in agent_client.breakers(self.services).items():
             wait = breaker.asked(known, now, rule)[1]
             if wait:
                 yield _holding(key, known, datetime.fromisoformat(now) + timedelta(seconds=wait))
             elif known != Breaker():
-                free.append(f"{_words(key, known)}; it may be asked")
-        yield health.fine("; ".join(free) if free else "no circuit breaker is open")
+                allowed.append(f"{_words(key, known)}; calls are allowed")
+        yield health.fine("; ".join(allowed) if allowed else "no circuit breaker is open")
 
     def close(self, symptom: Symptom) -> str:
-        """Refusal while somebody else owns the work tree."""
+        """Close a breaker. Refuses while another process owns the working tree."""
         with operation.owned(self.services, "doctor") as owned:
             journal = owned.journal(RunState())
             journal.write(journal.event("breaker.changed", key=symptom.subject, **Breaker().as_dict()))
-        return f"the circuit breaker of {symptom.subject} is closed; it is asked again at once"
+        return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 
 
 def _holding(key: str, known: Breaker, until: datetime) -> Symptom:
     when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
     return health.warn(
         _words(key, known),
-        means=f"nobody asks it before {when}; then one call is let through, and decides",
+        means=f"no calls before {when}; then one call decides whether the breaker closes",
         mends=True,
         subject=key,
     )
 
 
 def _words(key: str, known: Breaker) -> str:
-    """`key` is adapter, binding and model."""
+    """Describe a breaker; `key` is adapter, binding and model."""
     since = f" since {known.since}" if known.since else ""
     calls = f"{known.failures} call{'s' * (known.failures != 1)} in a row failed, the last by {known.failure}"
     return f"{key}: {known.state}{since}, {calls}"
 
 
 def _rule(services: Services) -> Rule:
-    """Doctor looks also where the configuration cannot be read; another check tells of that."""
+    """The breaker settings, or the defaults if the configuration cannot be read; `config.reads` reports that."""
     try:
         return agent_client.rule(services.settings)
     except InputError:

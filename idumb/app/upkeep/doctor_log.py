@@ -1,4 +1,4 @@
-"""Checks of `idumb doctor` that hold the event log against refs, branch, work tree and processes."""
+"""Checks of `idumb doctor` that compare the event log with refs, the branch, git's files and processes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _SHOWN = 10
 def checks(services: Services) -> tuple[Check, ...]:
     look = _Look(services)
     return (
-        Check("log.refs", "every snapshot and checkpoint of the log is kept under refs/idumb/", look.refs, look.keep),
-        Check("log.unknown-refs", "every run under refs/idumb/ is known to the log", look.unknown_refs),
-        Check("log.branch", "every commit that names a run is known to the log", look.branch),
-        Check("git.guarded", "what git runs is what it was when the newest run began", look.guarded),
-        Check("run.killed", "no run waits for its killed idumb", look.killed),
+        Check("log.refs", "every snapshot and checkpoint in the event log has its ref", look.refs, look.keep),
+        Check("log.unknown-refs", "every run under refs/idumb/ is in the event log", look.unknown_refs),
+        Check("log.branch", "every commit that names a run is in the event log", look.branch),
+        Check("git.guarded", "git's hooks and configuration are unchanged since the newest run began", look.guarded),
+        Check("run.killed", "no run was killed", look.killed),
         Check("run.open", "no attempt is open in an editor", look.opened),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Where the log says that a commit is kept."""
+    """A ref that the event log expects."""
 
     ref: str
     commit: str
@@ -45,7 +45,7 @@ class _Look:
     services: Services
 
     def refs(self) -> Iterator[Symptom]:
-        """A ref that is gone is made again where its commit is still there."""
+        """Missing refs and objects. A ref can be restored while its commit exists."""
         present = self.services.history.refs(REFS)
         wanted = list({kept.ref: kept for kept in self._expected()}.values())
         missing = [kept for kept in wanted if kept.ref not in present]
@@ -53,18 +53,18 @@ class _Look:
             yield self._missing(kept)
         for kept in (k for k in wanted if k.ref in present and not self._exists(k.commit)):
             yield _gone(kept)
-        yield health.fine(f"{len(wanted) - len(missing)} of {len(wanted)} are there")
+        yield health.fine(f"{len(wanted) - len(missing)} of {len(wanted)} exist")
 
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")
         self.services.history.keep_ref(ref, commit)
-        return f"{ref} points at {commit[:12]} again"
+        return f"{ref} points to {commit[:12]} again"
 
     def _missing(self, kept: _Kept) -> Symptom:
         if not self._exists(kept.commit):
             return _gone(kept)
         return health.problem(
-            f"{kept.what} has lost its ref; its commit {kept.commit[:12]} is still there",
+            f"the ref of {kept.what} is missing; its commit {kept.commit[:12]} still exists",
             kept.ref,
             means="git gc may remove it",
             mends=True,
@@ -79,7 +79,7 @@ class _Look:
         return True
 
     def _expected(self) -> Iterator[_Kept]:
-        """What every event says is kept; a later event on the same ref stands for the earlier ones."""
+        """The refs that events name; a later event on the same ref replaces an earlier one."""
         prefixes: dict[str, str] = {}
         bases: dict[str, str] = {}
         for event in self.services.log.events():
@@ -92,7 +92,7 @@ class _Look:
                 yield _Kept(ref, snapshot, f"the snapshot of {event.task}, attempt {event.attempt} ({event.kind})")
             elif event.kind == "rollback.completed" and p.get("before") and event.run in prefixes:
                 name = f"{prefixes[event.run]}/{event.run}/operations/{event.operation}/before"
-                yield _Kept(name, p["before"], "what was there before a rollback")
+                yield _Kept(name, p["before"], "the snapshot before a rollback")
         for known, commit in bases.items():
             if known in prefixes:
                 yield _Kept(f"{prefixes[known]}/{known}/base", commit, "the snapshot before the run")
@@ -104,26 +104,26 @@ class _Look:
             match = _RUN_OF_REF.match(ref)
             if match is not None and match[1] not in known:
                 named[match[1]] = named.get(match[1], 0) + 1
-        for found, number in named.items():
+        for run_id, number in named.items():
             yield health.warn(
-                f"{number} refs of run {found}, which the log does not know",
-                f"{REFS}worktrees/*/runs/{found}",
-                means="snapshots that a killed start or another event log left; they are kept",
+                f"{number} refs belong to run {run_id}, which is not in the event log",
+                f"{REFS}worktrees/*/runs/{run_id}",
+                means="snapshots of a run that was killed at its start, or of another event log; they are kept",
                 mend="git for-each-ref refs/idumb",
             )
 
     def branch(self) -> Iterator[Symptom]:
-        """Commits say themselves which run made them: in a clone that is all there is."""
+        """Commits whose run is not in the log, as in a clone, and commits of runs that no longer exist."""
         known = {event.run for event in self.services.log.events(kind="run.started")}
         foreign: dict[str, int] = {}
         for _, trailers in self.services.history.trailers_since(None):
             named = trailers.get("Idumb-Run")
             if named is not None and named not in known:
                 foreign[named] = foreign.get(named, 0) + 1
-        for found, number in list(foreign.items())[:_SHOWN]:
+        for run_id, number in list(foreign.items())[:_SHOWN]:
             yield health.warn(
-                f"{number} commits name run {found}, which the log does not know",
-                means="history that was made elsewhere and not witnessed here; nothing of it counts as proven",
+                f"{number} commits name run {run_id}, which is not in the event log",
+                means="the run took place elsewhere; nothing of it counts as proven here",
                 mend="idumb status",
             )
         for state in latest_runs(self.services):
@@ -134,13 +134,13 @@ class _Look:
             kept = known.checkpoint
             if kept is not None and kept.commit is not None and not self._exists(kept.commit):
                 yield health.warn(
-                    f"the commit {kept.commit[:12]} of {task} is gone",
-                    means=f"history was rewritten and pruned; checkpoint {kept.snapshot[:12]} still has its files",
+                    f"commit {kept.commit[:12]} of {task} no longer exists",
+                    means=f"history was rewritten; checkpoint {kept.snapshot[:12]} still has the files",
                     mend=f"idumb show {task}",
                 )
 
     def guarded(self) -> Iterator[Symptom]:
-        """Configuration, hooks and attributes of git; who changes them decides what the next commit runs."""
+        """Changes of git's configuration, hooks and attributes, which decide what the next commit runs."""
         own = {state.id for state in latest_runs(self.services)}
         runs = self.services.log.events(kind="run.started", newest_first=True)
         started = next((event for event in runs if event.run in own), None)
@@ -149,41 +149,41 @@ class _Look:
         was = started.payload["guarded"]
         now = self.services.history.state().guarded
         for name in sorted(n for n in {*was, *now} if was.get(n) != now.get(n)):
-            how = "was added" if name not in was else "is gone" if name not in now else "was changed"
+            how = "added" if name not in was else "removed" if name not in now else "changed"
             yield health.warn(
-                f"it {how} since run {started.payload['number']} of phase {started.payload['phase']} began",
+                f"{how} after run {started.payload['number']} of phase {started.payload['phase']} began",
                 name,
-                means="git runs or filters by it; if that was not you, a task may have done it",
-                mend=f"look at {name}",
+                means="git runs or filters by it. If you did not change it, a task may have",
+                mend=f"Review {name}",
             )
 
     def killed(self) -> Iterator[Symptom]:
-        """A run that is under way without an owner was killed."""
+        """Active runs without an owner: they were killed."""
         if self.services.owner.holder() is not None:
             return
         for state in latest_runs(self.services):
             running = [t for t, known in state.tasks.items() if known.running and known.opened is None]
             if state.state == run.ACTIVE and (running or not self._ended(state)):
-                named = f" in the middle of {', '.join(running)}" if running else ""
+                during = f" during {', '.join(running)}" if running else ""
                 yield health.warn(
-                    f"run {state.number} of phase {state.phase} was ended{named}",
-                    means="nothing is lost; the task in progress starts over",
+                    f"run {state.number} of phase {state.phase} was killed{during}",
+                    means="nothing is lost; the interrupted task starts again",
                     mend=f"idumb resume {state.phase}",
                 )
 
     def _ended(self, state: RunState) -> bool:
-        """Whether the command that wrote to the run last came to its end: the work itself may be left to an editor."""
+        """Whether the last command that wrote to the run finished. Work in an editor may still be in progress."""
         log = self.services.log
         last = next(iter(log.events(run=state.id, newest_first=True, limit=1)))
         return any(log.events(operation=last.operation, kind="operation.finished", limit=1))
 
     def opened(self) -> Iterator[Symptom]:
-        found = open_attempt.find(self.services)
-        if found is not None:
-            submit, give_up = open_attempt.choices(found.task)
+        attempt = open_attempt.find(self.services)
+        if attempt is not None:
+            submit, give_up = open_attempt.choices(attempt.task)
             yield health.warn(
-                found.words,
-                means="until it is submitted or given up, no other command changes the files",
+                attempt.words,
+                means="no other command changes files until it is submitted or given up",
                 mend=f"{submit.command}, or {give_up.command}",
             )
 
@@ -198,8 +198,8 @@ def latest_runs(services: Services) -> Iterable[RunState]:
 
 def _gone(kept: _Kept) -> Symptom:
     return health.problem(
-        f"{kept.what} is gone: there is no readable object {kept.commit}",
+        f"{kept.what} is lost: object {kept.commit} is missing or damaged",
         kept.ref,
-        means="idumb cannot go back to it; the task's commit on the branch may still hold its files",
+        means="idumb cannot restore it; the task's commit on the branch may still have its files",
         mend="git fsck --connectivity-only, or fetch the object from a backup",
     )

@@ -1,4 +1,4 @@
-"""Set idumb up in a repository: only own files, never one that exists, never the user's git files."""
+"""`idumb init`: create idumb's own files where they are missing; existing files and git's files never change."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from idumb.app.upkeep import old_idumb
 from idumb.app.worktree import preconditions
 
 IGNORED = """\
-# idumb's projections that can be made again at any time; the Markdown beside them is for git.
+# Files that idumb can rebuild at any time. Commit the Markdown files next to them.
 /brain/state.json
 /brain/execution/*/progress.json
 *.tmp
 """
 
 CONFIG = """\
-# How idumb works in this repository. Every key is optional.
+# idumb's settings for this repository. Every key is optional.
 
-# Who builds tasks that bring no steps of their own: the name of a binding below.
+# The agent that builds tasks without steps: the name of a binding below.
 # builder: my-agent
 # bindings:
 #   my-agent: {adapter: command, argv: [my-agent, --print], prompt: stdin}
@@ -30,7 +30,7 @@ git:
 
 
 def init(services: Services, templates: Mapping[str, str]) -> Result:
-    """Create what is missing, take over what an old iDumb left; `templates` maps a path to its text. Safe to repeat."""
+    """Create missing files and import those of an old iDumb. `templates` maps paths to texts. Safe to repeat."""
     preconditions.require_supported(services)
     files = {".idumb/config.yaml": CONFIG, ".idumb/.gitignore": IGNORED, ".idumb/brain/README.md": BRAIN, **templates}
     created, kept = [], []
@@ -40,13 +40,13 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
         else:
             services.reports.write_source(path, text)
             created.append(path)
-    report = old_idumb.take_over(services)
+    report = old_idumb.import_files(services)
     return Result({"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]})
 
 
 BRAIN = """\
 # What idumb writes here
 
-Checkpoints and progress, for people to read. They are made from the event log in the git directory; deleting them
-loses nothing. Plans are under `.planning/phases/`.
+Checkpoints and progress for you to read. idumb builds these files from the event log in the git folder, so you can
+delete them without losing anything. Plans are in `.planning/phases/`.
 """

@@ -1,4 +1,4 @@
-"""Slash commands for agent hosts: put where a host looks, kept up to date, taken away; nothing else is touched."""
+"""`idumb install`: write, update and remove the slash commands of an agent host; no other file is touched."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REMOVE = "remove"
 EDITED = "edited"
 FOREIGN = "foreign"
 LEFT = (EDITED, FOREIGN)
-_WHY = {EDITED: "was changed since idumb made it", FOREIGN: "was not made by idumb"}
+_WHY = {EDITED: "was changed after idumb wrote it", FOREIGN: "was not written by idumb"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A host's folder: `folder` from the root that `files` work below; `scope` is project or user."""
+    """A folder where a host looks for commands, relative to the root of `files`; `scope` is project or user."""
 
     host: Host
     scope: str
@@ -33,7 +33,7 @@ class Place:
 
 
 def install(places: Sequence[Place], texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
-    """Write every command that is missing or of another version; files that a person changed are left and named."""
+    """Write the commands that are missing or of another version; report files that the user changed and keep them."""
     return _together([_install(place, texts, version, dry_run=dry_run) for place in places])
 
 
@@ -49,12 +49,12 @@ def _install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: b
 
 
 def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
-    """Take away what idumb installed and nobody changed since, and the folders that it made and that are empty now."""
+    """Remove the unchanged files that idumb installed, and the empty folders that it created."""
     return _together([_remove(place, dry_run=dry_run) for place in places])
 
 
 def _together(results: Sequence[Result]) -> Result:
-    """One result for all places of a host; `folder` is the first of them."""
+    """Merge the results of all folders of a host; `folder` is the first."""
     data = {**results[0].data, "files": [row for result in results for row in result.data["files"]]}
     data["folders"] = [result.data["folder"] for result in results]
     return Result(data, warnings=tuple(words for result in results for words in result.warnings))
@@ -71,25 +71,25 @@ def _remove(place: Place, *, dry_run: bool) -> Result:
 
 
 def installed(places: Iterable[Place], texts: Mapping[str, str], version: str) -> Result:
-    """What is installed where, and which of it `install` would change. Reads only."""
+    """List what is installed where, and what `install` would change. Reads only."""
     return Result({"installed": [row for place in places if (row := _listed(place, texts, version))["files"]]})
 
 
 def _listed(place: Place, texts: Mapping[str, str], version: str) -> dict[str, Any]:
     wanted = {hosts.path(place.host, n): hosts.installed(place.host, c, version) for n, c in _commands(texts)}
-    found = {file: _read(place, file) for file in _ours(place)}
-    known = {file: text for file, text in found.items() if text is not None and hosts.is_marked(text)}
-    states = {file: _action(text, wanted[file]) if file in wanted else REMOVE for file, text in known.items()}
-    versions = {hosts.version_of(text) for text in known.values()} - {None}
+    present = {file: _read(place, file) for file in _ours(place)}
+    marked = {file: text for file, text in present.items() if text is not None and hosts.is_marked(text)}
+    states = {file: _action(text, wanted[file]) if file in wanted else REMOVE for file, text in marked.items()}
+    versions = {hosts.version_of(text) for text in marked.values()} - {None}
     return {
         "host": place.host.name,
         "scope": place.scope,
         "folder": place.folder,
-        "files": len(known),
+        "files": len(marked),
         "versions": sorted(v for v in versions if v),
         "outdated": sorted(file for file, state in states.items() if state in (UPDATE, REMOVE)),
         "edited": sorted(file for file, state in states.items() if state == EDITED),
-        "missing": sorted(set(wanted) - set(found)) if known else [],
+        "missing": sorted(set(wanted) - set(present)) if marked else [],
     }
 
 
@@ -98,7 +98,7 @@ def _commands(texts: Mapping[str, str]) -> list[tuple[str, hosts.Command]]:
 
 
 def _ours(place: Place) -> tuple[str, ...]:
-    """Files in the host's folder that have names like ours."""
+    """Files in the host's folder with the names of idumb's commands."""
     depth = place.host.file.count("/")
     return tuple(f for f in place.files.below(place.folder, depth) if hosts.is_named_like_ours(place.host, f))
 
@@ -142,16 +142,16 @@ def _carry_out(place: Place, row: Mapping[str, str], text: str) -> None:
 def _refused(path: str, problem: OSError) -> Refusal:
     return Refusal(
         "install.refused",
-        f"{path} can be neither read nor written: {problem.strerror or problem}. What came before it stands.",
-        hint="Mend that, then say it again; nothing is reached through a link",
+        f"{path} cannot be read or written: {problem.strerror or problem}. Earlier files were written.",
+        hint="Fix this and run the command again; links are not followed",
     )
 
 
 def _result(place: Place, rows: list[dict[str, str]], *, dry_run: bool, removing: bool = False) -> Result:
     left = [row for row in rows if row["action"] in LEFT]
     again = "idumb install --host " + place.host.name + (" --user" if place.scope == "user" else "")
-    way = "" if removing else f"; move it away, then {again}"
-    warnings = tuple(f"{row['path']} {_WHY[row['action']]} and is left as it is{way}" for row in left)
+    hint = "" if removing else f". To replace it, move it away and run {again}"
+    warnings = tuple(f"{row['path']} {_WHY[row['action']]}, so it was not changed{hint}" for row in left)
     data = {
         "host": place.host.name,
         "scope": place.scope,

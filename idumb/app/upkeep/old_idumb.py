@@ -1,6 +1,6 @@
-"""Takes over what an old iDumb left below `.idumb/`: once, with a report, the originals kept byte for byte.
+"""Imports the files of an old iDumb in `.idumb/` into the event log, once; the originals are backed up.
 
-Nothing of it counts as proven: it is history that was told and not witnessed.
+Imported history never counts as proven, because this log did not record it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from idumb.domain.runs.run import RunState
 
 
 def pending(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
-    """Files of an old iDumb that the log does not know yet, with their bytes."""
-    known = {
+    """Files whose history is not in the event log, with their bytes."""
+    imported = {
         (f["path"], f["digest"])
         for event in services.log.events(kind=legacy_claims.EVENT)
         for f in event.payload["files"]
     }
-    found = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))
-    new = (one for one in found if one is not None)
-    return tuple((old, data) for old, data in new if old.what == legacy.STATE or (old.path, old.digest) not in known)
+    read = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))
+    files = (file for file in read if file is not None)
+    return tuple(
+        (old, data) for old, data in files if old.what == legacy.STATE or (old.path, old.digest) not in imported
+    )
 
 
-def take_over(services: Services) -> Mapping[str, Any] | None:
-    """The report, None where there is nothing to take over. Files are kept before the event says so."""
+def import_files(services: Services) -> Mapping[str, Any] | None:
+    """Import pending files; return the report, or None if there are none. Backups are written before the event."""
     if not pending(services):
         return None
     with operation.owned(services, "init") as owned:
-        found = pending(services)
-        return state_file.write(services, owned.journal(RunState()), found) if found else None
+        files = pending(services)
+        return state_file.write(services, owned.journal(RunState()), files) if files else None
