@@ -59,7 +59,7 @@ def test_verification_runs_nothing_under_an_approval_that_is_void(project: Proje
     else:
         details = refused(answer, "consent.missing")
         assert (details["changed"], details["parts"][0]["keys"]) == (["files"], [CHECK])
-        assert f"is void, because this changed since: files ({CHECK})." in answer.error["message"]
+        assert f"is void, because these changed: files ({CHECK})." in answer.error["message"]
     assert not project.exists("ran.log")
     assert not project.events("1", "--kind", "verification.recorded")
     project.repo.write(CHECK, "test -s a.txt\n")
@@ -75,7 +75,7 @@ def test_verification_runs_nothing_under_an_approval_that_ended(project: Project
     _expire(home, ends)
     answer = _verify(project)
     refused(answer, "approval.expired" if mode == "strict" else "consent.missing")
-    assert "ended at 2020-01-01" in answer.error["message"]
+    assert "expired at 2020-01-01" in answer.error["message"]
 
 
 def test_what_differs_from_a_guided_approval_is_named_where_the_phase_is_to_run(project: Project) -> None:
@@ -86,7 +86,7 @@ def test_what_differs_from_a_guided_approval_is_named_where_the_phase_is_to_run(
     answer = run(project)
     details = refused(answer, "consent.missing")
     assert details["changed"] == ["files"]
-    assert f"is void, because this changed since: files ({CHECK})." in answer.error["message"]
+    assert f"is void, because these changed: files ({CHECK})." in answer.error["message"]
     assert details["evidence"][0] in answer.error["message"]
     assert details["evidence"][1].startswith(f"files ({CHECK}): was ")
     project.repo.write(CHECK, "test -s a.txt\n")
@@ -96,7 +96,7 @@ def test_what_differs_from_a_guided_approval_is_named_where_the_phase_is_to_run(
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
     answer = run(project)
     refused(answer, "consent.missing")
-    assert "was taken back by " in answer.error["message"]
+    assert "was revoked by " in answer.error["message"]
     assert run(project, "--approve", contract(project)).code == 0
 
 

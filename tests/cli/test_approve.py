@@ -190,7 +190,7 @@ def test_an_approval_can_be_taken_back_and_given_again(project: Project) -> None
     approve(project)
     answer = project.quick("approve", "1", "--revoke", "--json")
     assert answer.data["revoked"] == 2
-    assert "taken back" in refused(run(project), "approval.revoked")["why"]
+    assert "was revoked by" in refused(run(project), "approval.revoked")["why"]
     approve(project)
     assert run(project).code == 0
 

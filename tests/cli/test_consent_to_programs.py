@@ -115,7 +115,7 @@ def test_a_word_at_the_terminal_is_to_the_program_that_was_shown(
     assert (stopped.code, stopped.error["code"]) == (4, "consent.other-program")
     changed = {"binding": "b", "was": str(one), "now": str(two / "coder")}
     assert stopped.error["details"]["changed"] == [changed]
-    assert stopped.error["hint"] == "idumb resume 1 asks anew"
+    assert stopped.error["hint"] == "idumb resume 1 asks for your consent again"
     assert not project.exists("a.txt")
     refused = project.quick("resume", "1", "--json")
     assert (refused.code, refused.error["code"]) == (5, "consent.other-program")

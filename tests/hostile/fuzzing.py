@@ -260,7 +260,7 @@ def _signed_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
         contract = loading.of(services, "1").contract
         assert contract is not None
-        approvals.take_in(services, contract, str(path))
+        approvals.import_signed(services, contract, str(path))
         return []
 
     return Fuzzed("approval file", bench.fresh, path, _approval(record, chosen), ask)
@@ -272,7 +272,7 @@ def _kept_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
         contract = loading.of(services, "1").contract
         assert contract is not None
-        approvals.shown(services, contract)
+        approvals.status(services, contract)
         approvals.require(services, contract)
         return []
 

@@ -1,30 +1,33 @@
-"""Which programs the agents of a contract are, by their paths: those that were agreed to, and those of now.
+"""Compares the programs that agents start now with the programs that the user consented to, and describes bindings.
 
-The hash of a contract does not tell them: which file a name means is for PATH to say. What a program's bytes are is not
-looked at, so an agent may be brought up to date where it is.
+A contract's hash does not identify programs, because PATH decides which file a name means. Only paths are compared, so
+an agent can be updated in place.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app.consent import approvals
+from idumb.app.consent import approval_parts
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agents
 from idumb.domain import canonical_json
 from idumb.domain.consent.approval import Kept
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, Refusal
+from idumb.domain.settings import Binding
 
 _KEY = "programs"
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """The agent of a binding is another file than the one that was agreed to; `was` is None where none was."""
+class ProgramChange:
+    """A binding that starts another program than the user consented to; `was` is None if it had none."""
 
     binding: str
     was: str | None
@@ -32,98 +35,150 @@ class Move:
 
     @property
     def words(self) -> str:
-        return f"agent {self.binding}: {self.was or 'no program'} was agreed to, and {self.now} would be started now"
+        return f"agent {self.binding}: you approved {self.was or 'no program'}, but it would now start {self.now}"
 
 
-def present(services: Services, contract: Contract, agents: Agents | None = None) -> dict[str, str]:
-    """Binding to the absolute path of its program; without those that start none, or cannot be started.
+def current_programs(services: Services, contract: Contract, agents: Agents | None = None) -> dict[str, str]:
+    """Binding to the absolute path of its program, for the bindings that start one.
 
-    `agents` are those of a run, None those that are there to be looked at.
+    `agents` are those of a run; None uses `services.adapters`.
     """
-    found = {}
-    for name in approvals.agents(services.settings, contract):
+    programs = {}
+    for name in approval_parts.agents(services.settings, contract):
         try:
             argv = (agents or services.adapters).get(name).describe()
-        except AdapterError:  # the run itself says so
+        except AdapterError:  # the run itself reports this
             continue
         if argv:
-            found[name] = argv[0]
-    return found
+            programs[name] = argv[0]
+    return programs
 
 
-def bound(services: Services, contract: Contract, earlier: str | None = None) -> dict[str, Any]:
-    """What to record with consent. To programs that were agreed to under `earlier`, a hash, nobody agreed anew."""
-    now = present(services, contract)
-    kept = {} if earlier is None else _agreed(services, earlier) or _approved(services, contract.phase, earlier)
+def consent_record(services: Services, contract: Contract, earlier: str | None = None) -> dict[str, Any]:
+    """The programs to record with consent. Those under the contract hash `earlier` keep the consent that they had."""
+    now = current_programs(services, contract)
+    kept = (
+        {}
+        if earlier is None
+        else _recorded_programs(services, earlier) or _approved_programs(services, contract.phase, earlier)
+    )
     return {_KEY: {name: kept.get(name, path) for name, path in now.items()}}
 
 
-def moves(services: Services, contract: Contract) -> tuple[Move, ...]:
-    """The agents that are another file than when the contract was consented to, or approved; none without either."""
+def changed_programs(services: Services, contract: Contract) -> tuple[ProgramChange, ...]:
+    """The agents whose program changed after consent or approval; () if there was neither."""
     if services.consent.given(contract.hash):
-        was = _agreed(services, contract.hash)
+        was = _recorded_programs(services, contract.hash)
     else:
-        was = _approved(services, contract.phase, contract.hash)
+        was = _approved_programs(services, contract.phase, contract.hash)
         if not was:
             return ()
-    return _differing(was, present(services, contract))
+    return _differences(was, current_programs(services, contract))
 
 
-def _differing(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Move, ...]:
-    return tuple(Move(name, was.get(name), path) for name, path in now.items() if was.get(name) != path)
+def _differences(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[ProgramChange, ...]:
+    return tuple(ProgramChange(name, was.get(name), path) for name, path in now.items() if was.get(name) != path)
 
 
 def require(services: Services, contract: Contract, agents: Agents, again: str) -> None:
-    """The agents of a run are the programs that somebody agreed to; Refusal `consent.other-program` otherwise.
+    """Require that a run starts the programs that the user consented to. Refusal `consent.other-program`.
 
-    A name may mean another file since consent was looked for: a question waits as long as a person does. `again` is the
-    command that asks anew.
+    PATH may have changed while a question waited for its answer. `again` is the command that asks for consent again.
     """
-    now = present(services, contract, agents)
-    words = [_agreed(services, contract.hash)] if services.consent.given(contract.hash) else []
-    words += [_started(kept) for kept in services.consent.approvals(contract.phase) if _is_of(kept, contract.hash)]
-    found = [_differing(was, now) for was in words]
-    if not found or () in found:
+    now = current_programs(services, contract, agents)
+    consented = [_recorded_programs(services, contract.hash)] if services.consent.given(contract.hash) else []
+    consented += [
+        _approval_programs(kept)
+        for kept in services.consent.approvals(contract.phase)
+        if _is_valid_for(kept, contract.hash)
+    ]
+    differences = [_differences(was, now) for was in consented]
+    if not differences or () in differences:
         return
     raise Refusal(
         "consent.other-program",
-        f"Since this command looked at the agents of phase {contract.phase}, one became another program:"
-        f" {'; '.join(move.words for move in found[0])}. Nothing was started.",
-        hint=f"{again} asks anew",
+        f"A program of phase {contract.phase} changed after you approved it:"
+        f" {'; '.join(change.words for change in differences[0])}. Nothing was started.",
+        hint=f"{again} asks for your consent again",
         details={
             "again": again,
             "contract_hash": contract.hash,
-            "changed": [dataclasses.asdict(move) for move in found[0]],
+            "changed": [dataclasses.asdict(change) for change in differences[0]],
         },
     )
 
 
 def consented(services: Services, contract: Contract) -> bool:
-    """Whether plain consent is on record, to these very programs."""
-    return services.consent.given(contract.hash) and not moves(services, contract)
+    """Whether plain consent to exactly these programs is recorded."""
+    return services.consent.given(contract.hash) and not changed_programs(services, contract)
 
 
-def whole_hash(services: Services, contract: Contract) -> str:
-    """A hash of the contract and its programs: what is agreed to where only the programs changed."""
-    return canonical_json.digest({"contract": contract.hash, _KEY: present(services, contract)})
+def hash_with_programs(services: Services, contract: Contract) -> str:
+    """A hash of the contract and its programs, to approve if only the programs changed."""
+    return canonical_json.digest({"contract": contract.hash, _KEY: current_programs(services, contract)})
 
 
-def _approved(services: Services, phase: str, contract_hash: str) -> dict[str, str]:
-    """Of the newest approval of a contract that nobody took back, which counts as consent too."""
-    known = (_started(one) for one in services.consent.approvals(phase) if _is_of(one, contract_hash))
-    return next(known, {})
+def _approved_programs(services: Services, phase: str, contract_hash: str) -> dict[str, str]:
+    """The programs of the contract's newest approval that is not revoked; an approval includes consent."""
+    programs = (
+        _approval_programs(one) for one in services.consent.approvals(phase) if _is_valid_for(one, contract_hash)
+    )
+    return next(programs, {})
 
 
-def _started(kept: Kept) -> dict[str, str]:
+def _approval_programs(kept: Kept) -> dict[str, str]:
     bound = kept.approval.bound
-    found: Any = bound["adapters"].value if "adapters" in bound else {}
-    return {str(name): argv[0] for name, argv in found.items() if argv}
+    adapters: Any = bound["adapters"].value if "adapters" in bound else {}
+    return {str(name): argv[0] for name, argv in adapters.items() if argv}
 
 
-def _is_of(kept: Kept, contract_hash: str) -> bool:
+def _is_valid_for(kept: Kept, contract_hash: str) -> bool:
     return kept.approval.contract_hash == contract_hash and kept.revoked is None
 
 
-def _agreed(services: Services, contract_hash: str) -> dict[str, str]:
-    found = services.consent.agreed(contract_hash).get(_KEY)
-    return {str(name): str(path) for name, path in found.items()} if isinstance(found, dict) else {}
+def _recorded_programs(services: Services, contract_hash: str) -> dict[str, str]:
+    programs = services.consent.agreed(contract_hash).get(_KEY)
+    return {str(name): str(path) for name, path in programs.items()} if isinstance(programs, dict) else {}
+
+
+def describe_binding(
+    services: Services, name: str, argv: Sequence[str] | None = None, *, models: Mapping[str, str | None]
+) -> str:
+    """`claude, starts /usr/bin/claude -p; environment: KEY; options: {"home": "user"}`, without known secrets.
+
+    The line shows the whole configuration of the binding. `argv` is the resolved argument list; None asks the adapter,
+    and the line says if the program is missing. `models` maps a role to its model; None is the agent's default.
+    """
+    binding = services.settings.bindings[name]
+    starts = _starts(services, binding) if argv is None else _quoted(argv)
+    return services.redaction.redact_output("; ".join([f"{binding.adapter}, {starts}", *_settings(binding, models)]))
+
+
+def _starts(services: Services, binding: Binding) -> str:
+    try:
+        return _quoted(services.adapters.get(binding.name).describe())
+    except AdapterError as problem:
+        return f"{_quoted(binding.argv)} ({problem.message.rstrip('.')})"
+
+
+def _quoted(argv: Sequence[str]) -> str:
+    return f"starts {shlex.join(argv)}" if argv else "starts no program"
+
+
+def _settings(binding: Binding, models: Mapping[str, str | None]) -> Iterator[str]:
+    if binding.environment:
+        yield f"environment: {', '.join(binding.environment)}"
+    if binding.options:
+        yield f"options: {json.dumps(dict(binding.options), sort_keys=True, ensure_ascii=False, default=str)}"
+    if set(models.values()) == {binding.model}:
+        yield from [f"model: {binding.model}"] if binding.model is not None else []
+    else:
+        instead = f", in place of {binding.model}"
+        yield from (f"model as {r}: {m}{instead if binding.model not in {None, m} else ''}" for r, m in models.items())
+    if binding.prompt != "stdin":
+        yield f"prompt: {binding.prompt}"
+    times = {"timeout": binding.timeout, "idle timeout": binding.idle_timeout}
+    yield from (f"{name}: {seconds} s" for name, seconds in times.items() if seconds is not None)
+    chosen = binding.limits.chosen() if binding.limits is not None else {}
+    if chosen:
+        yield f"limits: {', '.join(f'{name} {value}' for name, value in chosen.items())}"

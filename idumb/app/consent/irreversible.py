@@ -1,8 +1,8 @@
-"""Tasks that cannot be taken back run only where a person accepted that very task."""
+"""Irreversible tasks, which run only after the user accepts each of them by name."""
 
 from __future__ import annotations
 
-from idumb.app.consent import approvals
+from idumb.app.consent import approval_parts, approvals
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
@@ -16,54 +16,54 @@ from idumb.domain.plans.plan import IRREVERSIBLE, Task
 ACCEPT = "accept"
 
 
-def of(contract: Contract) -> tuple[Task, ...]:
-    """The irreversible tasks that are not done by a person alone, in the order of execution."""
-    return tuple(task for t in contract.order if _is(task := contract.tasks[t]))
+def irreversible_tasks(contract: Contract) -> tuple[Task, ...]:
+    """The irreversible tasks in execution order, except those that a person does."""
+    return tuple(task for t in contract.order if _is_irreversible(task := contract.tasks[t]))
 
 
-def _is(task: Task) -> bool:
+def _is_irreversible(task: Task) -> bool:
     return task.rollback.kind == IRREVERSIBLE and not task.is_human
 
 
 def require_all(services: Services, contract: Contract, *, asks: bool) -> None:
-    """Refusal `irreversible.not-accepted`, before anything is touched, where one that may still run is not accepted.
+    """Require that the user accepted every irreversible task that may still run. Refusal `irreversible.not-accepted`.
 
-    `asks`: a person at the terminal is asked about each of them, and their word is kept.
+    With `asks`, a user at the terminal is asked about each of them, and the answers are recorded.
     """
-    tasks = of(contract)
+    tasks = irreversible_tasks(contract)
     if not tasks:
         return
-    accepted = approvals.accepted(services, contract)
-    missing = [t for t in tasks if t.id not in accepted and not _is_settled(services, contract, t)]
+    accepted = approvals.accepted_tasks(services, contract)
+    missing = [t for t in tasks if t.id not in accepted and not _is_finished(services, contract, t)]
     if missing and asks and services.asker.interactive:
-        missing = [t for t in missing if not _asked(services, contract, t)]
+        missing = [t for t in missing if not _accepted_at_terminal(services, contract, t)]
     if missing:
         raise _refusal(contract, missing, sorted(accepted))
 
 
 def require(services: Services, contract: Contract, task: Task) -> None:
-    """The same for one task, right before it starts."""
-    if _is(task):
-        accepted = approvals.accepted(services, contract)
+    """Require the same for one task, before it starts."""
+    if _is_irreversible(task):
+        accepted = approvals.accepted_tasks(services, contract)
         if task.id not in accepted:
             raise _refusal(contract, [task], sorted(accepted))
 
 
-def _is_settled(services: Services, contract: Contract, task: Task) -> bool:
-    """Whether the newest run is through with it, as its text says now."""
+def _is_finished(services: Services, contract: Contract, task: Task) -> bool:
+    """Whether the newest run finished or skipped the task, and the task is unchanged."""
     state = run_lookup.latest_run(services, contract.phase)
-    known = state.tasks.get(task.id) if state is not None else None
-    if known is None or known.digest != contracts.task_digest(task):
+    task_state = state.tasks.get(task.id) if state is not None else None
+    if task_state is None or task_state.digest != contracts.task_digest(task):
         return False
-    return known.status in outcome.DONE or known.status == outcome.SKIPPED
+    return task_state.status in outcome.DONE or task_state.status == outcome.SKIPPED
 
 
-def _asked(services: Services, contract: Contract, task: Task) -> bool:
+def _accepted_at_terminal(services: Services, contract: Contract, task: Task) -> bool:
     question = _question(contract, task)
     answer = services.asker.ask(question)
     if answer is None or answer.choice != ACCEPT:
         return False
-    services.consent.approve(Kept(approvals.make(services, contract, by=answer.by, accepted=(task.id,))))
+    services.consent.approve(Kept(approvals.create(services, contract, by=answer.by, accepted=(task.id,))))
     return True
 
 
@@ -77,12 +77,12 @@ def _question(contract: Contract, task: Task) -> Decision:
         id=f"{task.id}.irreversible",
         kind="irreversible",
         task=task.id,
-        what=f"Run {task.id} {task.title}, which cannot be taken back",
-        why=task.rollback.reason or "No rollback takes its effect back.",
-        evidence=tuple(f"runs {command}" for command in approvals.commands(task)),
+        what=f"Run {task.id} {task.title}, which is irreversible",
+        why=task.rollback.reason or "Its effects cannot be rolled back.",
+        evidence=tuple(f"runs {command}" for command in approval_parts.task_commands(task)),
         choices=(
             Choice(ACCEPT, "accept this task", "it runs when its turn comes", _command(contract, [task.id])),
-            Choice("no", "do not accept it", "nothing of the phase runs"),
+            Choice("no", "do not accept it", "the phase does not run"),
         ),
     )
 
@@ -92,16 +92,15 @@ def _refusal(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refu
     commands = _command(contract, [*accepted, *names])
     choices = [
         Choice(ACCEPT, "accept each of them by name", "they run when their turn comes", commands),
-        Choice("no", "leave it", "nothing runs"),
+        Choice("no", "do not accept them", "nothing runs"),
     ]
     return Refusal(
         "irreversible.not-accepted",
-        f"{', '.join(names)} of phase {contract.phase} cannot be taken back, and nobody accepted"
-        f" {'it' if len(names) == 1 else 'each of them'}.",
+        f"Phase {contract.phase} has irreversible tasks that need your acceptance: {', '.join(names)}.",
         hint=commands,
         details={
             "what": f"Run {', '.join(names)}",
-            "why": "No rollback takes back what these tasks do.",
+            "why": "The effects of these tasks cannot be rolled back.",
             "evidence": [f"{t.id} {t.title}: {t.rollback.reason}" for t in tasks],
             "choices": next_actions.rows(choices),
             "contract_hash": contract.hash,

@@ -1,7 +1,7 @@
-"""Questions about consent that nobody could be asked: they wait in the user's state directory for `idumb decide`.
+"""Unanswered questions about consent, which wait in the user's state directory for `idumb decide`.
 
-Only what was asked about is kept, by its hash. What a person is shown, and agrees to, is made anew from what is there
-when they look: after any change the question is another one, and this one is void.
+A question stores only the hash of what it asks about. `idumb decide` rebuilds the question from the present state, so
+any change voids the stored one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ YES = "run"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """`phase` is the one that is to run, "" where only the agents of `roles` are to be asked. `command` goes on."""
+class PendingQuestion:
+    """A question about `phase`, or about the agents of `roles` if `phase` is "". `command` continues afterwards."""
 
     id: str
     command: str
@@ -29,32 +29,32 @@ class Asked:
     at: str = ""
 
 
-def keep(services: Services, refusal: Refusal, asked: Asked) -> Refusal:
-    """The refusal to raise: one that says where the question waits, if it could be kept."""
-    kept = dataclasses.replace(asked, worktree=services.worktree, at=services.clock.now())
+def keep(services: Services, refusal: Refusal, question: PendingQuestion) -> Refusal:
+    """Store a question. Return the refusal to raise, which names the question if it could be stored."""
+    kept = dataclasses.replace(question, worktree=services.worktree, at=services.clock.now())
     try:
-        for earlier in known(services):
+        for earlier in all_pending(services):
             if (earlier.phase, earlier.roles, earlier.worktree) == (kept.phase, kept.roles, kept.worktree):
                 services.consent.forget_question(earlier.id)
         services.consent.keep_question(kept.id, dataclasses.asdict(kept))
-    except OSError:  # a state directory that cannot be written: consent is given by the flag that the hint names
+    except OSError:  # the state directory is not writable; the hint names the option that gives consent
         return refusal
-    words = f"{refusal.message} The question waits: idumb decide {kept.id} {YES}"
+    words = f"{refusal.message} To answer it later: idumb decide {kept.id} {YES}"
     return Waiting(refusal.code, words, hint=refusal.hint, details=refusal.details)
 
 
-def known(services: Services) -> tuple[Asked, ...]:
-    """Every question that was kept, the oldest first; those that are damaged count for nothing."""
-    found = (_read(record) for record in services.consent.questions())
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: (one.at, one.id)))
+def all_pending(services: Services) -> tuple[PendingQuestion, ...]:
+    """Every stored question, oldest first. Damaged ones are ignored."""
+    questions = (_read(record) for record in services.consent.questions())
+    return tuple(sorted((q for q in questions if q is not None), key=lambda q: (q.at, q.id)))
 
 
-def _read(record: Any) -> Asked | None:
-    names = {f.name for f in dataclasses.fields(Asked)}
+def _read(record: Any) -> PendingQuestion | None:
+    names = {f.name for f in dataclasses.fields(PendingQuestion)}
     if not isinstance(record, dict) or not names <= set(record):
         return None
     roles = record["roles"]
     words = {name: record[name] for name in names - {"roles"}}
-    if not isinstance(roles, list) or not all(isinstance(one, str) for one in (*roles, *words.values())):
+    if not isinstance(roles, list) or not all(isinstance(word, str) for word in (*roles, *words.values())):
         return None
-    return Asked(**words, roles=tuple(roles))
+    return PendingQuestion(**words, roles=tuple(roles))

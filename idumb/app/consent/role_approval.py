@@ -1,4 +1,4 @@
-"""What consent to the agent of a role is bound to, and why a hash that was named is not that of what would be asked."""
+"""What consent to the agent of a role binds, and what changed since."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, combinations
 from typing import Any
 
-from idumb.app.consent import approvals
+from idumb.app.consent import approval_parts
 from idumb.app.core.services import Services
 from idumb.domain import agent, canonical_json, roles
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.roles import Filling
 
 PLACE = "roles"
-"""Where consent to agents is kept among the phases, so that it can be taken back like theirs."""
+"""The phase name under which consent to agents is stored, so that it can be revoked like that of a phase."""
 
 
-def joined(hashes: Iterable[str]) -> str:
+def combined_digest(hashes: Iterable[str]) -> str:
     return canonical_json.digest(sorted(hashes))
 
 
@@ -27,12 +27,12 @@ def digest(services: Services, filled: Filling) -> str:
 
 def _bound(services: Services, filled: Filling) -> dict[str, Any]:
     settings = services.settings
-    found = settings.bindings.get(filled.binding or "")
+    binding = settings.bindings.get(filled.binding or "")
     starts = argv(services, filled)
-    files = approvals.named_files(services, [starts])
+    files = approval_parts.named_files(services, [starts])
     bound = {
         "filling": roles.readable(filled),
-        "binding": dataclasses.asdict(found) if found is not None else None,
+        "binding": dataclasses.asdict(binding) if binding is not None else None,
         "argv": list(starts),
         "environment": list(settings.environment),
         "limits": dataclasses.asdict(settings.limits),
@@ -40,8 +40,8 @@ def _bound(services: Services, filled: Filling) -> dict[str, Any]:
     return bound | ({"files": files} if files else {})
 
 
-def agreed(services: Services, filled: Filling) -> dict[str, Any]:
-    """What to record with consent, so that a change can be named: the program's path, and digests of all else."""
+def consent_record(services: Services, filled: Filling) -> dict[str, Any]:
+    """What to record with consent: the program's path and a digest of each other part, to name later changes."""
     bound = _bound(services, filled)
     starts = bound.pop("argv")
     readable = {**bound.pop("filling"), "arguments": starts[1:], **bound.pop("files", {}), **bound}
@@ -49,13 +49,13 @@ def agreed(services: Services, filled: Filling) -> dict[str, Any]:
     return {"role": filled.role, "program": starts[0] if starts else None, "parts": parts}
 
 
-def changes(services: Services, filled: Filling) -> tuple[str, ...]:
-    """What differs from the newest word for this role, in words; () where there is none, or nothing does."""
-    known = (one for one in services.consent.all_agreed(PLACE) if one.get("role") == filled.role)
-    was, now = next(known, None), agreed(services, filled)
+def changes_since_consent(services: Services, filled: Filling) -> tuple[str, ...]:
+    """What changed since the newest consent for this role, in words; () if nothing did or there was none."""
+    records = (record for record in services.consent.all_agreed(PLACE) if record.get("role") == filled.role)
+    was, now = next(records, None), consent_record(services, filled)
     if was is None or not isinstance(was.get("parts"), dict):
         return ()
-    program = f"its program, {was.get('program')} then and {now['program']} now"
+    program = f"its program (was {was.get('program')}, is {now['program']})"
     names = sorted(name for name in {*was["parts"], *now["parts"]} if was["parts"].get(name) != now["parts"].get(name))
     return (*([program] if was.get("program") != now["program"] else []), *names)
 
@@ -64,50 +64,52 @@ def argv(services: Services, filled: Filling) -> tuple[str, ...]:
     try:
         return tuple(services.adapters.get(filled.binding or "").describe())
     except AdapterError as problem:
-        words = f"The binding {filled.binding}: {problem.message}"
+        words = f"Binding {filled.binding}: {problem.message}"
         raise Refusal(problem.code, words, hint=problem.hint) from problem
 
 
-def other(services: Services, approve: str, filled: Sequence[Filling]) -> str:
-    """Why a hash that was given is not that of the roles that would be asked."""
+def why_other_hash(services: Services, approve: str, filled: Sequence[Filling]) -> str:
+    """Explain why the hash in `approve` is not that of these roles."""
     hashes = ((each.role, _digest_or_none(services, each)) for each in _fillings(services))
-    known = {role: found for role, found in hashes if found is not None}
-    given = next((named for named in _groups(known) if joined(known[role] for role in named) == approve), None)
-    asked = [each.role for each in filled]
-    since = [f"{each.role}: {', '.join(found)}" for each in filled if (found := changes(services, each))]
-    if given is None and since:
+    digests = {role: digest for role, digest in hashes if digest is not None}
+    approved = next(
+        (group for group in _groups(digests) if combined_digest(digests[role] for role in group) == approve), None
+    )
+    needed = [each.role for each in filled]
+    changed = [
+        f"{each.role}: {', '.join(words)}" for each in filled if (words := changes_since_consent(services, each))
+    ]
+    if approved is None and changed:
+        return f"--approve names {approve[:16]}, but these agents changed after you approved them: {'; '.join(changed)}"
+    if approved is None:
         return (
-            f"--approve names {approve[:16]}, and since these agents were agreed to, this changed: {'; '.join(since)}"
+            f"--approve names {approve[:16]}, but the {_joined(needed)} changed after idumb showed that hash"
+            " (a binding, program, script, model or prompt), or the hash is of something else"
         )
-    if given is None:
-        return (
-            f"--approve names {approve[:16]}: what the {_and(asked)} would start changed since that was shown"
-            " (a binding, program, script, model or prompt), or it was shown for something else"
-        )
-    more = [role for role in asked if role not in given]
-    less = [role for role in given if role not in asked]
-    words = [f"the {_and(more)} would be asked now as well"] if more else []
-    words += [f"the {_and(less)} would not be asked now"] if less else []
-    return f"--approve names the {_and(given)}, as configured now, but {', and '.join(words)}"
+    more = [role for role in needed if role not in approved]
+    less = [role for role in approved if role not in needed]
+    reasons = [f"this command also calls the {_joined(more)}"] if more else []
+    reasons += [f"this command does not call the {_joined(less)}"] if less else []
+    return f"--approve names the {_joined(approved)} as configured now, but {', and '.join(reasons)}"
 
 
-def _and(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _groups(names: Iterable[str]) -> Iterable[tuple[str, ...]]:
-    known = tuple(names)
-    return chain.from_iterable(combinations(known, size) for size in range(1, len(known) + 1))
+    all_names = tuple(names)
+    return chain.from_iterable(combinations(all_names, size) for size in range(1, len(all_names) + 1))
 
 
 def _fillings(services: Services) -> list[Filling]:
-    """Of every role that a binding fills."""
-    known = (roles.filling(services.settings, role) for role in agent.ROLES)
-    return [filled for filled in known if filled.binding is not None]
+    """The filling of every role that has a binding."""
+    fillings = (roles.filling(services.settings, role) for role in agent.ROLES)
+    return [filled for filled in fillings if filled.binding is not None]
 
 
 def _digest_or_none(services: Services, filled: Filling) -> str | None:
     try:
         return digest(services, filled)
-    except Refusal:  # its program is not there
+    except Refusal:  # its program is missing
         return None

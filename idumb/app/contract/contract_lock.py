@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import approvals, irreversible
+from idumb.app.consent import approval_parts, approvals, irreversible
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Bench
 from idumb.app.core.services import Services
@@ -68,7 +68,7 @@ def require(bench: Bench, task: Task) -> None:
         if seen is None or mark != known.get("approval") or (until and until <= services.clock.now()):
             kept = approvals.require(services, bench.contract)
             known["approval"], known["until"] = mark, kept.approval.expires or ""
-            known["named"] = approvals.files_of(kept.approval)
+            known["named"] = approval_parts.bound_files(kept.approval)
     known["files"] = seen or ""
     irreversible.require(services, bench.contract, task)
 

@@ -59,7 +59,7 @@ def lock(services: Services, journal: Journal, wanted: Next) -> None:
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in wanted.sources}
     services.trees.keep_blobs(said["ref"], blobs, f"plans of run {state.number}, version {said['version']}")
     if wanted.consents:
-        agreed = agent_programs.bound(services, wanted.contract, state.contract_hash)
+        agreed = agent_programs.consent_record(services, wanted.contract, state.contract_hash)
         services.consent.record(wanted.contract.hash, phase=state.phase, how=HOW, at=now, agreed=agreed)
     if wanted.path is not None:
         journal.write(journal.event("amendment.intended", **said))

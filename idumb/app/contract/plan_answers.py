@@ -98,7 +98,7 @@ def _approvals(
     strict = STRICT in (state.mode, new.mode)
     if strict:
         approvals.require(services, old, base=state.base_commit)
-    live = approvals.all_live(services, old, base=state.base_commit)
+    live = approvals.all_valid(services, old, base=state.base_commit)
     free = [kept.approval for kept in live if kept.signature is None]
     lost = {t for kept in live for t in kept.approval.accepted} - {t for one in free for t in one.accepted}
     if lost or (not free and (strict or not consents)):

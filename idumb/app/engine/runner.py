@@ -17,7 +17,7 @@ from idumb.app.attempt import (
     record,
 )
 from idumb.app.attempt import pipeline as attempts
-from idumb.app.consent import agent_programs, approvals
+from idumb.app.consent import agent_programs, approval_parts
 from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.run_context import Attempt, Bench
@@ -246,7 +246,7 @@ def require_agents(bench: Bench) -> None:
 
     A missing one is told before anything is touched.
     """
-    for name in approvals.agents(bench.services.settings, bench.contract):
+    for name in approval_parts.agents(bench.services.settings, bench.contract):
         try:
             bench.agents.get(name).describe()
         except AdapterError as problem:

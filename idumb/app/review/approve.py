@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from idumb.app.consent import approvals, binding_summary, irreversible
+from idumb.app.consent import agent_programs, approval_parts, approvals, irreversible
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
@@ -64,7 +64,7 @@ def approve(services: Services, request: Request) -> Result:
         {"question": id, "answer": YES, "by": request.who, "at": now}
         for id in (*said, *(one.id for one in by_question))
     )
-    made = approvals.make(
+    made = approvals.create(
         services,
         contract,
         by=request.who,
@@ -248,7 +248,7 @@ def _require_known(contract: Contract, request: Request) -> None:
         raise UsageError(
             "usage", "--file needs --sign: an approval in a file counts by its signature.", hint="idumb approve --help"
         )
-    known = [t.id for t in irreversible.of(contract)]
+    known = [t.id for t in irreversible.irreversible_tasks(contract)]
     wrong = [task for task in request.accept if task not in known]
     if wrong:
         raise InputError(
@@ -323,7 +323,7 @@ def _signed(services: Services, made: Approval, request: Request) -> Kept:
 
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     """Irreversible tasks that this approval does not accept are refused when they are to run."""
-    left = [t.id for t in irreversible.of(contract) if t.id not in request.accept]
+    left = [t.id for t in irreversible.irreversible_tasks(contract) if t.id not in request.accept]
     if not left:
         return ()
     named = " ".join(f"--accept-irreversible {task}" for task in left)
@@ -336,9 +336,9 @@ def lines(services: Services, contract: Contract, made: Approval) -> Iterable[st
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
     bound = {name: part.value for name, part in made.bound.items()}
-    models = approvals.models(services.settings, contract)
+    models = approval_parts.models_by_agent(services.settings, contract)
     for name, argv in bound["adapters"].items():
-        yield f"agent {name}: {binding_summary.line(services, name, argv, models=models.get(name, {}))}"
+        yield f"agent {name}: {agent_programs.describe_binding(services, name, argv, models=models.get(name, {}))}"
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
     for command in approval_words.unbound(bound["commands"], bound["files"], services.root):

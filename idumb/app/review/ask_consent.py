@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app.consent import agent_programs, approvals, binding_summary, irreversible, pending_consent
-from idumb.app.consent.agent_programs import Move
-from idumb.app.consent.approvals import Lost
-from idumb.app.consent.pending_consent import Asked
+from idumb.app.consent import agent_programs, approval_parts, approvals, irreversible, pending_consent
+from idumb.app.consent.agent_programs import ProgramChange
+from idumb.app.consent.approvals import InvalidApproval
+from idumb.app.consent.pending_consent import PendingQuestion
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions
 from idumb.app.core.services import Services
@@ -54,7 +54,7 @@ def ensure(
     to them: without it they are not asked, and the verification says so.
     """
     if approval is not None:
-        approvals.take_in(services, contract, approval)
+        approvals.import_signed(services, contract, approval)
     judges = _judges(services) if judged and not rehearsal else None
     command = again or f"idumb execute-phase {contract.phase}{' --dry-run' * rehearsal}"
     strict = STRICT in (contract.mode, mode)
@@ -62,7 +62,7 @@ def ensure(
         approvals.require(services, contract)
         _agree_to_judges(services, judges, approve, command)
     else:
-        present = approvals.given(services, contract) if set(approve) & set(earlier) else False
+        present = approvals.has_consent(services, contract) if set(approve) & set(earlier) else False
         named = tuple(one for one in approve if not (present and one in earlier))
         _ensure_guided(services, contract, named, _Asked(command, rehearsal, judges))
     if not rehearsal:
@@ -110,8 +110,8 @@ class _Asked:
 
 def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str], asked: _Asked) -> None:
     """Plain consent. Where it was to other programs, it must be given anew, and by a hash that tells them too."""
-    moved = agent_programs.moves(services, contract)
-    whole = agent_programs.whole_hash(services, contract)
+    moved = agent_programs.changed_programs(services, contract)
+    whole = agent_programs.hash_with_programs(services, contract)
     judges = asked.judges.whole if asked.judges is not None else None
     stranger = next((one for one in approve if one not in {contract.hash, whole, judges}), None)
     if stranger is not None:
@@ -127,7 +127,7 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
         _agree_to_judges(services, asked.judges, approve, asked.again)
         return
     # Looked at before the question, so that the word is to what was shown, whatever is put in its place meanwhile.
-    shown = agent_programs.bound(services, contract)
+    shown = agent_programs.consent_record(services, contract)
     how = "--approve"
     if not named or (moved and whole not in named):
         _ask(services, contract, asked, moved, approve)
@@ -137,10 +137,10 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
         role_calls.agree(services, asked.open_judges, how)
 
 
-def _is_agreed(services: Services, contract: Contract, named: Sequence[str], moved: Sequence[Move]) -> bool:
+def _is_agreed(services: Services, contract: Contract, named: Sequence[str], moved: Sequence[ProgramChange]) -> bool:
     if services.consent.given(contract.hash) and not moved:
         return True
-    return (not named or bool(moved)) and approvals.newest_live(services, contract) is not None
+    return (not named or bool(moved)) and approvals.newest_valid(services, contract) is not None
 
 
 def _agree_to_judges(services: Services, judges: Wanted | None, approve: Sequence[str], again: str) -> None:
@@ -153,9 +153,11 @@ def _agree_to_judges(services: Services, judges: Wanted | None, approve: Sequenc
         role_calls.asked_now(services, judges, again)
 
 
-def _ask(services: Services, contract: Contract, asked: _Asked, moved: Sequence[Move], approve: Sequence[str]) -> None:
+def _ask(
+    services: Services, contract: Contract, asked: _Asked, moved: Sequence[ProgramChange], approve: Sequence[str]
+) -> None:
     """Ask at the terminal; Refusal where nobody says yes, `Waiting` where nobody can be asked or answered in time."""
-    gone = None if services.consent.given(contract.hash) else approvals.lost(services, contract)
+    gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
     question = decision(services, contract, asked, moved, gone)
     answer = services.asker.ask(question) if not approve else None
     if answer is not None and answer.choice == pending_consent.YES:
@@ -164,7 +166,9 @@ def _ask(services: Services, contract: Contract, asked: _Asked, moved: Sequence[
     if asked.open_judges is not None:
         refusal.details["consent_hash"] = asked.open_judges.whole
     if not (approve or asked.rehearsal or services.asker.interactive) and _is_written(services, contract):
-        waits = Asked(question.id, asked.again, contract.phase, asked.open_judges.names if asked.open_judges else ())
+        waits = PendingQuestion(
+            question.id, asked.again, contract.phase, asked.open_judges.names if asked.open_judges else ()
+        )
         refusal = pending_consent.keep(services, refusal, waits)
     raise refusal
 
@@ -174,8 +178,10 @@ def _is_written(services: Services, contract: Contract) -> bool:
     return bool(services.plans.plans(contract.folder))
 
 
-def _refusal(contract: Contract, question: Decision, moved: Sequence[Move], gone: Lost | None) -> Refusal:
-    code, words = "consent.missing", approvals.missing(contract, gone)
+def _refusal(
+    contract: Contract, question: Decision, moved: Sequence[ProgramChange], gone: InvalidApproval | None
+) -> Refusal:
+    code, words = "consent.missing", approvals.no_consent_message(contract, gone)
     differs = dict(gone.details) if gone is not None else {}
     if moved:
         code = "consent.other-program"
@@ -198,11 +204,15 @@ def _refusal(contract: Contract, question: Decision, moved: Sequence[Move], gone
 
 
 def decision(
-    services: Services, contract: Contract, asked: _Asked, moved: Sequence[Move] = (), gone: Lost | None = None
+    services: Services,
+    contract: Contract,
+    asked: _Asked,
+    moved: Sequence[ProgramChange] = (),
+    gone: InvalidApproval | None = None,
 ) -> Decision:
     """The question; `moved` and `gone` say what differs from what was agreed to, or approved, before."""
     before = () if gone is None else (gone.words, *gone.evidence)
-    whole = agent_programs.whole_hash(services, contract)
+    whole = agent_programs.hash_with_programs(services, contract)
     judges = asked.open_judges
     approve = [whole if moved else contract.hash, *([judges.whole] if judges is not None else [])]
     tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
@@ -235,14 +245,14 @@ def decision(
 class Pending:
     """A question that waits, as it is to be answered now: `shown` are the programs that it names."""
 
-    asked: Asked
+    asked: PendingQuestion
     question: Decision
     contract: Contract | None = None
     shown: Mapping[str, Any] = field(default_factory=dict)
     judges: Wanted | None = None
 
 
-def pending(services: Services, kept: Asked) -> Pending | None:
+def pending(services: Services, kept: PendingQuestion) -> Pending | None:
     """The question that was kept; None where anything that it was about changed, or consent was given since."""
     try:
         to = role_calls.wanted(services, kept.roles) if kept.roles else None
@@ -252,11 +262,11 @@ def pending(services: Services, kept: Asked) -> Pending | None:
         contract = loading.of(services, kept.phase).contract
         if contract is None or contract.mode == STRICT:
             return None
-        moved = agent_programs.moves(services, contract)
+        moved = agent_programs.changed_programs(services, contract)
         if _is_agreed(services, contract, (), moved):
             return None
-        gone = None if services.consent.given(contract.hash) else approvals.lost(services, contract)
-        shown = agent_programs.bound(services, contract)
+        gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
+        shown = agent_programs.consent_record(services, contract)
         put = decision(services, contract, _Asked(kept.command, judges=to), moved, gone)
     except (InputError, Refusal, AdapterError):
         return None
@@ -275,8 +285,8 @@ def agree(services: Services, to: Pending) -> None:
 def lines(services: Services, contract: Contract) -> Iterable[str]:
     """What will run and what will be written, one line each."""
     yield from plan_lines(contract)
-    for name, models in approvals.models(services.settings, contract).items():
-        yield f"agent {name}: {binding_summary.line(services, name, models=models)}"
+    for name, models in approval_parts.models_by_agent(services.settings, contract).items():
+        yield f"agent {name}: {agent_programs.describe_binding(services, name, models=models)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
     unjudged = [one.id for one in plan_checks.open_questions(services, contract)]
@@ -309,7 +319,7 @@ def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
     written = ledger.written_paths(task.files)
     if written:
         yield f"  writes {listing.listed(written, shown_paths)}"
-    for command in approvals.commands(task):
+    for command in approval_parts.task_commands(task):
         yield f"  runs   {command}"
     for command in task.rollback.commands:
         yield f"  runs   {command}, when it is rolled back"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from idumb.app.consent import agent_programs, approvals
+from idumb.app.consent import agent_programs, approval_parts, approvals
 from idumb.app.contract import contract_lock, loading, plan_checks
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
@@ -64,7 +64,7 @@ def _options(services: Services, contract: Contract | None) -> Iterator[Finding]
 
     Nothing is said of programs and keys, which another machine may have.
     """
-    for name in () if contract is None else approvals.agents(services.settings, contract):
+    for name in () if contract is None else approval_parts.agents(services.settings, contract):
         try:
             services.adapters.get(name).describe()
         except AdapterError as problem:
@@ -101,7 +101,7 @@ def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
         "consent": agent_programs.consented(services, contract),
         "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
         "policy_hash": services.policy.digest,
-        "approval": approvals.shown(services, contract),
+        "approval": approvals.status(services, contract),
         "run_command": step_plan.run_command(contract.phase),
     }
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.attempt import agent_client, budget
-from idumb.app.consent import approvals, binding_summary, pending_consent, role_approval
-from idumb.app.consent.pending_consent import Asked
+from idumb.app.consent import agent_programs, approval_parts, pending_consent, role_approval
+from idumb.app.consent.pending_consent import PendingQuestion
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -216,7 +216,7 @@ def _filling(services: Services, role: str) -> Filling:
 
 def consent_hash(services: Services, asked: Iterable[str]) -> str:
     """What `--approve` must name, so that these roles may be asked: bindings, programs, scripts, models, templates."""
-    return role_approval.joined(
+    return role_approval.combined_digest(
         role_approval.digest(services, _filling(services, role)) for role in dict.fromkeys(asked)
     )
 
@@ -243,11 +243,11 @@ def wanted(services: Services, asked: Iterable[str]) -> Wanted:
     filled = tuple(_filling(services, role) for role in dict.fromkeys(asked))
     own = {each: role_approval.digest(services, each) for each in filled}
     missing = {
-        digest: role_approval.agreed(services, each)
+        digest: role_approval.consent_record(services, each)
         for each, digest in own.items()
         if not services.consent.given(digest)
     }
-    return Wanted(filled, role_approval.joined(own.values()), missing)
+    return Wanted(filled, role_approval.combined_digest(own.values()), missing)
 
 
 def agree(services: Services, to: Wanted, how: str) -> None:
@@ -264,7 +264,7 @@ def ensure_consent(services: Services, asked: Iterable[str], *, approve: Collect
     to = wanted(services, asked)
     stranger = next((one for one in approve if one != to.whole), None)
     if stranger is not None:
-        other = role_approval.other(services, stranger, to.filled)
+        other = role_approval.why_other_hash(services, stranger, to.filled)
         raise _refusal(question(services, to, command), to.whole, command, other=other)
     if to.missing and not approve:
         asked_now(services, to, command)
@@ -281,7 +281,7 @@ def asked_now(services: Services, to: Wanted, command: str) -> None:
         return
     refusal = _refusal(put, to.whole, command)
     if not services.asker.interactive:
-        refusal = pending_consent.keep(services, refusal, Asked(put.id, command, roles=to.names))
+        refusal = pending_consent.keep(services, refusal, PendingQuestion(put.id, command, roles=to.names))
     raise refusal
 
 
@@ -290,7 +290,7 @@ def _require_consent(services: Services, filled: list[Filling]) -> None:
     own = [role_approval.digest(services, each) for each in filled]
     if all(services.consent.given(digest) for digest in own):
         return
-    whole = role_approval.joined(own)
+    whole = role_approval.combined_digest(own)
     to = Wanted(tuple(filled), whole, {})
     raise _refusal(question(services, to, "idumb COMMAND"), whole, "the same command with")
 
@@ -323,10 +323,12 @@ def lines(services: Services, to: Wanted) -> tuple[str, ...]:
 def _line(services: Services, filled: Filling) -> str:
     name = filled.binding or ""
     argv = role_approval.argv(services, filled)
-    words = binding_summary.line(services, name, argv, models={filled.role: filled.model})
+    words = agent_programs.describe_binding(services, name, argv, models={filled.role: filled.model})
     own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
-    used = "".join(f"; uses {path}, sha256 {sha[:16]}" for path, sha in approvals.named_files(services, [argv]).items())
-    found = role_approval.changes(services, filled)
+    used = "".join(
+        f"; uses {path}, sha256 {sha[:16]}" for path, sha in approval_parts.named_files(services, [argv]).items()
+    )
+    found = role_approval.changes_since_consent(services, filled)
     since = f"; changed since you agreed: {', '.join(found)}" if found else ""
     return f"{filled.role}: {name}: {words}{own}{used}{since}"
 

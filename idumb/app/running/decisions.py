@@ -46,7 +46,7 @@ def waiting(services: Services) -> Result:
 
 def of_consent(services: Services) -> list[dict[str, Any]]:
     """What nobody could be asked before something started; what changed since is asked anew, and is not listed."""
-    found = (ask_consent.pending(services, kept) for kept in pending_consent.known(services))
+    found = (ask_consent.pending(services, kept) for kept in pending_consent.all_pending(services))
     return [_consent_row(one) for one in found if one is not None]
 
 
@@ -178,7 +178,7 @@ def _verified(services: Services, journal: Journal, contract: Contract) -> tuple
 
 def _consented(services: Services, request: Request) -> Result:
     """A person's word about what is to start: kept where consent is, and never told by a plan."""
-    kept = next((one for one in pending_consent.known(services) if one.id == request.decision), None)
+    kept = next((one for one in pending_consent.all_pending(services) if one.id == request.decision), None)
     if kept is None:
         raise _unknown(request.decision)
     found = ask_consent.pending(services, kept)

@@ -267,7 +267,7 @@ def start(services: Services, journal: Journal, contract: Contract, request: Req
         contract_hash=contract.hash,
         plans=[[p.path, p.sha256] for p in contract.plans],
         mode=request.mode or contract.mode,
-        approval=approvals.name_of(services, contract),
+        approval=approvals.newest_nonce(services, contract),
         policy=COMMIT_NONE if request.rehearsal else services.settings.git.commit,
         base_commit=head.commit,
         base_tree=base.tree,

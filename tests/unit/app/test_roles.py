@@ -199,12 +199,12 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
 
     both = ["researcher", "planner"]
     words = refused(services, both, digest).message
-    assert words == "--approve names the planner, as configured now, but the researcher would be asked now as well."
+    assert words == "--approve names the planner as configured now, but this command also calls the researcher."
     words = refused(services, ["planner"], role_calls.consent_hash(services, both)).message
-    assert words.endswith("but the researcher would not be asked now.")
+    assert words.endswith("but this command does not call the researcher.")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     later = Container(str(sandbox.root), Nobody, Silent)
-    assert "would start changed since that was shown" in refused(later, ["planner"], digest).message
+    assert "changed after idumb showed that hash" in refused(later, ["planner"], digest).message
 
 
 def test_what_changed_since_agents_were_agreed_to_is_named(
@@ -228,8 +228,8 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
     role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
-    words = f"its program, {one} then and {two} now, model"
-    for named, told in ((digest, f"this changed: planner: {words}."), (None, "Nobody consented")):
+    words = f"its program (was {one}, is {two}), model"
+    for named, told in ((digest, f"after you approved them: planner: {words}."), (None, "Nobody consented")):
         with pytest.raises(Refusal) as caught:
             role_calls.ensure_consent(
                 services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2"
