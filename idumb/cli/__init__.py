@@ -1,1 +1,1 @@
-"""The command line: arguments in, one use case, an answer out. One command a file, imported only when it is called."""
+"""The command line: one module per command, imported only when the command runs."""

@@ -35,7 +35,7 @@ _PAIR = (str, str)
     type=_PAIR,
     multiple=True,
     metavar="TASK PATH",
-    help="Declare a file that the task changed without declaring it.",
+    help="Add a file that the task changed to its declared files.",
 )
 @click.option(
     "--drop-dependency",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     type=mistyped.Choice(["text", "mermaid", "svg"]),
     default="text",
     show_default=True,
-    help="How to draw it.",
+    help="The output format.",
 )
 @options.as_json
 @options.debug

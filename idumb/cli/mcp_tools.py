@@ -114,7 +114,7 @@ class Session:
 
     @_with_ways
     async def show_task(self, task: str) -> Answer:
-        """Show a task with all its attempts: the result of each check, undeclared files, and their previous content."""
+        """Show a task with its attempts: check results, undeclared files, and commands that show their old content."""
         return await self._idumb("show", "--", task)
 
     @_with_ways

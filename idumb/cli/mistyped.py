@@ -23,7 +23,7 @@ class Mistyped(click.UsageError):
 
 
 class Choice(_Choice):
-    """An option's value out of a few."""
+    """An option that takes one of a few values."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:

@@ -96,7 +96,9 @@ def running(function: F) -> F:
             approve("Consent to this contract (see check-plan)."),
             click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file)."),
             click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the mode of the plan."),
-            click.option("--max-attempts", type=click.IntRange(1, 100), help="Most attempts per task."),
+            click.option(
+                "--max-attempts", type=click.IntRange(1, 100), help="The maximum number of attempts per task."
+            ),
             click.option(
                 "--on-deviation",
                 type=mistyped.Choice(["accept", "halt"]),

@@ -16,7 +16,7 @@ def command(phase: str, why: str, as_json: bool) -> int:
     """Pause the run after the current task.
 
     The run finishes its current task with a checkpoint, then stops; this command does not wait for that. If the run is
-    not active, it is marked as paused. Either way, only `idumb resume` continues it. Shows your options.
+    not active, it is marked as paused. Either way, only `idumb resume` continues it. Lists what you can do next.
     """
     from idumb.app.running import pause
 

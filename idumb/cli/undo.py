@@ -11,7 +11,7 @@ from idumb.cli import options, output
 @click.option(
     "--operation",
     metavar="ID",
-    help="The operation to undo, if it is not your newest one. The error of --yes names it.",
+    help="The operation to undo, if it is not your newest one; the error of undo --yes names it.",
 )
 @options.accept_git
 @options.yes
