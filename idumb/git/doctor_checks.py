@@ -12,7 +12,7 @@ from typing import Protocol
 
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
-from idumb.git import git_program, guarded_files, obstacles, open_repository
+from idumb.git import git_program, history, obstacles, open_repository
 from idumb.git.discover import Repository
 
 OLDEST = (2, 31)
@@ -216,9 +216,7 @@ class _Look:
             yield health.fine(os.fsdecode(result.out).partition(">")[0].strip() + ">")
 
     def hooks(self) -> Iterator[Symptom]:
-        named = sorted(
-            name.removeprefix(".git/hooks/") for name in guarded_files.digests(self.place) if "/hooks/" in name
-        )
+        named = sorted(name.removeprefix(".git/hooks/") for name in history.digests(self.place) if "/hooks/" in name)
         elsewhere = self._settings().get("core.hookspath")
         if elsewhere:
             yield health.warn(

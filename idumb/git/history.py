@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
@@ -13,17 +14,7 @@ from pygit2.enums import SortMode
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import (
-    commit,
-    fast_forward,
-    git_program,
-    guarded_files,
-    index_file,
-    obstacles,
-    open_repository,
-    run_branch,
-    stale_locks,
-)
+from idumb.git import commit, fast_forward, git_program, index_file, obstacles, open_repository, run_branch, stale_locks
 from idumb.git.clones import dry_run_clone
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
@@ -56,7 +47,7 @@ class GitHistory:
         return Head(self._head_commit(), branch)
 
     def state(self) -> RepositoryState:
-        files = {**guarded_files.digests(self._place), **guarded_files.outside(self._rules.excludes_file())}
+        files = {**digests(self._place), **outside(self._rules.excludes_file())}
         return RepositoryState(self.head(), files, own_refs.values(self._place.common_dir))
 
     def kept_refs(self) -> Mapping[str, str]:
@@ -257,3 +248,65 @@ def _trailers(one: pygit2.Commit) -> Mapping[str, str]:
     last = text.rstrip().rpartition("\n\n")[2]
     matches = (_TRAILER.match(line) for line in last.splitlines())
     return {match[1]: match[2].strip() for match in matches if match}
+
+
+_SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
+
+
+_OWN = ("config.worktree", "commondir", "gitdir")
+
+
+def digests(place: Repository) -> Mapping[str, str]:
+    """Name, as `.git/hooks/pre-commit`, to a hash of mode and bytes; what is not there is left out."""
+    found = {}
+    for name, path in _files(place):
+        known = _digest(path)
+        if known is not None:
+            found[f".git/{name}"] = known
+    if os.path.lexists(os.path.join(place.git_dir, "index")):
+        # Its bytes are the user's to change; without it everything that was staged is gone.
+        found[".git/index"] = "is there"
+    return found
+
+
+def outside(path: str) -> Mapping[str, str]:
+    """The same of one file outside git's folder, named as people write it: `~/.config/git/ignore`."""
+    known = _digest(path)
+    if known is None:
+        return {}
+    home = os.path.expanduser("~")
+    return {f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path: known}
+
+
+def _files(place: Repository) -> Iterator[tuple[str, str]]:
+    for name in _SHARED:
+        yield name, os.path.join(place.common_dir, name)
+    for name in _OWN:
+        yield name, os.path.join(place.git_dir, name)
+    hooks = os.path.join(place.common_dir, "hooks")
+    try:
+        names = sorted(os.listdir(hooks))
+    except OSError:
+        return
+    for name in names:
+        if not name.endswith(".sample"):
+            yield f"hooks/{name}", os.path.join(hooks, name)
+
+
+def _digest(path: str) -> str | None:
+    mode, link, data = 0, "", b""
+    try:
+        mode = os.lstat(path).st_mode
+        link = os.readlink(path) if os.path.islink(path) else ""
+        # Nothing else is opened: a pipe would wait for a writer.
+        if os.path.isfile(path):
+            with open(path, "rb") as stream:
+                data = stream.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError:
+        # Git cannot read it either. Any other failure must not pass for a change.
+        if os.access(path, os.R_OK):
+            raise
+        data = b"unreadable"
+    return hashlib.sha256(f"{mode:o} {link}\0".encode("utf-8", "surrogateescape") + data).hexdigest()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from idumb.git import discover, guarded_files
+from idumb.git import discover, history
 from tests.support.gitrepo import GitSandbox
 
 
@@ -17,7 +17,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
     def refused(path: Any, *_: Any) -> Any:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(guarded_files, "open", refused, raising=False)
+    monkeypatch.setattr(history, "open", refused, raising=False)
     monkeypatch.setattr(os, "access", lambda *_: readable)
 
 
@@ -25,12 +25,12 @@ def test_a_file_that_nobody_may_read_is_known_by_that_and_by_its_mode(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = discover.find(str(sandbox.root))
-    before = guarded_files.digests(place)
+    before = history.digests(place)
     refuse(monkeypatch, readable=False)
-    first = guarded_files.digests(place)
+    first = history.digests(place)
     assert first.keys() == before.keys()
     assert first[".git/config"] != before[".git/config"]
-    assert guarded_files.digests(place) == first
+    assert history.digests(place) == first
 
 
 def test_a_file_that_may_be_read_and_once_could_not_be_is_no_change(
@@ -39,4 +39,4 @@ def test_a_file_that_may_be_read_and_once_could_not_be_is_no_change(
     """R-LOG-5: the system's refusal is told as such, and nobody is blamed for a change that was none."""
     refuse(monkeypatch, readable=True)
     with pytest.raises(PermissionError, match=r"\.git/config"):
-        guarded_files.digests(discover.find(str(sandbox.root)))
+        history.digests(discover.find(str(sandbox.root)))
