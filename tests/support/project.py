@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import io
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,8 +250,23 @@ def making(id: str, path: str, content: str = "made\n", after: str = "none", **m
 
 
 def create(repo: GitSandbox, *, files: Mapping[str, str | bytes] | None = None, commit: bool = True) -> Project:
-    """A project with idumb set up in it; with two commits unless `commit` is false."""
-    repo.write_all(files if files is not None else {"README.md": "# A project\n", ".gitignore": "*.log\n"})
+    """A project with idumb set up in it; with two commits unless `commit` is false.
+
+    In a repository as `GitSandbox.create` makes it, the files of an equal project are written again: `init` stores
+    neither a path nor anything outside the repository.
+    """
+    if files is None:
+        files = {"README.md": "# A project\n", ".gitignore": "*.log\n"}
+    if not commit or os.environ.get(COLD) or not _is_new(repo):
+        return _set_up(repo, files, commit=commit)
+    for path, mode, content in _files_of_new(tuple(files.items())):
+        repo.write(path, content, mode=mode)
+    repo.git("update-index", "--refresh")  # it holds inodes and times of the files that were copied
+    return Project(repo, repo.root)
+
+
+def _set_up(repo: GitSandbox, files: Mapping[str, str | bytes], *, commit: bool) -> Project:
+    repo.write_all(files)
     project = Project(repo, repo.root)
     if commit:
         repo.commit("first")
@@ -256,6 +274,43 @@ def create(repo: GitSandbox, *, files: Mapping[str, str | bytes] | None = None, 
     if commit:
         project.commit_own()
     return project
+
+
+def _is_new(repo: GitSandbox) -> bool:
+    """True if nothing but `GitSandbox.create` happened to the repository, and the user has not configured git."""
+    places = (("GIT_CONFIG_GLOBAL", ""), ("HOME", ".gitconfig"), ("XDG_CONFIG_HOME", "git/config"))
+    configured = [os.path.join(os.environ.get(name, "/"), below).rstrip("/") for name, below in places]
+    if repo.environment or any(os.path.isfile(path) and os.path.getsize(path) for path in configured):
+        return False
+    return _contents(repo.root) == _contents_of_new()
+
+
+@functools.cache
+def _contents_of_new() -> list[tuple[str, int, bytes]]:
+    with tempfile.TemporaryDirectory(prefix="idumb-tests-") as folder:
+        return _contents(GitSandbox.create(Path(folder, "repo")).root)
+
+
+@functools.cache
+def _files_of_new(files: tuple[tuple[str, str | bytes], ...]) -> list[tuple[str, int, bytes]]:
+    with tempfile.TemporaryDirectory(prefix="idumb-tests-") as folder:
+        project = _set_up(GitSandbox.create(Path(folder, "repo")), dict(files), commit=True)
+        return _contents(project.folder)
+
+
+def _contents(root: Path) -> list[tuple[str, int, bytes]]:
+    """(path, permissions, bytes) of every file, `.git` included; of a link, the bytes are its target's name."""
+    found = []
+    for folder, folders, files in os.walk(root):
+        places = [Path(folder, name) for name in (*files, *folders)]
+        found += [(str(p.relative_to(root)), *_content(p)) for p in places if p.is_symlink() or not p.is_dir()]
+    return sorted(found)
+
+
+def _content(place: Path) -> tuple[int, bytes]:
+    if place.is_symlink():
+        return 0, os.fsencode(place.readlink())
+    return stat.S_IMODE(place.stat().st_mode), place.read_bytes()
 
 
 def user_bytes(before: ByteLedger, after: ByteLedger) -> list[str]:
