@@ -19,33 +19,16 @@ from tests.support.answer import Answer
 _ROOT = Path(__file__).parents[2]
 
 
-class Started:
-    """A command line that runs; `pid` is its process, which leads a session of its own."""
+class Server:
+    """The process that forks; `preload` is put into its LD_PRELOAD, and so into that of every case."""
 
-    def __init__(self, warm: Warm, number: int, out: Path, err: Path) -> None:
-        self._warm = warm
-        self._number = number
-        self._out = out
-        self._err = err
-        self.pid = warm._told(number, "pid")
-
-    def wait(self) -> Answer:
-        """Its answer once it has ended; what it printed is forgotten here."""
-        code = self._warm._told(self._number, "status")
-        return Answer(code, _taken(self._out), _taken(self._err))
-
-
-class Warm:
-    """Use it as a context. `preload` is put into LD_PRELOAD of the process that forks, and so of every case."""
-
-    def __init__(self, folder: Path, *, preload: str = "", environment: Mapping[str, str] | None = None) -> None:
-        self._folder = folder
+    def __init__(self, preload: str = "", environment: Mapping[str, str] | None = None) -> None:
         self._numbers = iter(range(1 << 30))
         self._news: dict[tuple[int, str], int] = {}
         inherited = {**os.environ, **(environment or {}), "PYTHONPATH": str(_ROOT)}
         if preload:
             inherited["LD_PRELOAD"] = preload
-        self._server = subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.warm_server"],
             cwd=_ROOT,
             env=inherited,
@@ -53,8 +36,70 @@ class Warm:
             stdout=subprocess.PIPE,
             bufsize=0,
         )
-        folder.mkdir(parents=True, exist_ok=True)
         assert self._next() == {"ready": True}
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=60)
+        self._process.stdout.close()
+
+    def begin(self, request: Mapping[str, Any]) -> tuple[int, int]:
+        """(number, process) of a case that was forked."""
+        number = next(self._numbers)
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"id": number, **request}).encode("ascii") + b"\n")
+        return number, self.answer(number, "pid")
+
+    def answer(self, number: int, key: str) -> int:
+        """The `pid` or the `status` of a case; waits for it."""
+        while (number, key) not in self._news:
+            message = self._next()
+            self._news.update({(message["id"], name): message[name] for name in ("pid", "status") if name in message})
+        return self._news.pop((number, key))
+
+    def _next(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the process that forks has ended"
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+
+@functools.cache
+def _shared_server() -> Server:
+    """One for all that this process runs, since its start costs more than most tests; it ends with this process."""
+    server = Server()
+    atexit.register(server.end)
+    return server
+
+
+class Started:
+    """A command line that runs; `pid` is its process, which leads a session of its own."""
+
+    def __init__(self, server: Server, request: Mapping[str, Any]) -> None:
+        self._server = server
+        self._out, self._err = Path(request["out"]), Path(request["err"])
+        self._number, self.pid = server.begin(request)
+
+    def wait(self) -> Answer:
+        """Its answer once it has ended; what it printed is forgotten here."""
+        code = self._server.answer(self._number, "status")
+        return Answer(code, _taken(self._out), _taken(self._err))
+
+
+class Warm:
+    """Command lines that write to `folder`.
+
+    Use it as a context: `preload` and `environment` take a server of its own, which ends with the context.
+    """
+
+    def __init__(self, folder: Path, *, preload: str = "", environment: Mapping[str, str] | None = None) -> None:
+        self._folder = folder
+        self._numbers = iter(range(1 << 30))
+        self._own = Server(preload, environment) if preload or environment else None
+        folder.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -62,11 +107,8 @@ class Warm:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.close()
-        self._server.wait(timeout=60)
-        self._server.stdout.close()
+        if self._own is not None:
+            self._own.end()
 
     def start(
         self,
@@ -82,42 +124,25 @@ class Warm:
         `hook` is `module:function`, called with `given` in the child before it runs.
         """
         number = next(self._numbers)
-        out, err = self._folder / f"{number}.out", self._folder / f"{number}.err"
         source = Path(os.devnull)
         if typed:
             source = self._folder / f"{number}.in"
             source.write_text(typed, encoding="utf-8")
         request = {
-            "id": number,
             "cwd": str(cwd),
             "argv": list(argv),
             "environment": {**os.environ, **(environment or {})},
             "in": str(source),
-            "out": str(out),
-            "err": str(err),
+            "out": str(self._folder / f"{number}.out"),
+            "err": str(self._folder / f"{number}.err"),
             "hook": hook,
             "given": given,
         }
-        assert self._server.stdin is not None
-        self._server.stdin.write(json.dumps(request).encode("ascii") + b"\n")
-        return Started(self, number, out, err)
+        return Started(self._own or _shared_server(), request)
 
     def run(self, cwd: Path, *argv: str, **options: Any) -> Answer:
         """A command line to its end; `options` are those of `start`."""
         return self.start(cwd, *argv, **options).wait()
-
-    def _told(self, number: int, what: str) -> int:
-        while (number, what) not in self._news:
-            message = self._next()
-            self._news.update({(message["id"], name): message[name] for name in ("pid", "status") if name in message})
-        return self._news.pop((number, what))
-
-    def _next(self) -> dict[str, Any]:
-        assert self._server.stdout is not None
-        line = self._server.stdout.readline()
-        assert line, "the process that forks has ended"
-        found: dict[str, Any] = json.loads(line)
-        return found
 
 
 def _taken(path: Path) -> str:
@@ -132,9 +157,7 @@ def _taken(path: Path) -> str:
 
 @functools.cache
 def of_this_process() -> Warm:
-    """One for all tests that this process runs, ended with it."""
+    """One for all tests that this process runs, with a folder that goes at its end."""
     folder = tempfile.TemporaryDirectory(prefix="idumb-tests-warm-")
     atexit.register(folder.cleanup)
-    warm = Warm(Path(folder.name))
-    atexit.register(warm.__exit__, None, None, None)
-    return warm
+    return Warm(Path(folder.name))
