@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from idumb.app.contract import contract_versions
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -269,7 +270,7 @@ def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drop
 ) -> None:
     """R-LOCK-8: the plan and the record agree whatever happens."""
     before = project.read(PLAN)
-    dies_at(project, place, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    dies_at(project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     assert (project.read(PLAN) == before) == (version == 1)
     assert versions(project) == []
     ended = project.quick("resume", "1", "--retry-failed", "--json")
@@ -282,7 +283,7 @@ def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drop
 def test_killed_after_it_wrote_the_plan_the_same_run_goes_on_whatever_command_comes_next(project: Project) -> None:
     """R-LOCK-8: nothing that is done is taken back, and `next` and `status` tell of that run."""
     before = run_id(project)
-    dies_at(project, "_record", "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    dies_at(project, contract_versions._record, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     assert project.quick("next", "--json").data["next"]["command"] == "idumb resume 1"
     row = project.quick("status", "--json").data["phases"][0]
     assert (row["changed_since_run"], row["tasks"].get("completed")) == (False, 1)
@@ -296,7 +297,7 @@ def test_killed_while_it_added_words_to_a_verified_phase_it_is_verified_still(sa
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
     assert run(project).code == 0
-    dies_at(project, "_record", "amend", "1", "--decision", "x", "--yes")
+    dies_at(project, contract_versions._record, "amend", "1", "--decision", "x", "--yes")
     refused(project.quick("execute-phase", "1", "--json"), "phase.verified")
 
 
@@ -306,14 +307,14 @@ def test_forced_after_a_killed_amendment_an_unfinished_run_goes_on_and_a_verifie
 ) -> None:
     """R-LOCK-8: `--force` hides no work of a run that is not at its end, and trips over no half amendment."""
     before = run_id(project)
-    dies_at(project, place, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    dies_at(project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     forced = project.quick("execute-phase", "1", "--force", "--json")
     assert forced.data["run"] == before, forced
     done = projects.create(GitSandbox.create(tmp_path / "done"), files={"a.txt": "one\n"})
     done.plan([task("T1-01", files="modify `a.txt`", check="test -s a.txt", steps=[shell("echo x >> a.txt")])])
     assert run(done).code == 0
     first = run_id(done)
-    dies_at(done, place, "amend", "1", "--decision", "x", "--yes")
+    dies_at(done, getattr(contract_versions, place), "amend", "1", "--decision", "x", "--yes")
     again = done.quick("execute-phase", "1", "--force", "--approve", done.approval(), "--json")
     assert (again.code, again.data["run"] == first) == (0, False), again
     told = [one for check in done.quick("doctor", "--json").data["checks"] for one in check["symptoms"]]

@@ -9,6 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from idumb.app.attempt import undeclared_changes
+from idumb.app.contract import contract_versions
 from tests.adapters.store.test_approvals import make_key
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
@@ -147,7 +149,7 @@ def test_words_that_a_person_is_writing_are_not_locked_with_an_answer(
 def test_killed_while_the_answer_is_written_it_is_told_once(project: Project) -> None:
     """R-ASK-3."""
     judged(project)
-    dies_at(project, "_write", "decide", QUESTION, "yes")
+    dies_at(project, contract_versions._write, "decide", QUESTION, "yes")
     assert "## Decisions" not in project.read(PLAN)
     assert project.quick("resume", "1", "--json").code == 0
     assert project.read(PLAN).count(QUESTION) == 1
@@ -156,7 +158,7 @@ def test_killed_while_the_answer_is_written_it_is_told_once(project: Project) ->
 def test_killed_after_the_answer_was_written_it_is_told_once(project: Project) -> None:
     """R-ASK-3."""
     judged(project)
-    dies_at(project, "_record", "decide", QUESTION, "yes")
+    dies_at(project, contract_versions._record, "decide", QUESTION, "yes")
     assert project.read(PLAN).count(QUESTION) == 1
     assert project.quick("resume", "1", "--json").code == 0
     assert project.read(PLAN).count(QUESTION) == 1
@@ -339,7 +341,7 @@ def test_a_run_that_was_killed_before_it_asked_asks_when_it_goes_on(project: Pro
     steps = [shell("echo a > a.txt; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    dies_at(project, "asked", "execute-phase", "1", "--approve", consent, module="deviating")
+    dies_at(project, undeclared_changes.asked, "execute-phase", "1", "--approve", consent)
     assert project.quick("resume", "1", "--json").code == 5
     assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [STRAYED]
 

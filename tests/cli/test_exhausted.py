@@ -8,6 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from idumb.app.attempt import agent_client
+from idumb.app.engine import task_failure
 from tests.cli.test_not_a_person import CODE, mark
 from tests.cli.test_states import at_terminal
 from tests.support import project as projects
@@ -157,7 +159,7 @@ def test_resume_passes_guidance_to_the_attempts_that_follow(sandbox: GitSandbox,
 def test_guidance_reaches_a_task_that_was_cut_short(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9: its next attempt is told."""
     project = echoing(sandbox)
-    dies_at(project, "call", "execute-phase", "1", "--approve", project.approval(), module="calling")
+    dies_at(project, agent_client.call, "execute-phase", "1", "--approve", project.approval())
     project.quick("resume", "1", "--max-attempts", "1", "--guidance", "use blue", "--json")
     told = [e["task"] for e in project.events("--kind", "task.guided")]
     assert told == ["T1-01"]  # the steps of the first task were cut short, and nothing else is tried again
@@ -313,7 +315,7 @@ def test_a_dry_run_names_no_question_that_is_gone_with_it(sandbox: GitSandbox) -
 def test_a_failure_that_was_recorded_before_a_kill_is_asked_about_by_the_next_command(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9."""
     project = planned(projects.create(sandbox), failing())
-    dies_at(project, "for_good", "execute-phase", "1", "--approve", project.approval(), module="failing")
+    dies_at(project, task_failure.for_good, "execute-phase", "1", "--approve", project.approval())
     assert decisions(project) == []
     assert project.quick("resume", "1", "--json").code == 1
     assert decisions(project) == [QUESTION]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from tests.support.answer import Answer
@@ -56,7 +57,7 @@ _DIES = """
 import os
 import sys
 
-from idumb.app import {module}
+import {module} as module
 from idumb.cli import main
 
 
@@ -64,15 +65,15 @@ def die(*_, **__):
     os._exit(137)
 
 
-{module}.{place} = die
+module.{name} = die
 sys.exit(main.run(sys.argv[1:]))
 """
 
 
-def dies_at(project: Project, place: str, *arguments: str, module: str = "relock") -> None:
-    """A command whose process ends, as by a kill, just before it calls this function of a module of `idumb.app`."""
+def dies_at(project: Project, function: Callable[..., Any], *arguments: str) -> None:
+    """A command whose process ends, as by a kill, just before it calls this function by the name of its module."""
     done = subprocess.run(
-        [sys.executable, "-c", _DIES.format(module=module, place=place), *arguments],
+        [sys.executable, "-c", _DIES.format(module=function.__module__, name=function.__name__), *arguments],
         cwd=project.start,
         stdin=subprocess.DEVNULL,
         capture_output=True,
