@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app.attempt import undeclared_changes
+from idumb.app.attempt import questions
 from idumb.app.contract import contract_versions
 from tests.adapters.store.test_approvals import make_key
 from tests.cli.test_states import at_terminal
@@ -341,7 +341,7 @@ def test_a_run_that_was_killed_before_it_asked_asks_when_it_goes_on(project: Pro
     steps = [shell("echo a > a.txt; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    dies_at(project, undeclared_changes.asked, "execute-phase", "1", "--approve", consent)
+    dies_at(project, questions.ask_about_strays, "execute-phase", "1", "--approve", consent)
     assert project.quick("resume", "1", "--json").code == 5
     assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [STRAYED]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.attempt import agent_request
+from idumb.app.attempt import build
 from tests.support import acp_agent, chat_server
 from tests.support import project as projects
 from tests.support.chat_server import ChatServer
@@ -201,7 +201,7 @@ def test_what_a_killed_attempt_changed_in_a_submodule_is_told_and_left(project: 
     """R-GIT-7: the next attempt starts from it."""
     command(project, f"test -e ../once || echo gone > {SUB}/lib.txt; touch ../once; echo a > vendor/a.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
-    dies_at(project, agent_request.failed, "execute-phase", "1", "--approve", project.approval())
+    dies_at(project, build.agent_failure, "execute-phase", "1", "--approve", project.approval())
     answer = project.resume()
     assert f"T1-01 was interrupted; also changed since then, left as it is: {SUB}/lib.txt" in answer.out, answer
     assert answer.code == 0, answer
