@@ -12,7 +12,8 @@ from idumb.domain.intake.ground import Unmet
 from idumb.domain.plan_diff import PlanDiff
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim, Task
 from idumb.domain.proof.ledger import written_paths
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 ADD = "add"
 WIDEN = "widen"
@@ -105,7 +106,7 @@ def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, .
     titles: dict[str, str] = {}
     for id, known in state.tasks.items():
         if is_done(known) and id in new.tasks:
-            owner |= dict.fromkeys((*written_paths(new.tasks[id].files), *known.touched), id)
+            owner |= dict.fromkeys((*written_paths(new.tasks[id].files), *known.work.touched), id)
             titles[_folded(new.tasks[id])] = id
     found: list[Overlap] = []
     for task in diff.tasks_added:
@@ -145,7 +146,7 @@ def _renamed(diff: PlanDiff) -> bool:
 
 def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:
     """A task that worked in the files cannot vanish: nobody would know any more whose its changes are."""
-    left = [t for t in gone if t in state.tasks and (state.tasks[t].touched or state.tasks[t].effect)]
+    left = [t for t in gone if t in state.tasks and (state.tasks[t].work.touched or state.tasks[t].effect)]
     if not left:
         return None
     return Forbidden("amend.attempted", f"{', '.join(left)} was attempted and left changes in the files", tuple(left))
@@ -172,4 +173,4 @@ def to_reset(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
 def running(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
     """Tasks that were cut short and whose text changes: what they left is recorded before."""
     changed = {c.id for c in diff.tasks_changed} | {t.id for t in diff.tasks_removed}
-    return tuple(t for t, known in state.tasks.items() if t in changed and known.running)
+    return tuple(t for t, known in state.tasks.items() if t in changed and known.attempt.running)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idumb.domain import outcome
+from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.store import ownership
@@ -198,7 +199,7 @@ def _in_order(known: Sequence[Event]) -> Iterator[tuple[str, str]]:
             for needed in DEPENDENCIES[task_id]:
                 if state.tasks[needed].status not in outcome.DONE:
                     yield OTHER, f"{task_id} runs at {event.seq} while {needed} is {state.tasks[needed].status}"
-        state.apply(event)
+        replay.apply(state, event)
 
 
 _TRAILERS = ("Idumb-Run", "Idumb-Task", "Idumb-Attempt")

@@ -15,7 +15,8 @@ from idumb.domain.plans.plan import HUMAN, FileClaim, Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs import legacy
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import ANSWERED, TaskState
+from idumb.domain.runs.run import ANSWERED
+from idumb.domain.runs.task_state import TaskState
 
 MARK = ".taken-over."
 ACCEPT = "accept"
@@ -43,7 +44,7 @@ def _literal(task: Task) -> list[FileClaim]:
 
 
 def begin(bench: Bench, task: Task) -> Attempt:
-    number = bench.journal.state.tasks[task.id].attempt + 1
+    number = bench.journal.state.tasks[task.id].attempt.number + 1
     started = bench.services.clock.monotonic()
     return Attempt(task, bench.plans[task.id], number, "", "", started, adopted=True)
 
@@ -86,11 +87,11 @@ def asked(bench: Bench, task: Task) -> tuple[NewEvent, ...]:
     """The events by which a task that is not proven waits for a person, or what a person at the terminal said to it."""
     known, event = bench.journal.state.tasks[task.id], bench.journal.event
     question = _question(task, known, _evidence(bench, known))
-    put = event("decision.asked", task.id, known.attempt, **dataclasses.asdict(question))
+    put = event("decision.asked", task.id, known.attempt.number, **dataclasses.asdict(question))
     answer = bench.services.asker.ask(question)
     if answer is None:
-        return (put, event("task.waiting", task.id, known.attempt, decisions=[question.id], reason=known.reason))
-    answered = event("decision.answered", task.id, known.attempt, **dataclasses.asdict(answer))
+        return (put, event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=known.reason))
+    answered = event("decision.answered", task.id, known.attempt.number, **dataclasses.asdict(answer))
     return (put, answered, *_events(bench, task, known, answer))
 
 
@@ -107,21 +108,21 @@ def _events(bench: Bench, task: Task, known: TaskState, answer: Answer) -> Itera
         return
     why = answer.guidance or "an old iDumb says that it is done"
     yield bench.journal.event(
-        "task.accepted", task.id, reason=why, by=answer.by, commit=None, touched=[], left=known.left
+        "task.accepted", task.id, reason=why, by=answer.by, commit=None, touched=[], left=known.work.left
     )
     yield from handoff_writer.of_accepted(bench.services, bench.journal, bench.contract, task.id, why)
 
 
 def _evidence(bench: Bench, known: TaskState) -> Iterator[str]:
     for event in bench.services.log.events(run=bench.run, task=known.id, kind="evidence.recorded"):
-        if event.attempt == known.attempt:
+        if event.attempt == known.attempt.number:
             found = event.payload
             yield f"{found['subject']} {found['result']}: {found['command'] or found['text']}"
 
 
 def _question(task: Task, known: TaskState, evidence: Iterator[str]) -> Decision:
     return Decision(
-        id=f"{task.id}{MARK}{known.attempt}",
+        id=f"{task.id}{MARK}{known.attempt.number}",
         kind=legacy.DONE,
         task=task.id,
         what=f"{task.id}: an old iDumb says that it is done; idumb cannot prove it",

@@ -143,7 +143,7 @@ def _reports(who: Agent) -> TypeGuard[ReportingAgent]:
 def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Claim) -> None:
     """Write down what an agent says of itself. Nothing follows from it, least of all that anything is done."""
     subject = request.subject
-    before = journal.state.tasks[subject].told
+    before = journal.state.tasks[subject].attempt.agent_status
     number = 1 if before is None else before.number + 1
     if claim.state not in STATES or number > MOST_TOLD:
         return

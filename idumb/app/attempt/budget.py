@@ -24,7 +24,7 @@ RUN = "run"
 
 def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str, Ceiling, Spent]]:
     """(of what, the ceiling with what a person added to it, what is used), for each ceiling that is configured."""
-    known = state.tasks[task].spent
+    known = state.tasks[task].progress.spent
     spans = [
         (TASK, settings.ceilings.get(TASK), known),
         (RUN, settings.ceilings.get(RUN), spending.total(state.spent.values())),

@@ -72,7 +72,7 @@ def make_request(
         idle_timeout=services.settings.idle_timeout(_binding_of(bench, attempt, role), capabilities(who).idle_timeout),
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
-        settled=bench.journal.state.tasks[task.id].settled,
+        settled=bench.journal.state.tasks[task.id].progress.settled,
         candidate=_candidate(bench, attempt) if role == agent.VALIDATOR else "",
         unsaved=_unsaved(bench),
         commits=asked.commits,
@@ -86,7 +86,7 @@ def _unsaved(bench: Bench) -> tuple[str, ...]:
 
 def _candidate(bench: Bench, attempt: Attempt) -> str:
     """The candidate without what idumb itself writes, for that changes while a verdict is waited for."""
-    tree, start = attempt.candidate or "", bench.journal.state.base_tree
+    tree, start = attempt.candidate or "", bench.journal.state.base.tree
     if bench.workspace.kind != "here" or not tree:
         return tree
     own = [c.path for c in bench.work.changes(start, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
@@ -133,7 +133,7 @@ def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
 
 def _result_of_waiting(bench: Bench, attempt: Attempt) -> agent.AgentResult:
     """What stands for the builder's answer where only the verdict on its work was waited for: nothing is used again."""
-    known = bench.journal.state.tasks[attempt.task.id].conversation
+    known = bench.journal.state.tasks[attempt.task.id].context.conversation
     return agent.AgentResult(
         outcome.COMPLETED,
         "the work was there already, and waited for its verdict",

@@ -25,7 +25,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import builder_commits, ledger
 from idumb.domain.proof.builder_commits import Commit
 from idumb.domain.proof.ledger import Change
-from idumb.domain.runs.run import TaskState
+from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import COMMIT_BUILDER, Settings
 
 CLONE = "clone"
@@ -175,7 +175,7 @@ def recorded(bench: Bench, known: TaskState) -> BuilderCommits | None:
     events = bench.services.log.events(
         run=bench.run, task=known.id, kind="attempt.finished", newest_first=True, limit=1
     )
-    found = next((e.payload.get("committed") for e in events if e.attempt == known.attempt), None)
+    found = next((e.payload.get("committed") for e in events if e.attempt == known.attempt.number), None)
     if found is None:
         return None
     return BuilderCommits(found["base"], found["tip"], tuple(map(_told, found["commits"])), found["problem"])

@@ -59,7 +59,7 @@ def _tell_staging(bench: Bench, attempt: Attempt) -> None:
 def _watches(bench: Bench, attempt: Attempt) -> bool:
     """Whether a program works in the user's own tree; people commit and stage there what they like."""
     known = bench.journal.state.tasks[attempt.task.id]
-    if bench.workspace.kind != "here" or attempt.task.is_human or known.opened is not None or attempt.built:
+    if bench.workspace.kind != "here" or attempt.task.is_human or known.attempt.opened is not None or attempt.built:
         return False
     return not capabilities(bench.agents.get(build.binding_name(bench, attempt))).asks_person
 
@@ -67,7 +67,7 @@ def _watches(bench: Bench, attempt: Attempt) -> bool:
 def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:
     """The attempt is over, and the log says why; the run stops until a person has looked."""
     known = bench.journal.state.tasks[attempt.task.id]
-    if known.opened is None:
+    if known.attempt.opened is None:
         record.record_interruption(bench, attempt.task, refusal.message)
     return refusal
 

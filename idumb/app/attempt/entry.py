@@ -22,7 +22,7 @@ from idumb.domain.conversation import Conversation
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs import legacy
-from idumb.domain.runs.run import TaskState
+from idumb.domain.runs.task_state import TaskState
 
 
 def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
@@ -85,7 +85,7 @@ def _known_before(bench: Bench, attempt: Attempt, binding: str) -> dict[str, obj
         made = (str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory")
         known["folders"] = list(bench.work.missing_folders(p for p in made if not paths.problem(p.rstrip("/"))))
     guarded = dict(attempt.standing.guarded) if attempt.standing else {}
-    if guarded != bench.journal.state.guarded:
+    if guarded != bench.journal.state.guarded.digests:
         known["guarded"] = guarded
     return {name: value for name, value in known.items() if value}
 
@@ -130,15 +130,15 @@ def resumed_conversation(bench: Bench, task: Task) -> Conversation | None:
     deterministic runs never do: what an agent remembers is in no tree.
     """
     state, plan = bench.journal.state, bench.plans[task.id]
-    known = state.tasks[task.id].conversation
+    known = state.tasks[task.id].context.conversation
     if known is None or bench.deterministic or STRICT in (plan.mode, state.mode):
         return None
     builder = contract.builder_of(plan, task, bench.services.settings) or ""
     validator = contract.validator_of(plan, task, bench.services.settings)
-    envelope = state.envelopes.get(key_of(builder, validator))
+    envelope = state.contract.envelopes.get(key_of(builder, validator))
     if envelope is None or not capabilities(bench.agents.get(builder)).resumable:
         return None
-    same = (known.speaker, known.contract) == (conversation.speaker(envelope), state.contract_hash)
+    same = (known.speaker, known.contract) == (conversation.speaker(envelope), state.contract.hash)
     return known if same else None
 
 
@@ -148,23 +148,23 @@ def begin(bench: Bench, task: Task) -> Attempt:
     plan = bench.plans[task.id]
     started = bench.services.clock.monotonic()
     # A clone is made anew for each command, so what an earlier one left in its clone is gone.
-    made_in = task_base.made_in(bench, known) if known.attempt else bench.workspace.kind
+    made_in = task_base.made_in(bench, known) if known.attempt.number else bench.workspace.kind
     gone = "clone" in (bench.workspace.kind, made_in) and task.id not in bench.begun
     if made_in == "here" and bench.workspace.kind != "here":
         task_base.take_back(bench, task)
-    base = "" if gone else known.base or ""
+    base = "" if gone else known.work.base or ""
     bench.begun.add(task.id)
-    fresh = Attempt(task, plan, known.attempt + 1, base, feedback(known), started, known.accepted_paths)
+    fresh = Attempt(task, plan, known.attempt.number + 1, base, feedback(known), started, known.work.accepted_paths)
     if waits_for_verdict(bench, task):
         return dataclasses.replace(fresh, built=True)
-    goes_on = bool(base) and known.left is not None and _goes_on(bench, task, known)
+    goes_on = bool(base) and known.work.left is not None and _goes_on(bench, task, known)
     if bench.commits is not None and not (goes_on and builder_commits.stands(bench)):
         return builder_commits.begin(bench, fresh)
-    if not base or known.left is None:
+    if not base or known.work.left is None:
         return fresh
     conversation = resumed_conversation(bench, task)
     if goes_on:
-        return dataclasses.replace(fresh, handover=known.handover, conversation=conversation)
+        return dataclasses.replace(fresh, handover=known.context.handover, conversation=conversation)
     task_base.restart(bench, task)
     if conversation is None:
         return fresh
@@ -174,7 +174,11 @@ def begin(bench: Bench, task: Task) -> Attempt:
 
 def feedback(known: TaskState) -> str:
     """What was wrong with the attempt before, and what a person said to the next ones."""
-    return f"{known.feedback}\n\n{known.guidance}".strip() if known.guidance else known.feedback
+    return (
+        f"{known.context.feedback}\n\n{known.context.guidance}".strip()
+        if known.context.guidance
+        else known.context.feedback
+    )
 
 
 def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
@@ -182,18 +186,18 @@ def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
 
     So does a fresh agent where the context of the one before was full. What a crash left is nobody's finished thought.
     """
-    last = known.outcome
+    last = known.attempt.outcome
     who = _builder(bench, task)
     # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
     waited = last == outcome.WAITING and not capabilities(who).asks_person
-    full = known.failure == agent.CONTEXT_EXHAUSTED
-    return (last == outcome.FAILED or waited or full) and not known.crashed and who.continues
+    full = known.attempt.failure == agent.CONTEXT_EXHAUSTED
+    return (last == outcome.FAILED or waited or full) and not known.attempt.crashed and who.continues
 
 
 def waits_for_verdict(bench: Bench, task: Task) -> bool:
     """Whether the work is there, in the user's own tree, and is not to be made again; steps are."""
     known = bench.journal.state.tasks[task.id]
-    here = known.unjudged and bench.workspace.kind == "here" and task_base.made_in(bench, known) == "here"
+    here = known.attempt.unjudged and bench.workspace.kind == "here" and task_base.made_in(bench, known) == "here"
     return here and _builder(bench, task).continues
 
 

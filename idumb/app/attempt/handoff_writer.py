@@ -38,7 +38,7 @@ def of_attempt(bench: Bench, attempt: Attempt) -> list[NewEvent]:
 def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
     """The same for a task that a person took as it is."""
     said = f"accepted by a person: {why}"
-    return of_task(services, journal, contract, contract.tasks[task], said, journal.state.tasks[task].touched)
+    return of_task(services, journal, contract, contract.tasks[task], said, journal.state.tasks[task].work.touched)
 
 
 def of_task(
@@ -68,7 +68,7 @@ def _event(services: Services, journal: Journal, document: Document) -> NewEvent
 def _document(
     services: Services, journal: Journal, contract: Contract, task: Task, wanted: plan.Handoff, number: int
 ) -> Document:
-    attempt = journal.state.tasks[task.id].attempt or 1
+    attempt = journal.state.tasks[task.id].attempt.number or 1
     return Document(
         handoff.new_id(journal.state.id, task.id, attempt, number),
         contracts.builder_of(contract.plan_of(task.id), task, services.settings) or "human",

@@ -20,6 +20,7 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.plan import Task
+from idumb.domain.runs import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
@@ -85,8 +86,8 @@ def checkpoint(bench: Bench, attempt: Attempt) -> None:
             state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
         )
         bench.pace.waiting[projection_paths.checkpoint_path(state.phase, known.id)] = text
-    if known.handover:
-        bench.pace.waiting.update([_context(state.phase, attempt.task, known.attempt, known.handover)])
+    if known.context.handover:
+        bench.pace.waiting.update([_context(state.phase, attempt.task, known.attempt.number, known.context.handover)])
 
 
 def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
@@ -123,7 +124,7 @@ def checkpoints(
     lines: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     texts: dict[int, Callable[[], str]] = {}
     for event in services.log.events(run=state.id):
-        now.apply(event)
+        replay.apply(now, event)
         of = event.task or "", event.attempt or 1
         if event.kind == "rollback.completed":
             trimmed.update(event.payload["tasks"])
@@ -200,7 +201,9 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
             links=links,
         ),
     )
-    checkpoints = (projection_paths.checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt)
+    checkpoints = (
+        projection_paths.checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt.number
+    )
     return (summary, *checkpoints, *handoff_writer.at_end(services, contract, state))
 
 
@@ -228,7 +231,7 @@ def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapp
     """The evidence of each task's last attempt, from the log."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for event in services.log.events(run=state.id, kind="evidence.recorded"):
-        if event.task in state.tasks and event.attempt == state.tasks[event.task].attempt:
+        if event.task in state.tasks and event.attempt == state.tasks[event.task].attempt.number:
             found.setdefault(event.task, []).append(event.payload)
     return found
 
@@ -238,8 +241,8 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
     if not state.attempted:
         return {}
     last = state.tasks[max(state.attempted, key=state.attempted.__getitem__)]
-    touched = {path for task in state.attempted for path in state.tasks[task].touched}
-    counts = services.trees.line_counts(state.base_tree, last.left or state.base_tree)
+    touched = {path for task in state.attempted for path in state.tasks[task].work.touched}
+    counts = services.trees.line_counts(state.base.tree, last.work.left or state.base.tree)
     return {path: count for path, count in counts.items() if path in touched}
 
 
@@ -251,7 +254,7 @@ def verification(services: Services, contract: Contract, state: RunState) -> tup
     record = state.verification
     if record is None:
         write_report(services, path, services.documents.unverified(contract, state, now=services.clock.now()))
-    elif contract.hash == state.contract_hash:
+    elif contract.hash == state.contract.hash:
         judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True)
         at = next((event.at for event in judged if event.payload == record), services.clock.now())
         write_report(services, path, services.documents.verification(contract, record, now=at))
@@ -271,7 +274,7 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
 def _own_plans(services: Services, state: RunState) -> Sequence[str]:
     """The plans of a run that idumb wrote: a quick one, and amended ones whose version before is committed."""
-    quick_ones = [path for path, _ in state.plans if path.startswith(f"{quick_plan.FOLDER}/")]
+    quick_ones = [path for path, _ in state.contract.plans if path.startswith(f"{quick_plan.FOLDER}/")]
     return [*quick_ones, *contract_versions.committable(services, state)]
 
 
@@ -290,7 +293,7 @@ def _commits_wait(state: RunState) -> bool:
     """Whether a builder's commits wait for a person's answer: nothing may be committed before them, where HEAD is."""
     if state.policy != COMMIT_BUILDER:
         return False
-    return any(t.status == outcome.WAITING and t.left != t.base for t in state.tasks.values())
+    return any(t.status == outcome.WAITING and t.work.left != t.work.base for t in state.tasks.values())
 
 
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ from idumb.domain.plans.plan import (
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import EFFECT, RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import EFFECT, TaskState
 
 DEVIATION_MARK = ".deviation."
 DEVIATION = "deviation"
@@ -56,7 +57,7 @@ def ask_about_recorded_strays(bench: Bench, task: Task, known: TaskState) -> tup
     last = bench.services.log.events(run=bench.run, task=task.id, kind="attempt.finished", newest_first=True, limit=1)
     lines = next((event.payload["ledger"] for event in last), ())
     found = {line["path"]: line["status"] for line in lines if "path" in line}
-    return ask_about_strays(bench, task, known.attempt, known.reason, found)
+    return ask_about_strays(bench, task, known.attempt.number, known.reason, found)
 
 
 def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
@@ -258,19 +259,19 @@ def ask_about_effect(bench: Bench, task: Task) -> str | None:
     known, event = bench.journal.state.tasks[task.id], bench.journal.event
     if known.effect != EFFECT:
         return None
-    question = _effect_question(task, known.attempt, known.reason)
+    question = _effect_question(task, known.attempt.number, known.reason)
     answered = bench.journal.state.answers.get(question.id)
     if answered is not None:
         return None if answered["choice"] == AGAIN else SKIP
-    events = [event("decision.asked", task.id, known.attempt, **dataclasses.asdict(question))]
+    events = [event("decision.asked", task.id, known.attempt.number, **dataclasses.asdict(question))]
     answer = bench.services.asker.ask(question)
     if answer is None:
         reason = "it may have had its effect already"
-        events.append(event("task.waiting", task.id, known.attempt, decisions=[question.id], reason=reason))
+        events.append(event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=reason))
     else:
-        events.append(event("decision.answered", task.id, known.attempt, **dataclasses.asdict(answer)))
+        events.append(event("decision.answered", task.id, known.attempt.number, **dataclasses.asdict(answer)))
         if answer.choice == SKIP:
-            events.append(event("task.skipped", task.id, known.attempt, reason="a person left it out"))
+            events.append(event("task.skipped", task.id, known.attempt.number, reason="a person left it out"))
     bench.journal.write(*events)
     if answer is None:
         return question.id

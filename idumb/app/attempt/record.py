@@ -395,22 +395,22 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
     `seconds` is how long it took, 0 where nobody who is left knows.
     """
     known = bench.journal.state.tasks[task.id]
-    if known.base is None or not (known.running or known.intended):
+    if known.work.base is None or not (known.attempt.running or known.intended):
         return
     bench.checks.end_processes()
     services = bench.services
-    ref = attempt_ref(services, bench.run, task.id, known.attempt, INTERRUPTED_REFS[INTERRUPTED])
+    ref = attempt_ref(services, bench.run, task.id, known.attempt.number, INTERRUPTED_REFS[INTERRUPTED])
     declared = ledger.written_paths(task.files)
     here = task_base.made_in(bench, known) == "here"
     if not here:
         abandoned_clones.keep_unfinished(bench)
     kept = None if here else services.history.refs(ref).get(ref)
     if kept is None:
-        reason = f"{task.id}, attempt {known.attempt}, interrupted"
+        reason = f"{task.id}, attempt {known.attempt.number}, interrupted"
         snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
     else:  # what was in the clone; nothing of it is in the user's tree
         snapshot = Snapshot(kept, services.trees.kept_tree(kept), ref)
-    changed = services.trees.changes(known.base, snapshot.tree) if here else ()
+    changed = services.trees.changes(known.work.base, snapshot.tree) if here else ()
     covers = paths.cover(declared)
     head = services.history.head_tree() if changed else None
     # What is committed by now is somebody's word, and never put back.
@@ -418,7 +418,7 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
     tampered = preconditions.changed_guarded(services, bench.journal.state)
     theirs = services.trees.repositories() if here else ()
     touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
-    inner = nested_repositories.since(bench, task.id, known.attempt) if theirs else ()
+    inner = nested_repositories.since(bench, task.id, known.attempt.number) if theirs else ()
     attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     others += inner
@@ -426,7 +426,7 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
         bench.journal.event(
             "attempt.interrupted",
             task.id,
-            known.attempt,
+            known.attempt.number,
             left=snapshot.tree,
             touched=touched,
             others=others,
@@ -439,7 +439,7 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
         bench.journal.event(
             "checkpoint.recorded",
             task.id,
-            known.attempt,
+            known.attempt.number,
             status=INTERRUPTED,
             git_hash=services.history.head().commit,
             commit=None,

@@ -112,7 +112,7 @@ def changed_meanwhile(bench: Bench, attempt: Attempt, present: str) -> frozenset
 
 def _asked(bench: Bench, attempt: Attempt, name: str, request: AgentRequest, saved: Snapshot | None) -> Judged:
     # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
-    builder = agent.capabilities_of(bench.journal.state.tasks[attempt.task.id].adapter)
+    builder = agent.capabilities_of(bench.journal.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.built and builder.calls_model
     here = bench.workspace.kind == "here"
     before = saved.tree if saved is not None and here else bench.work.scan(attempt.literal_paths)

@@ -128,5 +128,5 @@ def present_base(services: Services, phase: str) -> str | None:
     """The commit that the phase's unfinished run began from, or HEAD's commit."""
     state = run_lookup.latest_run(services, phase)
     if state is not None and state.state != COMPLETED:
-        return state.base_commit
+        return state.base.commit
     return services.history.head().commit

@@ -99,11 +99,11 @@ def require_for(services: Services, contract: Contract, state: RunState) -> None
     consent nor a valid approval, and reports why an existing approval is no longer valid.
     """
     if STRICT in (contract.mode, state.mode):
-        require(services, contract, base=state.base_commit)
+        require(services, contract, base=state.base.commit)
         return
-    if has_consent(services, contract, base=state.base_commit):
+    if has_consent(services, contract, base=state.base.commit):
         return
-    invalid = why_invalid(services, contract, base=state.base_commit)
+    invalid = why_invalid(services, contract, base=state.base.commit)
     raise Refusal(
         "consent.missing",
         no_consent_message(contract, invalid),

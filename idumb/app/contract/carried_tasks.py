@@ -31,7 +31,7 @@ def done_but_changed(contract: Contract, before: RunState) -> tuple[str, ...]:
         for task in before.attempted
         if task in contract.tasks and task not in kept and before.tasks[task].status in outcome.DONE
     ]
-    return tuple(again) if any(before.tasks[t].touched for t in again) else ()
+    return tuple(again) if any(before.tasks[t].work.touched for t in again) else ()
 
 
 def before(state: RunState, task: str) -> str:

@@ -69,7 +69,7 @@ def _amendable(services: Services, state: RunState, now: Contract) -> bool:
 
 
 def _put_back(services: Services, state: RunState, changed: Sequence[str]) -> Choice:
-    ref, locked = plans_ref(services, state.id, state.version), {path for path, _ in state.plans}
+    ref, locked = plans_ref(services, state.id, state.contract.version), {path for path, _ in state.contract.plans}
     kept = {path: shlex.quote(f"{ref}:{path.rsplit('/', 1)[-1]}") for path in changed if path in locked}
     commands = [f"git show {place} > {shlex.quote(path)}" for path, place in kept.items()]
     means = "the run goes on as it was agreed; the change is gone"
@@ -117,9 +117,9 @@ def _fresh(state: RunState, now: Contract) -> Choice:
 
 def same_contract(services: Services, contract: Contract, state: RunState) -> None:
     """Refusal `run.contract-changed`, with every way on as a command."""
-    if contract.hash == state.contract_hash or contract_versions.adopts(state, contract.hash):
+    if contract.hash == state.contract.hash or contract_versions.adopts(state, contract.hash):
         return
-    was = dict(state.plans)
+    was = dict(state.contract.plans)
     changed = [p.path for p in contract.plans if was.get(p.path) != p.sha256]
     changed += [path for path in was if path not in {p.path for p in contract.plans}]
     what = ", ".join(changed) if changed else "the configuration"
@@ -132,10 +132,10 @@ def same_contract(services: Services, contract: Contract, state: RunState) -> No
         details={
             "what": f"Go on with run {state.number} of phase {state.phase}",
             "why": why,
-            "evidence": [f"locked contract {state.contract_hash}", f"present contract {contract.hash}", *changed],
+            "evidence": [f"locked contract {state.contract.hash}", f"present contract {contract.hash}", *changed],
             "choices": next_actions.rows(offered),
             "changed": changed,
-            "was": state.contract_hash,
+            "was": state.contract.hash,
             "is": contract.hash,
         },
     )

@@ -79,7 +79,7 @@ def _sha256(data: bytes) -> str:
 
 def _watched(bench: Bench) -> tuple[str, ...]:
     """Plans and their folder, configuration, templates and policy, and in strict mode the files that commands name."""
-    found = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.plans)]
+    found = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.contract.plans)]
     found += [path for path, _ in bench.services.policy.sources]
     found += [PROMPTS, *(f"{PROMPTS}/{name}.md" for name in bench.services.settings.prompts)]
     if STRICT in (bench.contract.mode, bench.journal.state.mode):
@@ -89,7 +89,7 @@ def _watched(bench: Bench) -> tuple[str, ...]:
 
 def _require_same(bench: Bench) -> None:
     """The plans as they are now are those of the newest lock, and so is the configuration."""
-    services, locked = bench.services, dict(bench.journal.state.plans)
+    services, locked = bench.services, dict(bench.journal.state.contract.plans)
     try:
         present = {path: _sha256(data) for path, data in services.plans.plans(bench.contract.folder)}
         settings = _settings_digest(bench, services.present_settings())

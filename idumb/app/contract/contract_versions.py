@@ -19,6 +19,7 @@ from idumb.app.core.services import Services, plans_ref
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
+from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, chained
 
@@ -59,7 +60,7 @@ def lock(services: Services, journal: Journal, wanted: Next) -> None:
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in wanted.sources}
     services.trees.keep_blobs(said["ref"], blobs, f"plans of run {state.number}, version {said['version']}")
     if wanted.consents:
-        agreed = agent_programs.consent_record(services, wanted.contract, state.contract_hash)
+        agreed = agent_programs.consent_record(services, wanted.contract, state.contract.hash)
         services.consent.record(wanted.contract.hash, phase=state.phase, how=HOW, at=now, agreed=agreed)
     if wanted.path is not None:
         journal.write(journal.event("amendment.intended", **said))
@@ -68,13 +69,13 @@ def lock(services: Services, journal: Journal, wanted: Next) -> None:
 
 
 def _said(services: Services, state: RunState, wanted: Next) -> dict[str, Any]:
-    contract, version = wanted.contract, state.version + 1
+    contract, version = wanted.contract, state.contract.version + 1
     digests = ([task, contracts.task_digest(contract.tasks[task])] for task in contract.order)
     return {
         "version": version,
-        "from": state.contract_hash,
+        "from": state.contract.hash,
         "to": contract.hash,
-        "chain": chained(state.chain, contract.hash),
+        "chain": chained(state.contract.chain, contract.hash),
         "plans": [[path, _sha256(data)] for path, data in wanted.sources],
         "path": wanted.path,
         "ref": plans_ref(services, state.id, version),
@@ -136,13 +137,13 @@ def _record(journal: Journal, said: Mapping[str, Any]) -> None:
 
 
 def _abandon(journal: Journal) -> None:
-    known = journal.state.amending or {}
+    known = journal.state.contract.amending or {}
     journal.write(journal.event("amendment.abandoned", version=known["version"], to=known["to"]))
 
 
 def settle(services: Services, journal: Journal) -> None:
     """An amendment whose record is missing: adopted where the plan is as intended, else dropped. Nothing is written."""
-    said = journal.state.amending
+    said = journal.state.contract.amending
     if said is None:
         return
     intended = next(sha for path, sha in said["plans"] if path == said["path"])
@@ -154,19 +155,19 @@ def settle(services: Services, journal: Journal) -> None:
 
 def adopts(state: RunState, contract_hash: str) -> bool:
     """Whether this contract is one that was agreed to and only misses its record."""
-    return state.amending is not None and state.amending["to"] == contract_hash
+    return state.contract.amending is not None and state.contract.amending["to"] == contract_hash
 
 
 def foreseen(state: RunState, contract_hash: str) -> RunState:
     """The state as it is once the missing record is made; as it is where this contract misses none."""
-    said = state.amending
+    said = state.contract.amending
     if said is None or not adopts(state, contract_hash):
         return state
     found = dataclasses.replace(state, tasks=dict(state.tasks))
     at = (state.id, state.last_seq, state.changed_at)
-    found.apply(unwritten("contract.amended", None, said, *at))
+    replay.apply(found, unwritten("contract.amended", None, said, *at))
     for task in said["reset"]:
-        found.apply(unwritten("task.reset", task, {"reason": "amended"}, *at))
+        replay.apply(found, unwritten("task.reset", task, {"reason": "amended"}, *at))
     return found
 
 
@@ -188,9 +189,9 @@ def _sha256(data: bytes) -> str:
 def committable(services: Services, state: RunState) -> Sequence[str]:
     """Amended plans that are committed as a version of this run, so that their next version may be committed too."""
     head = services.history.head_tree()
-    if state.version == 1 or head is None:
+    if state.contract.version == 1 or head is None:
         return ()
-    refs = [plans_ref(services, state.id, version) for version in range(1, state.version)]
+    refs = [plans_ref(services, state.id, version) for version in range(1, state.contract.version)]
     kept = {(name, blob) for ref in refs for name, blob in services.trees.kept_blobs(ref).items()}
-    found = ((path, services.trees.entry(head, path)) for path, _ in state.plans)
+    found = ((path, services.trees.entry(head, path)) for path, _ in state.contract.plans)
     return [path for path, entry in found if entry is not None and (path.rsplit("/", 1)[-1], entry.oid) in kept]

@@ -182,10 +182,10 @@ def changed_since(services: Services, state: RunState, known: Contract) -> tuple
     A shipped template that grew keeps nobody from going on. The contract is not among them: who goes on with a run
     looks at its plans first.
     """
-    if not state.envelopes:
+    if not state.contract.envelopes:
         return ()
     found = present(services, services.adapters, known)
-    differ = envelope.changes(state.envelopes, found.envelopes)
+    differ = envelope.changes(state.contract.envelopes, found.envelopes)
     return tuple(c for c in differ if c.part != "validator" or found.grown.get(c.now) != c.was)
 
 
@@ -198,11 +198,11 @@ def lock_in(bench: Bench) -> None:
     found = present(services, bench.agents, bench.contract)
     bench.watched["programs"] = found.programs
     bench.watched["mark"] = _mark(bench)
-    if state.lock_in is None or state.lock_in["contract_hash"] != bench.contract.hash:
+    if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != bench.contract.hash:
         bench.journal.write(bench.journal.event("run.locked", **_locked(bench, found)))
         return
-    changes = envelope.changes(state.envelopes, found.envelopes)
-    if changes or set(found.envelopes) - set(state.envelopes):
+    changes = envelope.changes(state.contract.envelopes, found.envelopes)
+    if changes or set(found.envelopes) - set(state.contract.envelopes):
         _tell(bench, changes, found, found.envelopes, during=False)
 
 
@@ -250,7 +250,7 @@ def require(bench: Bench, attempt: Attempt) -> None:
         return
     bench.watched["mark"] = mark
     found = present(bench.services, bench.agents, bench.contract)
-    changes = envelope.changes(bench.journal.state.envelopes, found.envelopes)
+    changes = envelope.changes(bench.journal.state.contract.envelopes, found.envelopes)
     told = bench.watched.setdefault("told", set())
     new = tuple(c for c in changes if canonical_json.digest(c.as_dict()) not in told)
     if not new:
@@ -258,7 +258,7 @@ def require(bench: Bench, attempt: Attempt) -> None:
     if STRICT in (attempt.plan.mode, bench.journal.state.mode):
         raise refusal(bench.journal.state, new)
     told.update(canonical_json.digest(c.as_dict()) for c in new)
-    locked = bench.journal.state.envelopes
+    locked = bench.journal.state.contract.envelopes
     taken = {
         key: envelope.sealed(locked[key], **{part: made[part] for part in _LIVE})
         for key, made in found.envelopes.items()
@@ -393,7 +393,7 @@ def of_attempt(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:
     """The payload of `attempt.started` that tells of it: `envelope` and `request`, and what else goes into it."""
     validator = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     key = key_of(builder, validator)
-    known = bench.journal.state.envelopes.get(key)
+    known = bench.journal.state.contract.envelopes.get(key)
     if known is None:
         known = present(bench.services, bench.agents, bench.contract).envelopes[key]
     request = request_digest(bench, attempt, str(known["adapter"]))

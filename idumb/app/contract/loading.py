@@ -21,7 +21,8 @@ from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.plans.policy import NONE as NO_POLICY
 from idumb.domain.plans.policy import Policy
-from idumb.domain.runs.run import RunState, replay
+from idumb.domain.runs.replay import replay
+from idumb.domain.runs.run import RunState
 from idumb.domain.settings import Settings
 
 _BEGUN = re.compile(
@@ -135,8 +136,8 @@ def _agreed(services: Services, contract: Contract | None) -> bool:
         return True
     run = services.runs.latest(contract.phase)
     state = None if run is None else replay(services.log.events(run=run))
-    amending = state.amending if state is not None else None
-    return state is not None and contract.hash in (state.contract_hash, (amending or {}).get("to"))
+    amending = state.contract.amending if state is not None else None
+    return state is not None and contract.hash in (state.contract.hash, (amending or {}).get("to"))
 
 
 def with_links(services: Services, loaded: Loaded) -> Loaded:
@@ -154,8 +155,8 @@ def _kept(services: Services, phase: str) -> str:
     if run is None:
         return ""
     state = replay(services.log.events(run=run))
-    ref = plans_ref(services, run, state.version)
-    there = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
+    ref = plans_ref(services, run, state.contract.version)
+    there = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     names = services.trees.kept_blobs(ref)
     shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(there[name])) for name in names if name in there)
     return "; ".join(f"git show {kept} > {path}" for kept, path in shown)
@@ -163,7 +164,7 @@ def _kept(services: Services, phase: str) -> str:
 
 def locked(services: Services, state: RunState, folder: str) -> Loaded:
     """The plans as the run locked them last, whatever the files say now; under the present configuration."""
-    ref = plans_ref(services, state.id, state.version)
+    ref = plans_ref(services, state.id, state.contract.version)
     kept = services.trees.kept_blobs(ref)
     if not kept:
         raise Refusal(
@@ -171,7 +172,7 @@ def locked(services: Services, state: RunState, folder: str) -> Loaded:
             f"The plans of run {state.number} as they were locked are kept under {ref}, and that is gone.",
             hint=f"git update-ref {ref} COMMIT, with the one that git fsck --unreachable --no-reflogs names for it",
         )
-    names = {path.rsplit("/", 1)[-1]: path for path, _ in state.plans}
+    names = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
     loaded = _of_sources(services, state.phase, folder, sources)
     return loaded.as_agreed or loaded
@@ -180,9 +181,9 @@ def locked(services: Services, state: RunState, folder: str) -> Loaded:
 def contract_of(services: Services, state: RunState) -> Contract:
     """The contract as the run locked it last, whatever became of the plans since."""
     folder = step_plan.folder_of(state.phase)
-    if step_plan.path_of(state.phase) is None and state.plans:
-        folder = state.plans[0][0].rpartition("/")[0]
-    contract = locked(services, state, folder).contract if state.plans else None
+    if step_plan.path_of(state.phase) is None and state.contract.plans:
+        folder = state.contract.plans[0][0].rpartition("/")[0]
+    contract = locked(services, state, folder).contract if state.contract.plans else None
     if contract is None:
         raise InputError(
             "plan.invalid",
@@ -299,7 +300,7 @@ def _agreed_words(services: Services, loaded: Loaded, worded: Sequence[Finding])
     state = replay(services.log.events(run=run)) if run is not None else None
     if state is None or state.mode != STRICT:
         return frozenset()
-    if dict(state.plans) == {plan.path: plan.sha256 for plan in contract.plans}:
+    if dict(state.contract.plans) == {plan.path: plan.sha256 for plan in contract.plans}:
         return frozenset(map(_key, worded))
     try:
         before = locked(services, state, contract.folder).contract

@@ -28,7 +28,7 @@ def locked(services: Services, state: RunState) -> Contract | None:
         contract = loading.of(services, state.phase).contract
     except InputError:
         return None
-    return contract if contract is not None and contract.hash == state.contract_hash else None
+    return contract if contract is not None and contract.hash == state.contract.hash else None
 
 
 def append(services: Services, journal: Journal, contract: Contract) -> Contract:
@@ -38,7 +38,7 @@ def append(services: Services, journal: Journal, contract: Contract) -> Contract
     a plan leaves no place for, or no consent can follow, stays in the record alone, and a note says so.
     """
     state = journal.state
-    waiting = [i for i in state.answers if i in state.decisions and i not in state.appended]
+    waiting = [i for i in state.answers if i in state.decisions and i not in state.contract.appended]
     for plan in contract.plans:
         mine = tuple(i for i in waiting if _plan_of(contract, state.decisions[i]).path == plan.path)
         if not mine:
@@ -97,8 +97,8 @@ def _approvals(
 
     strict = STRICT in (state.mode, new.mode)
     if strict:
-        approvals.require(services, old, base=state.base_commit)
-    live = approvals.all_valid(services, old, base=state.base_commit)
+        approvals.require(services, old, base=state.base.commit)
+    live = approvals.all_valid(services, old, base=state.base.commit)
     free = [kept.approval for kept in live if kept.signature is None]
     lost = {t for kept in live for t in kept.approval.accepted} - {t for one in free for t in one.accepted}
     if lost or (not free and (strict or not consents)):

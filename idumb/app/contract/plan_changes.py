@@ -69,9 +69,9 @@ def _of_run(services: Services, state: RunState) -> dict[str, Any]:
         "what": RUN,
         "run": state.id,
         "number": state.number,
-        "version": state.version,
-        "contract_hash": state.contract_hash,
-        "ref": plans_ref(services, state.id, state.version),
+        "version": state.contract.version,
+        "contract_hash": state.contract.hash,
+        "ref": plans_ref(services, state.id, state.contract.version),
         "by": None,
         "at": _locked_at(state),
     }
@@ -84,7 +84,7 @@ def _of_approval(approval: Approval) -> dict[str, Any]:
 
 
 def _locked_at(state: RunState) -> str:
-    return str(state.amendments[-1]["at"]) if state.amendments else state.started_at
+    return str(state.contract.amendments[-1]["at"]) if state.contract.amendments else state.started_at
 
 
 def _approval(services: Services, phase: str, state: RunState | None, now_hash: str) -> Approval | None:
@@ -118,7 +118,7 @@ def _bytes(services: Services, now: Contract, state: RunState | None) -> Iterato
         entry = services.trees.entry(head or "", path)
         if entry is not None:
             yield path, services.trees.read(entry.oid)
-    for version in range(1, state.version + 1) if state is not None else ():
+    for version in range(1, state.contract.version + 1) if state is not None else ():
         kept = services.trees.kept_blobs(plans_ref(services, state.id if state else "", version))
         yield from ((f"{now.folder}/{name}", services.trees.read(blob)) for name, blob in kept.items())
 
@@ -136,5 +136,5 @@ def since(services: Services, state: RunState, now: Contract) -> Since:
             f"The plans that run {state.number} of phase {state.phase} locked are not in the repository any more.",
             hint="idumb doctor",
         )
-    configuration = loaded.contract.hash != state.contract_hash
+    configuration = loaded.contract.hash != state.contract.hash
     return Since(state, loaded.contract, plan_diff.compare(loaded.contract, now, configuration=configuration))

@@ -50,7 +50,7 @@ def unmet(services: Services, contract: Contract, state: RunState) -> tuple[grou
     """
     present = _present(services, contract)
     done = (known for id, known in state.tasks.items() if id in present.done)
-    left = services.files.there(path for known in done for path in known.touched)
+    left = services.files.there(path for known in done for path in known.work.touched)
     found = ground.unmet(contract, replace(present, base=present.base | left))
     return tuple(one for one in found if one.there == (one.path in present.on_disk))
 
@@ -96,10 +96,10 @@ def _base(
     services: Services, state: RunState | None, claimed: frozenset[str], on_disk: frozenset[str]
 ) -> frozenset[str]:
     """The paths in the tree that an unfinished run began from; without such a run, those that are there now."""
-    if state is None or state.state == COMPLETED or not state.base_tree:
+    if state is None or state.state == COMPLETED or not state.base.tree:
         return on_disk
     try:
-        found = (path for path in claimed if services.trees.entry(state.base_tree, path) is not None)
+        found = (path for path in claimed if services.trees.entry(state.base.tree, path) is not None)
         return frozenset(found)
     except Refusal:  # the tree is gone
         return on_disk

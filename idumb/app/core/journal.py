@@ -7,6 +7,7 @@ from typing import Any
 from idumb.app.ports.event_log import EventLog
 from idumb.app.ports.ui import Reporter
 from idumb.domain import canonical_json
+from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.run import RunState
 
@@ -25,7 +26,7 @@ class Journal:
         known = self.state.last_seq if self.state.id else None
         written = self._log.append(events, operation=self.operation, fence=self.fence, expected=known)
         for event in written:
-            self.state.apply(event)
+            replay.apply(self.state, event)
             self._reporter.event(event)
         return written
 

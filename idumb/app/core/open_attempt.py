@@ -11,7 +11,8 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import Settings
 
 KIND = "attempt.opened"
@@ -103,7 +104,7 @@ def require(state: RunState, task_id: str) -> TaskState:
             hint=f"idumb graph {state.phase}",
             details={"phase": state.phase},
         )
-    if known.opened is not None or known.intended is not None:
+    if known.attempt.opened is not None or known.intended is not None:
         return known
     if known.status in outcome.DONE:
         raise Refusal(

@@ -7,7 +7,8 @@ import re
 from idumb.app.core.services import Services
 from idumb.domain.errors import InputError, Interrupted, Refusal
 from idumb.domain.plans import step_plan
-from idumb.domain.runs.run import RunState, replay
+from idumb.domain.runs.replay import replay
+from idumb.domain.runs.run import RunState
 
 
 def why_stopped(services: Services, interrupted: Interrupted) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from idumb.domain import agent, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
 
@@ -81,18 +82,18 @@ def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> b
     Nor is an agent asked again that failed twice in the same words and left the same bytes, nor is a step run again
     that would fail in the same way.
     """
-    if mode == STRICT or task.is_human or known.deviations or known.outcome in _FINAL:
+    if mode == STRICT or task.is_human or known.work.deviations or known.attempt.outcome in _FINAL:
         return False
-    if known.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
+    if known.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
         return False
-    if known.exhausted > MOST_CONTEXTS or (known.once and known.attempts):
+    if known.progress.exhausted > MOST_CONTEXTS or (known.once and known.progress.attempts):
         return False
-    capabilities = agent.capabilities_of(known.adapter)
-    if known.repeated and known.adapter and capabilities.calls_model:
+    capabilities = agent.capabilities_of(known.attempt.adapter)
+    if known.progress.repeated and known.attempt.adapter and capabilities.calls_model:
         return False
-    if capabilities.deterministic and _would_fail_again(task, known.failed_step):
+    if capabilities.deterministic and _would_fail_again(task, known.attempt.failed_step):
         return False
-    return task.on_failure not in ("block", "ask") and known.attempts < max_attempts
+    return task.on_failure not in ("block", "ask") and known.progress.attempts < max_attempts
 
 
 def _would_fail_again(task: Task, failed_step: int | None) -> bool:

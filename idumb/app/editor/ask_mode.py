@@ -31,7 +31,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     contract = loading.runnable(services, loading.of(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
-    current = state if state is not None and state.contract_hash == contract.hash else None
+    current = state if state is not None and state.contract.hash == contract.hash else None
     shown = schedule.statuses(contract, current or status.blank(contract, state))
     left = [task for task in contract.order if shown[task] not in (*outcome.DONE, outcome.SKIPPED)]
     ready = [task for task in left if shown[task] in (outcome.READY, outcome.RUNNING)]
@@ -54,14 +54,14 @@ def _prepared(
 ) -> dict[str, Any]:
     known = state.tasks.get(task) if state is not None else None
     said = entry.feedback(known) if known is not None else ""
-    number = known.attempt + (known.opened is None) if known is not None else 1
+    number = known.attempt.number + (known.attempt.opened is None) if known is not None else 1
     found = task_brief.of(
         services,
         contract,
         contract.tasks[task],
         attempt=number,
         feedback=said,
-        handover=known.handover if known is not None else "",
+        handover=known.context.handover if known is not None else "",
         decided=build.decisions_made(state),
     )
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)

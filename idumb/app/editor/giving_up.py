@@ -20,7 +20,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
     known = open_attempt.require(state, task_id)
-    if known.opened is None:
+    if known.attempt.opened is None:
         raise Refusal(
             "attempt.not-open",
             f"{task_id} was submitted already.",
@@ -35,16 +35,16 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         preconditions.accept_guarded(services, journal, accept_git)
         bench = open_run.bench(services, journal, contract, workspace="here")
         record.record_interruption(bench, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
-        touched = list(state.tasks[task_id].touched)
+        touched = list(state.tasks[task_id].work.touched)
         task_base.take_back(bench, contract.tasks[task_id])
         projections.write_progress(services, contract, state)
-    kept = attempt_ref(services, state.id, task_id, known.attempt, "interrupted")
+    kept = attempt_ref(services, state.id, task_id, known.attempt.number, "interrupted")
     return Result(
         {
             "run": state.id,
             "phase": state.phase,
             "task": task_id,
-            "attempt": known.attempt,
+            "attempt": known.attempt.number,
             "kept": kept,
             "put_back": touched,
             "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],

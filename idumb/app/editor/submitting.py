@@ -29,7 +29,8 @@ from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import HALTED, INTERRUPTED, PAUSED, RunState, TaskState
+from idumb.domain.runs.run import HALTED, INTERRUPTED, PAUSED, RunState
+from idumb.domain.runs.task_state import TaskState
 
 HERE = "here"
 
@@ -60,7 +61,7 @@ def submit(services: Services, asked: Submit) -> Result:
         contract,
         approve=request.approve,
         mode=mode,
-        earlier=state.earlier,
+        earlier=state.contract.earlier,
         again=f"idumb submit {task_id}",
         judged=request.verify,
     )
@@ -82,7 +83,7 @@ def _judge(bench: Bench, task: Task, said: str) -> tuple[Attempt | None, Ending 
     recovery.recover(bench)
     environment_lock.lock_in(bench)
     known = bench.journal.state.tasks[task.id]
-    if known.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
+    if known.attempt.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
         return None, None if known.status in outcome.DONE else runner.AGAIN
     attempt = _rebuilt(bench, task, known, said)
     attempt = runner.made(bench, attempt, (entry.check_lock, *attempts.AFTER))
@@ -93,7 +94,7 @@ def _judge(bench: Bench, task: Task, said: str) -> tuple[Attempt | None, Ending 
 
 def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Attempt:
     """The attempt as it stood when it was opened, from its events."""
-    found = known.opened or {}
+    found = known.attempt.opened or {}
     begun = _begun(bench, known)
     p = begun.payload
     seconds = max(0.0, _moment(bench.services.clock.now()) - _moment(begun.at))
@@ -101,13 +102,13 @@ def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Attempt:
     return Attempt(
         task,
         bench.plans[task.id],
-        known.attempt,
+        known.attempt.number,
         found["base"],
-        known.feedback,
+        known.context.feedback,
         bench.services.clock.monotonic() - seconds,
-        known.accepted_paths,
+        known.work.accepted_paths,
         snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),
-        standing=RepositoryState(Head(found["head"], state.branch), dict(state.guarded or {})),
+        standing=RepositoryState(Head(found["head"], state.branch), dict(state.guarded.digests or {})),
         told={name: p[name] for name in ("envelope", "request", "context", "present") if name in p},
         result=agent.AgentResult(outcome.COMPLETED, said, reply=said, seconds=seconds),
         evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in found["evidence"]),
@@ -148,9 +149,9 @@ def _submitted(
         "phase": state.phase,
         "accepted": accepted,
         "task": next_steps.task_row(state, contract, task.id, shown),
-        "attempt": known.attempt,
+        "attempt": known.attempt.number,
         **_verdict(attempt),
-        "feedback": "" if accepted else known.feedback,
+        "feedback": "" if accepted else known.context.feedback,
         "ended": None if ended is None else dict(ended.data),
         "next": _after(services, contract, state, task, ending, following, ended),
     }

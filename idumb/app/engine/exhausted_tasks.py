@@ -8,7 +8,8 @@ from typing import Any
 from idumb.domain import outcome
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import EXHAUSTED, RunState, TaskState
+from idumb.domain.runs.run import EXHAUSTED, RunState
+from idumb.domain.runs.task_state import TaskState
 
 MARK = ".exhausted."
 RETRY, ACCEPT, SKIP, ROLL_BACK = "retry", "accept", "skip", "roll-back"
@@ -21,16 +22,16 @@ _NOT_TRIED = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 def asks(task: Task, mode: str, known: TaskState) -> bool:
     """Whether the failure leaves this question: not where strict mode or the plan decides, or another question asks."""
-    if mode == STRICT or task.is_human or known.deviations or known.outcome in _NOT_TRIED:
+    if mode == STRICT or task.is_human or known.work.deviations or known.attempt.outcome in _NOT_TRIED:
         return False
-    if known.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
+    if known.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
         return False
     return task.on_failure not in _PLAN_DECIDES
 
 
 def question(task: Task, known: TaskState, reason: str) -> Decision:
-    id = f"{task.id}{MARK}{known.attempt}"
-    made = known.attempts or known.attempt  # an agent whose context was full uses up none
+    id = f"{task.id}{MARK}{known.attempt.number}"
+    made = known.progress.attempts or known.attempt.number  # an agent whose context was full uses up none
     count = f"{made} attempt{'s' * (made != 1)}"
     return Decision(
         id=id,
@@ -38,7 +39,7 @@ def question(task: Task, known: TaskState, reason: str) -> Decision:
         task=task.id,
         what=f"{task.id} {task.title} failed after {count}",
         why="It is not tried again by itself. What depends on it is blocked; independent tasks go on.",
-        evidence=tuple((known.feedback or reason).splitlines()[:20]),
+        evidence=tuple((known.context.feedback or reason).splitlines()[:20]),
         choices=(
             Choice(
                 RETRY,
@@ -72,7 +73,11 @@ def question(task: Task, known: TaskState, reason: str) -> Decision:
 def stands(state: RunState, asked: Mapping[str, Any]) -> bool:
     """Whether the question is about the failure that the task has now. Any word about the task settles it."""
     known = state.tasks.get(str(asked.get("task")))
-    return known is not None and known.status == outcome.FAILED and asked["id"] == f"{known.id}{MARK}{known.attempt}"
+    return (
+        known is not None
+        and known.status == outcome.FAILED
+        and asked["id"] == f"{known.id}{MARK}{known.attempt.number}"
+    )
 
 
 def standing(state: RunState, task: str) -> str | None:

@@ -20,7 +20,8 @@ from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE, Checkpoint, TaskState
+from idumb.domain.runs.run import ANSWERED, ELSEWHERE
+from idumb.domain.runs.task_state import Checkpoint, TaskState
 
 
 def recover(bench: Bench) -> tuple[str, ...]:
@@ -29,7 +30,7 @@ def recover(bench: Bench) -> tuple[str, ...]:
     An attempt that is open in an editor is whole: who works on it submits it or gives it up.
     """
     tasks = bench.journal.state.tasks
-    found = [task for task, known in tasks.items() if known.status == outcome.RUNNING and known.opened is None]
+    found = [task for task, known in tasks.items() if known.status == outcome.RUNNING and known.attempt.opened is None]
     for task_id in found:
         bench.checks.end_processes()
         _recover(bench, bench.contract.tasks[task_id], bench.journal.state.tasks[task_id])
@@ -121,8 +122,8 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
         bench.journal.write(bench.journal.event("task.reset", task.id, reason=ANSWERED))
         return
     asked = (
-        *questions.criterion_questions(task, known.attempt, ()),
-        questions.validator_question(task, known.attempt, ()),
+        *questions.criterion_questions(task, known.attempt.number, ()),
+        questions.validator_question(task, known.attempt.number, ()),
     )
     known_here = {q.id for q in asked}
     # A question that this version or plan would not put is judged as it was put.
@@ -131,16 +132,16 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
         for a in (state.answers[d] for d in known.decisions)
     ]
-    judged = questions.evidence_of_answers([q for q in asked if q.id in known.decisions], given, known.left)
+    judged = questions.evidence_of_answers([q for q in asked if q.id in known.decisions], given, known.work.left)
     attempt = dataclasses.replace(_rebuilt(bench, task, known), evidence=judged)
     failed = [e for e in judged if not e.passed]
     if failed:
         words = "; ".join(f"{e.text}: {e.output}" for e in failed)
         attempt = dataclasses.replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, words)
-    elif bench.workspace.kind == "here" and not _is_present(bench, known.left or "", known.touched):
+    elif bench.workspace.kind == "here" and not _is_present(bench, known.work.left or "", known.work.touched):
         raise Refusal(
             "task.changed-since",
-            f"{task.id} was judged, but its files changed since: {listing.listed(known.touched)}",
+            f"{task.id} was judged, but its files changed since: {listing.listed(known.work.touched)}",
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
             details={"phase": bench.contract.phase, "task": task.id},
         )
@@ -158,7 +159,7 @@ def _after_failure(bench: Bench, task: Task, choice: str) -> None:
     kind = "task.reset" if choice == budget.RAISE else kinds.get(choice, "task.failed")
     reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
     # More money makes no failed attempt undone.
-    kept = {"attempts": bench.journal.state.tasks[task.id].attempts} if choice == budget.RAISE else {}
+    kept = {"attempts": bench.journal.state.tasks[task.id].progress.attempts} if choice == budget.RAISE else {}
     bench.journal.write(bench.journal.event(kind, task.id, reason=reason, **kept))
 
 
@@ -167,7 +168,7 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
         _recover_commits(bench, task, known, known.intended)
     elif known.intended is not None:
         commit = _commit_of(bench, task.id, known)
-        staged_changes.tell_again(bench, task, known.attempt, committed=commit is not None)
+        staged_changes.tell_again(bench, task, known.attempt.number, committed=commit is not None)
         if commit is not None:
             bench.services.history.settle(commit, tuple(known.intended["paths"]))
             _record(bench, task, known, commit)
@@ -177,11 +178,11 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
             record.record_interruption(
                 bench, task, record.KILLED if task_base.made_in(bench, known) == "here" else UNDELIVERED
             )
-    elif known.running:
+    elif known.attempt.running:
         if task_base.made_in(bench, known) == "here":
             interrupted_drift.tell(bench, task, known)
         record.record_interruption(bench, task, _why_halted(bench, task) or record.KILLED)
-    elif known.adopted:
+    elif known.attempt.adopted:
         bench.journal.write(*adoption.asked(bench, task))
     elif not _tries_again(bench, task):
         _fail(bench, task)
@@ -199,9 +200,9 @@ def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mappi
         record.record_interruption(bench, task, MOVED)
     elif head == offered.tip or _is_delivered(bench, task, known):
         attempt = _rebuilt(bench, task, known)
-        ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
-        reason = f"after {task.id}, attempt {known.attempt}"
-        kept = bench.services.trees.keep(ref, intended["tree"], reason, known.snapshot)
+        ref = attempt_ref(bench.services, bench.run, task.id, known.attempt.number, "checkpoint")
+        reason = f"after {task.id}, attempt {known.attempt.number}"
+        kept = bench.services.trees.keep(ref, intended["tree"], reason, known.work.snapshot)
         attempt = record.finish_commits(bench, attempt, kept, offered)
         if attempt.commit_refused is not None:
             raise _commit_refusal(bench, task, attempt.commit_refused)
@@ -277,7 +278,7 @@ def _commit_of(bench: Bench, task: str, known: TaskState) -> str | None:
         if (trailers.get("Idumb-Run"), trailers.get("Idumb-Task"), trailers.get("Idumb-Attempt")) == (
             bench.run,
             task,
-            str(known.attempt),
+            str(known.attempt.number),
         ):
             return commit
     return None
@@ -293,8 +294,10 @@ def _is_present(bench: Bench, tree: str, touched: tuple[str, ...]) -> bool:
 def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
     intended = known.intended or {}
     attempt = _rebuilt(bench, task, known)
-    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
-    kept = bench.services.trees.keep(ref, intended["tree"], f"after {task.id}, attempt {known.attempt}", known.snapshot)
+    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt.number, "checkpoint")
+    kept = bench.services.trees.keep(
+        ref, intended["tree"], f"after {task.id}, attempt {known.attempt.number}", known.work.snapshot
+    )
     if intended["message"]:
         head = bench.services.history.head()
         attempt = record.finish_commit(bench, attempt, kept, head.commit, intended["message"])
@@ -324,24 +327,24 @@ def _commit_refusal(bench: Bench, task: Task, words: str) -> WorkFailed:
 def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> None:
     """The work was done and proven, only its record is missing: write it."""
     attempt = _rebuilt(bench, task, known)
-    tree = (known.intended or {}).get("tree") or known.left or ""
-    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt, "checkpoint")
-    kept = bench.services.trees.keep(ref, tree, f"after {task.id}, attempt {known.attempt}", known.snapshot)
+    tree = (known.intended or {}).get("tree") or known.work.left or ""
+    ref = attempt_ref(bench.services, bench.run, task.id, known.attempt.number, "checkpoint")
+    kept = bench.services.trees.keep(ref, tree, f"after {task.id}, attempt {known.attempt.number}", known.work.snapshot)
     bench.journal.write(*record.completion_events(bench, attempt, kept, commit))
 
 
 def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Attempt:
     """The attempt as its events tell it, far enough to commit and record it."""
-    lines = tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in known.touched)
+    lines = tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in known.work.touched)
     return Attempt(
         task,
         bench.plans[task.id],
-        known.attempt,
-        known.base or "",
+        known.attempt.number,
+        known.work.base or "",
         "",
         bench.services.clock.monotonic(),
-        snapshot=Snapshot(known.snapshot or "", known.base or "", ""),
-        candidate=known.left,
+        snapshot=Snapshot(known.work.snapshot or "", known.work.base or "", ""),
+        candidate=known.work.left,
         ledger=ledger.Ledger(lines),
         verdict=outcome.PASS,
         outcome=outcome.COMPLETED,

@@ -72,7 +72,7 @@ def run_tasks(bench: Bench) -> Ending:
         if ending is not None:
             waiting = ending
             known = bench.journal.state.tasks[task_id]
-            if not (bench.contract.tasks[task_id].is_human or known.adopted):
+            if not (bench.contract.tasks[task_id].is_human or known.attempt.adopted):
                 return ending  # its unfinished work lies in the tree; nothing may build on top of it
             continue
         if bench.journal.state.tasks[task_id].status in outcome.DONE:
@@ -133,7 +133,7 @@ def at_ceiling(bench: Bench, task: Task, what: str, words: str) -> Ending:
     """Nothing is asked of an agent any more: a person decides, or decided that the run stops here."""
     if what == budget.STOP:
         known = bench.journal.state.tasks[task.id]
-        bench.journal.write(task_failure.failed(bench, task, known.attempt, words))
+        bench.journal.write(task_failure.failed(bench, task, known.attempt.number, words))
         return Ending("halted", f"{task.id}: {words}", task.id)
     return Ending("waiting", f"{task.id}: {words}", task.id)
 
@@ -148,8 +148,8 @@ def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None
         known = bench.journal.state.tasks[task.id]
         # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it. Work that
         # was begun in the editor is as it was, and is submitted once more.
-        if known.intended is None and known.opened is None:
-            if known.running and bench.workspace.kind == "here":
+        if known.intended is None and known.attempt.opened is None:
+            if known.attempt.running and bench.workspace.kind == "here":
                 interrupted_drift.tell(bench, task, known)
             took = bench.services.clock.monotonic() - attempt.started
             record.record_interruption(bench, task, run_lookup.why_stopped(bench.services, interrupted), took)
@@ -181,7 +181,7 @@ def _could_not_work(bench: Bench, attempt: Attempt, why: Told) -> Ending | None:
     """
     task, state = attempt.task, bench.journal.state
     if why.kind == agent.CONTEXT_EXHAUSTED:
-        return AGAIN if state.tasks[task.id].exhausted <= schedule.MOST_CONTEXTS else None
+        return AGAIN if state.tasks[task.id].progress.exhausted <= schedule.MOST_CONTEXTS else None
     if why.kind == agent.OVER_BUDGET and budget.reached(bench.services.settings, state, task.id) is not None:
         return AGAIN  # which asks a person first
     if why.kind in failures.STOPPING:

@@ -14,7 +14,8 @@ from idumb.app.core.services import Services
 from idumb.domain.runs import legacy, state_file
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.legacy import OldFile
-from idumb.domain.runs.run import ACTIVE, RunState, replay
+from idumb.domain.runs.replay import replay
+from idumb.domain.runs.run import ACTIVE, RunState
 from idumb.domain.runs.state_file import Entry, Imported
 
 RECORDED = "history.recorded"

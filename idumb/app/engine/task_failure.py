@@ -11,7 +11,7 @@ from idumb.domain import outcome
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import TaskState
+from idumb.domain.runs.task_state import TaskState
 
 
 def is_left_out(task: Task, ended: str | None) -> bool:
@@ -28,7 +28,7 @@ def left_out(bench: Bench, task: Task, attempt: int) -> NewEvent:
 
 
 def failed(bench: Bench, task: Task, attempt: int, reason: str) -> NewEvent:
-    attempts = bench.journal.state.tasks[task.id].attempts
+    attempts = bench.journal.state.tasks[task.id].progress.attempts
     return bench.journal.event("task.failed", task.id, attempt, reason=reason, attempts=attempts)
 
 
@@ -55,13 +55,13 @@ def waiting(bench: Bench, task: Task, attempt: int, question: Decision, reason: 
 
 def of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
     """The same for a failure that was recorded before idumb was ended; the question waits, for nobody is asked now."""
-    if is_left_out(task, known.outcome):
-        return (left_out(bench, task, known.attempt),)
-    if asks(task, deviated=bool(known.deviations)):
-        question = questions.failure_question(task, known.attempt, known.reason)
+    if is_left_out(task, known.attempt.outcome):
+        return (left_out(bench, task, known.attempt.number),)
+    if asks(task, deviated=bool(known.work.deviations)):
+        question = questions.failure_question(task, known.attempt.number, known.reason)
         return (
-            asked(bench, task, known.attempt, question),
-            waiting(bench, task, known.attempt, question, known.reason),
+            asked(bench, task, known.attempt.number, question),
+            waiting(bench, task, known.attempt.number, question, known.reason),
         )
-    waits = questions.ask_about_recorded_strays(bench, task, known) if known.deviations else ()
-    return waits or for_good(bench, task, known.attempt, known.reason)
+    waits = questions.ask_about_recorded_strays(bench, task, known) if known.work.deviations else ()
+    return waits or for_good(bench, task, known.attempt.number, known.reason)

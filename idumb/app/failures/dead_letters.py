@@ -19,7 +19,7 @@ from idumb.domain import listing as names
 from idumb.domain import outcome
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.runs import dead_letter, run
+from idumb.domain.runs import dead_letter, replay_attempt, run
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 
@@ -192,7 +192,7 @@ def _of_task(services: Services, state: RunState, event: Event, phase: str, tree
         event.task,
         dead_letter.class_of(said.get("outcome"), said.get("cause"), builder.get("failure")),
         event.payload.get("reason") or known.reason,
-        sum(map(run.counts, ended)),
+        sum(map(replay_attempt.counts, ended)),
         next((e.payload["builder"] for e in begun), None),
         said.get("cause"),
         builder.get("failure"),
@@ -219,7 +219,7 @@ def _of_whole(state: RunState, event: Event, phase: str, tree: str, failed: list
         None,
         dead_letter.class_of_run(classes),
         event.payload.get("reason") or f"{', '.join(one.task or '' for one in failed)} failed",
-        sum(one.attempts for one in failed) + (stopped.attempt if stopped is not None else 0),
+        sum(one.attempts for one in failed) + (stopped.attempt.number if stopped is not None else 0),
         None,
         None,
         failure,

@@ -22,7 +22,8 @@ from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs import dead_letter
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.remedy import Failure, remedies
-from idumb.domain.runs.run import COMPLETED, Checkpoint, RunState, TaskState
+from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.domain.runs.task_state import Checkpoint, TaskState
 
 MOST_DIFF = 20_000
 MOST_OUTPUT = 4_000
@@ -88,7 +89,7 @@ def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
 def _stopped(state: RunState) -> tuple[str, ...]:
     """Where the run stopped because an agent could not work: those tasks, which have not failed, and what did fail."""
     wanted = (*_of(state, outcome.PENDING), *_of(state, outcome.READY))
-    unable = [t for t in wanted if state.tasks[t].failure in failures.STOPPING]
+    unable = [t for t in wanted if state.tasks[t].attempt.failure in failures.STOPPING]
     return tuple(t for t in state.tasks if t in unable or state.tasks[t].status == outcome.FAILED) if unable else ()
 
 
@@ -160,7 +161,7 @@ def _changes(services: Services, state: RunState, ended: Sequence[Event], known:
     kept = services.log.events(run=state.id, task=known.id, kind="checkpoint.recorded")
     made = {event.attempt: event.payload["tree"] for event in kept}
     rows = []
-    before, named = known.base, "start"
+    before, named = known.work.base, "start"
     for event in ended:
         left = made.get(event.attempt) or event.payload.get("left")
         if before is not None and left is not None:
@@ -200,13 +201,13 @@ def _since(services: Services, state: RunState, chosen: Iterable[str]) -> dict[s
         for t in state.tasks.values()
         if t.status in outcome.DONE and t.checkpoint is not None and t.id not in wanted
     ]
-    base: tuple[str, str | None, str] = (state.base_tree, state.base_commit, "start")
+    base: tuple[str, str | None, str] = (state.base.tree, state.base.commit, "start")
     if done:
         kept: Checkpoint
         kept, task = max(done, key=lambda pair: pair[0].seq)
         base = (kept.tree, kept.git_hash, task)
     tree, commit, name = base
-    present = services.trees.scan(path for t in state.tasks.values() for path in t.touched)
+    present = services.trees.scan(path for t in state.tasks.values() for path in t.work.touched)
     head = services.history.head().commit
     return {"checkpoint": name, "commit": commit, "head": head, **_difference(services, tree, present)}
 

@@ -22,7 +22,8 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT, Task
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.run import EFFECT, RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import EFFECT, TaskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +70,17 @@ def effects(
 
 def _require_word(services: Services, state: RunState, contract: Contract, first: str) -> None:
     """Refusal where what the run locked, held against everything else as it is now, has no person's word."""
-    same = contract.hash == state.contract_hash
+    same = contract.hash == state.contract.hash
     locked = contract if same else loading.locked(services, state, contract.folder).contract
-    if locked is not None and locked.hash == state.contract_hash:
+    if locked is not None and locked.hash == state.contract.hash:
         approvals.require_for(services, locked, state)
-    elif STRICT in (contract.mode, state.mode) or not services.consent.given(state.contract_hash):
+    elif STRICT in (contract.mode, state.mode) or not services.consent.given(state.contract.hash):
         raise Refusal(
             "consent.missing",
-            f"{first} is taken back by commands, and nobody consented to contract {state.contract_hash[:16]}"
+            f"{first} is taken back by commands, and nobody consented to contract {state.contract.hash[:16]}"
             " under the configuration and the policy of now.",
             hint=f"Put them back, or add --past {first} to leave its effect",
-            details={"phase": state.phase, "contract_hash": state.contract_hash},
+            details={"phase": state.phase, "contract_hash": state.contract.hash},
         )
 
 
@@ -117,10 +118,10 @@ def _refuse(state: RunState, unnamed: Mapping[str, str]) -> None:
 
 def agreed_tasks(services: Services, state: RunState, contract: Contract) -> Mapping[str, Task]:
     """The tasks as the run locked its plans last, whatever the files say now."""
-    if contract.hash == state.contract_hash:
+    if contract.hash == state.contract.hash:
         return contract.tasks
     found: dict[str, Task] = {}
-    for name, blob in services.trees.kept_blobs(plans_ref(services, state.id, state.version)).items():
+    for name, blob in services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version)).items():
         parsed = services.plans.parse(services.trees.read(blob), name).as_agreed.plan
         found.update({task.id: task for task in (parsed.tasks if parsed else ())})
     return found
@@ -164,9 +165,9 @@ def _take_in(
         trees.keep(ref, present, f"after the commands of {task}")
         target = dataclasses.replace(target, expected=trees.overlay(target.expected, present, changed))
         left = {
-            known.id: trees.overlay(known.left, present, [p for p in changed if p in set(known.touched)])
+            known.id: trees.overlay(known.work.left, present, [p for p in changed if p in set(known.work.touched)])
             for known in state.tasks.values()
-            if known.left is not None and not set(changed).isdisjoint(known.touched)
+            if known.work.left is not None and not set(changed).isdisjoint(known.work.touched)
         }
     if record:
         journal.write(journal.event("rollback.compensated", task, paths=changed, left=left, tree=present))

@@ -25,6 +25,7 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.ledger import SUBMODULE, Entry
+from idumb.domain.runs import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMITTED
 
@@ -333,7 +334,7 @@ def _after(state: RunState, kind: str, said: Mapping[str, Any]) -> RunState:
         operations=dict(state.operations),
         attempted=dict(state.attempted),
     )
-    found.apply(contract_versions.unwritten(kind, None, said, state.id, state.last_seq, state.changed_at))
+    replay.apply(found, contract_versions.unwritten(kind, None, said, state.id, state.last_seq, state.changed_at))
     return found
 
 
@@ -383,7 +384,7 @@ def _uncommitted_before(services: Services, state: RunState, tree: str, paths: S
     if not back:
         return frozenset()
     carried = any(known.carried_from for known in state.tasks.values())  # committed before this run began
-    known = services.history.committed(None if carried else state.base_commit, tuple(back))
+    known = services.history.committed(None if carried else state.base.commit, tuple(back))
     new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in known.get(p, ())}
     return exposed_secrets.secret_in(services, new).union(path for path in back if path not in known)
 
@@ -426,7 +427,7 @@ def _reports(services: Services, state: RunState, contract: Contract, tasks: Seq
 
 def invariants(services: Services, state: RunState, contract: Contract) -> tuple[Evidence, ...]:
     """The plans' invariants, judged again on what was put back; only commands that a word holds for."""
-    if contract.hash != state.contract_hash:
+    if contract.hash != state.contract.hash:
         return ()
     try:
         approvals.require_for(services, contract, state)

@@ -19,7 +19,9 @@ from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import START, RunState, TaskState, replay
+from idumb.domain.runs.replay import replay
+from idumb.domain.runs.run import START, RunState
+from idumb.domain.runs.task_state import TaskState
 
 
 def rollback(
@@ -75,7 +77,7 @@ def carry_out(
     state, to = journal.state, str(intent.said["to"])
     undone = [exposed_secrets.found_again(services, known) for known in attempted_after(services, state, to)]
     if not undone:
-        restoring.publish_all(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt])
+        restoring.publish_all(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
         return _nothing(state, to)
     effects = compensation.effects(services, state, contract, undone, past)
     present = services.trees.scan(_all_paths(undone))
@@ -120,7 +122,7 @@ def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
 def finish_killed(services: Services, journal: Journal, contract: Contract) -> None:
     """What a killed attempt left is its own too, so it is recorded before anything is put back; so is a restore."""
     restoring.settle(services, journal, contract)
-    killed = [t for t, known in journal.state.tasks.items() if known.running and t in contract.tasks]
+    killed = [t for t, known in journal.state.tasks.items() if known.attempt.running and t in contract.tasks]
     if not killed:
         return
     bench = open_run.bench(services, journal, contract)
@@ -202,7 +204,7 @@ def _all_paths(undone: Sequence[TaskState]) -> tuple[str, ...]:
 
 def _theirs(known: TaskState) -> tuple[str, ...]:
     """What a task touched, but for idumb's own files, which a builder may have destroyed and no rollback writes."""
-    return tuple(path for path in known.touched if not paths.matches_any(path, paths.OWN_FILES))
+    return tuple(path for path in known.work.touched if not paths.matches_any(path, paths.OWN_FILES))
 
 
 def target_of(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
@@ -213,9 +215,9 @@ def target_of(services: Services, present: str, undone: Sequence[TaskState], wor
         touched = _theirs(known)
         fresh = [p for p in touched if p not in placed]
         placed.update(fresh)
-        if fresh and known.base:
-            target = services.trees.overlay(target, known.base, fresh)
-        if touched and known.left:
-            expected = services.trees.overlay(expected, known.left, touched)
-    folders = services.trees.present_folders(dict.fromkeys(folder for known in undone for folder in known.folders))
+        if fresh and known.work.base:
+            target = services.trees.overlay(target, known.work.base, fresh)
+        if touched and known.work.left:
+            expected = services.trees.overlay(expected, known.work.left, touched)
+    folders = services.trees.present_folders(dict.fromkeys(folder for known in undone for folder in known.work.folders))
     return Target(tuple(sorted(placed)), target, expected, tuple(k.id for k in undone), words, folders)

@@ -25,7 +25,7 @@ def upcoming(services: Services, phase: str) -> Result:
     contract = loading.runnable(services, loading.of(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
-    current = state if state is not None and state.contract_hash == contract.hash else None
+    current = state if state is not None and state.contract.hash == contract.hash else None
     shown = schedule.statuses(contract, current or status.blank(contract, state))
     found = open_attempt.find(services)
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
@@ -52,7 +52,7 @@ def _owed(services: Services, contract: Contract, state: RunState | None, task: 
     known = state.tasks[task] if state is not None else None
     if state is None or known is None:
         return task_brief.of(services, contract, contract.tasks[task], attempt=1, feedback="")
-    number = known.attempt + (known.opened is None)
+    number = known.attempt.number + (known.attempt.opened is None)
     said = entry.feedback(known)
     return task_brief.of(
         services,

@@ -23,7 +23,9 @@ from idumb.domain.finding import nearest
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import ALIASES, KINDS, Event, Selection, selections
-from idumb.domain.runs.run import RunState, TaskState, replay
+from idumb.domain.runs.replay import replay
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 _SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
 
@@ -110,7 +112,7 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
 def _kept(services: Services, state: RunState, event: Event) -> list[str]:
     """A command for each file that an interrupted attempt left, in the user's tree or in a clone."""
     ref, left = event.payload.get("ref"), event.payload.get("left")
-    base = state.tasks[event.task or ""].base
+    base = state.tasks[event.task or ""].work.base
     if ref is None or left is None or base is None:
         return []
     touched = event.payload.get("touched", ())
@@ -148,25 +150,25 @@ def diff(services: Services, task: str) -> Result:
     _, state, task_id = _find(services, task)
     known = state.tasks.get(task_id) if state else None
     known, origin = _origin(services, known, state)
-    if known is None or known.base is None or known.left is None:
+    if known is None or known.work.base is None or known.work.left is None:
         raise Refusal(
             "task.no-attempt",
             f"{task_id} has not been attempted.",
             hint=f"idumb show {task_id}",
             details={"task": task_id},
         )
-    tree = known.checkpoint.tree if known.checkpoint else known.left
-    paths = known.touched
-    text = services.trees.diff(known.base, tree, paths) if paths else ""
-    counts = services.trees.line_counts(known.base, tree) if paths else {}
+    tree = known.checkpoint.tree if known.checkpoint else known.work.left
+    paths = known.work.touched
+    text = services.trees.diff(known.work.base, tree, paths) if paths else ""
+    counts = services.trees.line_counts(known.work.base, tree) if paths else {}
     files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]
-    return Result({"id": task_id, "run": origin, "base": known.base, "tree": tree, "files": files, "diff": text})
+    return Result({"id": task_id, "run": origin, "base": known.work.base, "tree": tree, "files": files, "diff": text})
 
 
 def _origin(services: Services, known: TaskState | None, state: RunState | None) -> tuple[TaskState | None, str | None]:
     """A carried task's own attempt is in the run that made it."""
     run = state.id if state else None
-    while known is not None and known.carried_from is not None and known.base is None:
+    while known is not None and known.carried_from is not None and known.work.base is None:
         run = known.carried_from
         known = replay(services.log.events(run=run)).tasks.get(known.id)
     return known, run

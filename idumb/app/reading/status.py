@@ -17,7 +17,8 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import quick_plan, step_plan
-from idumb.domain.runs.run import ACTIVE, COMPLETED, EXHAUSTED, PAUSED, RunState, TaskState
+from idumb.domain.runs.run import ACTIVE, COMPLETED, EXHAUSTED, PAUSED, RunState
+from idumb.domain.runs.task_state import TaskState
 
 SHOWN = 20
 CONSENT = "consent"
@@ -152,7 +153,7 @@ def _planned(
     services: Services, told: Told, row: dict[str, Any], loaded: Loaded, contract: Contract, state: RunState | None
 ) -> dict[str, Any]:
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
-    current = state if state is not None and state.contract_hash == contract.hash else None
+    current = state if state is not None and state.contract.hash == contract.hash else None
     changed = state is not None and current is None
     shown = schedule.statuses(contract, current or blank(contract, state))
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
@@ -192,19 +193,19 @@ def _planned(
 def _open(state: RunState | None) -> dict[str, str] | None:
     """The attempt that somebody works on in an editor; it ends by their word alone."""
     task = state.opened if state is not None else None
-    if task is None or task.opened is None:
+    if task is None or task.attempt.opened is None:
         return None
-    by, since = str(task.opened["by"]), str(task.opened["at"])
+    by, since = str(task.attempt.opened["by"]), str(task.attempt.opened["at"])
     return {"task": task.id, "since": since, "by": by, "words": f"{task.id} is open since {since}, for {by}"}
 
 
 def _told(state: RunState | None) -> dict[str, str] | None:
     """What the agent that works now said of itself last; its word alone, and of the moment when it was said."""
     tasks = state.tasks.values() if state is not None else ()
-    task = next((task for task in tasks if task.running and task.told is not None), None)
-    if task is None or task.told is None:
+    task = next((task for task in tasks if task.attempt.running and task.attempt.agent_status is not None), None)
+    if task is None or task.attempt.agent_status is None:
         return None
-    said = task.told
+    said = task.attempt.agent_status
     words = f"{task.id}: its {said.role} said {said.state} at {said.at}"
     return {
         "task": task.id,

@@ -65,7 +65,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
     data = {
         "phase": state.phase,
         "run": state.id,
-        "version": state.version,
+        "version": state.contract.version,
         "contract_hash": wanted.contract.hash,
         "from": found.contract.hash,
         "what": list(wanted.what),
@@ -88,7 +88,7 @@ def _present(services: Services, request: Request) -> tuple[Contract, RunState]:
     preconditions.require_settled(state)
     if not request.from_file:
         changed_contract.same_contract(services, contract, state)
-    elif contract.hash == state.contract_hash:
+    elif contract.hash == state.contract.hash:
         raise Refusal(
             "amend.nothing", f"The plans of phase {contract.phase} are as they were locked.", hint="idumb amend --help"
         )
@@ -228,7 +228,7 @@ def _question(services: Services, request: Request, found: Since, wanted: Next, 
     return Decision(
         id=f"amend.{wanted.contract.hash[:12]}",
         kind="consent",
-        what=f"Amend phase {request.phase} to version {found.state.version + 1} of its contract",
+        what=f"Amend phase {request.phase} to version {found.state.contract.version + 1} of its contract",
         why="The run goes on under what you agree to now. What is done stays as it is; nothing is run at this moment.",
         evidence=(*wanted.what, *(one.words for one in met), *(f"new: {line.strip()}" for line in runs), *resets),
         choices=(

@@ -195,9 +195,9 @@ def _next(services: Services, contract: Contract) -> list[str]:
     state, fresh = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
     if state is None or state.state == COMPLETED:
         return [fresh]
-    if state.contract_hash == contract.hash:
+    if state.contract.hash == contract.hash:
         return [f"idumb resume {contract.phase}"]
-    if {p.path: p.sha256 for p in contract.plans} == dict(state.plans):
+    if {p.path: p.sha256 for p in contract.plans} == dict(state.contract.plans):
         return [fresh]
     return [f"idumb amend {contract.phase} --from-file", fresh]
 

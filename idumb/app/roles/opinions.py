@@ -75,7 +75,7 @@ def _looked_up(services: Services, judged: Judgement, tree: str) -> Judgement:
 def _values(services: Services, contract: Contract, journal: Journal, found: Sequence[Evidence]) -> Mapping[str, str]:
     goals = "\n".join(f"- {_goal(contract, p.plan)}: {quoting.one_line(p.goal)}" for p in contract.plans)
     criteria = "\n".join(f"- {e.subject}: {quoting.one_line(e.text)}" for e in found)
-    touched = sorted({path for task in journal.state.tasks.values() for path in task.touched})
+    touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
     shown = [services.redaction.redact_output(_shown(e)) for e in found]
     return {
         "phase": contract.phase,

@@ -82,7 +82,7 @@ def decide(services: Services, request: Request) -> Result:
     if given is not None and not (request.remember and given["choice"] == request.choice):
         raise Refusal("decision.answered", f"{request.decision} was answered already.", hint=f"idumb resume {phase}")
     memory = _memory(services, state, question, request) if request.remember else None
-    version = state.version
+    version = state.contract.version
     verified: str | None = None
     warnings: tuple[str, ...] = ()
     with operation.owned(services, "decide") as owned:
@@ -98,7 +98,7 @@ def decide(services: Services, request: Request) -> Result:
     data: dict[str, Any] = {"decision": request.decision, "choice": request.choice}
     data |= {"verification": verified, "next": [_after(question, phase, verified)]}
     data["remembered"] = None if memory is None else memory.id
-    data["version"] = state.version if state.version != version else None
+    data["version"] = state.contract.version if state.contract.version != version else None
     return Result(data, warnings=warnings)
 
 
@@ -125,12 +125,13 @@ def _of_failed(services: Services, state: RunState, question: Mapping[str, Any],
         raise _not_remembered(request)
     done = _carry_out(services, state, str(question["task"]), request)
     after = run_lookup.latest_run(services, state.phase)
+    version = None if after is None else after.contract.version
     data: dict[str, Any] = {
         "decision": request.decision,
         "choice": request.choice,
         "verification": None,
         "remembered": None,
-        "version": after.version if after is not None and after.version != state.version else None,
+        "version": version if version != state.contract.version else None,
         "result": None if done is None else done.data,
         "next": [f"idumb resume {state.phase}"] if done is None else list(done.data["next"]),
     }

@@ -166,7 +166,7 @@ def _take_over(journal: Journal, contract: Contract, known: RunState | None) -> 
     skipped = [
         t
         for t, task in known.tasks.items()
-        if task.status == outcome.SKIPPED and known.contract_hash == contract.hash and t not in done
+        if task.status == outcome.SKIPPED and known.contract.hash == contract.hash and t not in done
     ]
     events += [journal.event("task.skipped", t, reason=known.tasks[t].reason) for t in skipped]
     journal.write(*events)
@@ -251,7 +251,7 @@ def _predicted(ended: _Ended, policy: str) -> dict[str, Any]:
     changes = [c for c in trees.changes(ended.before, ended.after) if not paths.matches_any(c.path, paths.OWN_FILES)]
     counts = trees.line_counts(ended.before, ended.after)
     changed = [c.path for c in changes]
-    touched = {p for t in ended.state.attempted for p in ended.state.tasks[t].touched}
+    touched = {p for t in ended.state.attempted for p in ended.state.tasks[t].work.touched}
     return {
         "tasks": [_task(ended, task) for task in ended.contract.order],
         "files": [_file(c, counts) for c in changes],
@@ -272,11 +272,11 @@ def _file(change: ledger.Change, counts: Counts) -> dict[str, Any]:
 def _task(ended: _Ended, task: str) -> dict[str, Any]:
     state = ended.state.tasks[task]
     status = schedule.statuses(ended.contract, ended.state)[task]
-    base, left, trees = state.base, state.left, ended.services.trees
+    base, left, trees = state.work.base, state.work.left, ended.services.trees
     changes: Sequence[ledger.Change] = ()
     counts: Counts = {}
     if task in ended.state.attempted and base is not None and left is not None:
-        changes = [c for c in trees.changes(base, left) if c.path in state.touched]
+        changes = [c for c in trees.changes(base, left) if c.path in state.work.touched]
         counts = trees.line_counts(base, left)
     why = ended.held.get(task) or state.reason
     if status == outcome.BLOCKED:
@@ -318,7 +318,7 @@ def _commits(ended: _Ended) -> list[dict[str, Any]]:
         {
             "task": t,
             "subject": record.subject(ended.contract.tasks[t]),
-            "files": list(ended.state.tasks[t].touched),
+            "files": list(ended.state.tasks[t].work.touched),
         }
         for t in made
     ]

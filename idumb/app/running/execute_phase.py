@@ -126,7 +126,7 @@ def prepare(services: Services, request: Request) -> Contract:
         mode=request.mode,
         approval=request.approval,
         rehearsal=request.rehearsal,
-        earlier=state.earlier if state is not None and state.contract_hash == contract.hash else (),
+        earlier=state.contract.earlier if state is not None and state.contract.hash == contract.hash else (),
         again=request.again,
         judged=request.verify,
     )
@@ -137,7 +137,7 @@ def unfinished(services: Services, contract: Contract, *, force: bool) -> RunSta
     """The phase's newest run, if it is of this contract and has something left to do: at least to be verified."""
     state = run_lookup.latest_run(services, contract.phase)
     known = contract_versions.foreseen(state, contract.hash) if state is not None else None
-    if known is None or known.contract_hash != contract.hash:
+    if known is None or known.contract.hash != contract.hash:
         return None
     ended = known.state == COMPLETED and known.restoring is None
     return None if ended and (known.verified or force) else state
@@ -146,14 +146,14 @@ def unfinished(services: Services, contract: Contract, *, force: bool) -> RunSta
 def refuse_verified(services: Services, contract: Contract, *, force: bool) -> None:
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
-    if not force and (state is None or state.contract_hash != contract.hash):
+    if not force and (state is None or state.contract.hash != contract.hash):
         _refuse_verified_elsewhere(services, contract)
     if state is None:
         return
     if force:
         _require_room(services, contract, state)
         return
-    if state.verified and state.contract_hash == contract.hash:
+    if state.verified and state.contract.hash == contract.hash:
         on_top = _there_already(services, contract, tuple(contract.tasks)) is None
         raise Refusal(
             "phase.verified",
@@ -402,7 +402,7 @@ def _require_word(services: Services, journal: Journal, contract: Contract, repo
     """The tasks are done and stay so, whatever became of the approval; what judges them starts only under one."""
     try:
         if STRICT in (contract.mode, journal.state.mode):
-            approvals.require(services, contract, base=journal.state.base_commit)
+            approvals.require(services, contract, base=journal.state.base.commit)
     except Refusal:
         projections.record_reports(services, journal, reports)
         raise
@@ -452,8 +452,8 @@ def _result(
         "contract_hash": contract.hash,
         "tasks": [next_steps.task_row(state, contract, t, shown) for t in contract.order],
         "summary": projection_paths.report_path(contract.folder, "SUMMARY"),
-        "files_modified": len({p for t in state.attempted for p in state.tasks[t].touched}),
-        "lock_in": None if state.lock_in is None else dict(state.lock_in),
+        "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
+        "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
         "untracked": contract_lock.untracked(services, (p.path for p in contract.plans)),
         "decisions": asked,

@@ -25,7 +25,8 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
-from idumb.domain.runs.run import COMPLETED, Checkpoint, RunState, TaskState
+from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.domain.runs.task_state import Checkpoint, TaskState
 from idumb.domain.settings import COMMITTED
 
 _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
@@ -68,7 +69,7 @@ def resume(services: Services, request: Request, again: Again = Again()) -> Resu
         approve=request.approve,
         mode=mode,
         approval=request.approval,
-        earlier=state.earlier,
+        earlier=state.contract.earlier,
         judged=request.verify,
     )
     if state.state == COMPLETED and state.restoring is None and (state.verified or not request.verify):
@@ -93,7 +94,7 @@ def resume(services: Services, request: Request, again: Again = Again()) -> Resu
 def _reset(journal: Journal, again: Again, *, deviations: bool) -> None:
     """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
     for task, known in list(journal.state.tasks.items()):
-        wanted = again.takes(known) or (deviations and known.deviations)
+        wanted = again.takes(known) or (deviations and known.work.deviations)
         if wanted and (known.status == outcome.FAILED or questions.waits_about_strays(known)):
             journal.write(journal.event("task.reset", task, reason="retry", **({"once": True} if again.once else {})))
 
@@ -102,7 +103,7 @@ def _guided(contract: Contract, state: RunState, again: Again) -> tuple[str, ...
     """The tasks whose next attempts are given a person's words: those tried again, else the one that runs next."""
     if not again.guidance:
         return ()
-    tried = (known for known in state.tasks.values() if known.attempt and _tried_again(state, known, again))
+    tried = (known for known in state.tasks.values() if known.attempt.number and _tried_again(state, known, again))
     found = tuple(known.id for known in tried) or tuple(filter(None, [schedule.Schedule(contract, state).next()]))
     if not found:
         retry = f"idumb resume {state.phase} --retry-failed --guidance {shlex.quote(again.guidance)}"
@@ -241,7 +242,7 @@ def _say(
         projections.ending(services, contract, journal.state)
     shown = schedule.statuses(contract, state)
     row = next_steps.task_row(state, contract, task_id, shown)
-    left = list(state.tasks[task_id].touched)
+    left = list(state.tasks[task_id].work.touched)
     held = blocked_tasks.groups(contract, state, shown)
     after = [f"idumb resume {state.phase}"]
     if blocked_tasks.is_stuck(shown):  # another run would change nothing
@@ -260,30 +261,30 @@ def _accepted(
     Protected paths are neither delivered nor committed: a person accepts the task, and no task may write those.
     """
     known = exposed_secrets.found_again(services, journal.state.tasks[task])
-    if known.base is None:
+    if known.work.base is None:
         return {}
     commits = journal.state.policy in COMMITTED
-    if journal.state.workspace == "clone" and known.checkpoint is not None and not known.touched:
+    if journal.state.workspace == "clone" and known.checkpoint is not None and not known.work.touched:
         files = [path for path in known.checkpoint.files if path not in guarded]
         if commits:
             exposed_secrets.require_consent(services, journal, task, known.checkpoint.tree, files)
         _deliver(services, known, known.checkpoint, files)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
     mended = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
-    touched = tuple(dict.fromkeys((*known.touched, *mended)))
+    touched = tuple(dict.fromkeys((*known.work.touched, *mended)))
     own = tuple(path for path in touched if path not in guarded)
     if commits:
         exposed_secrets.require_consent(services, journal, task, services.trees.scan(own), own)
     commit = _commit(services, journal, contract, task, why, own)
     # Kept under a ref, for a rollback compares with it when git has long collected what nothing names.
-    ref = attempt_ref(services, journal.state.id, task, known.attempt, "accepted")
+    ref = attempt_ref(services, journal.state.id, task, known.attempt.number, "accepted")
     left = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
     return {"commit": commit, "touched": list(touched), "left": left.tree}
 
 
 def _deliver(services: Services, known: TaskState, kept: Checkpoint, files: Sequence[str]) -> None:
     """What a failed attempt made in a clone never reached the user's tree; accepted, it does."""
-    conflicts = services.trees.restore(kept.tree, known.base or kept.tree, files)
+    conflicts = services.trees.restore(kept.tree, known.work.base or kept.tree, files)
     if conflicts:
         named = ", ".join(c.path for c in conflicts)
         raise Refusal(
@@ -316,7 +317,7 @@ def _commit(
     title = contract.tasks[task].title
     message = f"{title}\n\nAccepted: {why}\n\nIdumb-Run: {journal.state.id}\nIdumb-Task: {task}\nIdumb-Accepted: true\n"
     changed = services.history.uncommitted(touched)
-    ref = attempt_ref(services, journal.state.id, task, journal.state.tasks[task].attempt, "accepted-staged")
+    ref = attempt_ref(services, journal.state.id, task, journal.state.tasks[task].attempt.number, "accepted-staged")
     present = services.trees.scan(changed)
     staged = staged_changes.hold(services, ref, changed, (present,), f"what was staged when {task} was accepted")
     commit = preconditions.commit_or_fail(services, changed, message, f"git refused the commit of {task}")

@@ -76,7 +76,7 @@ def of_run(
 
 def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
     """The same where a signal ended the run; the step is the one that was cut short, or none between two of them."""
-    cut = [t for t, known in state.tasks.items() if known.outcome == outcome.CANCELLED and t in state.attempted]
+    cut = [t for t, known in state.tasks.items() if known.attempt.outcome == outcome.CANCELLED and t in state.attempted]
     newest = max(cut, key=lambda t: state.attempted[t], default=None)
     found = structured(services, state, contract, newest) or of_run(services, state, contract, words)
     return {**found, "status": INTERRUPTED, "error": words, "phase": state.phase}
@@ -104,7 +104,7 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
     known = state.tasks[task]
     if known.status not in (outcome.FAILED, outcome.WAITING):
         return []
-    if known.deviations:
+    if known.work.deviations:
         return next_actions.rows(next_actions.of_deviation(_strays(services, contract, state, task)))
     if known.status == outcome.WAITING:
         return []
@@ -115,12 +115,12 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
     """Files outside of what the task declares are a question; the same fields as every question has."""
     known = state.tasks[task]
-    if not known.deviations:
+    if not known.work.deviations:
         return {}
     return {
         "what": f"{task} changed files it does not declare",
         "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
-        "evidence": list(known.deviations),
+        "evidence": list(known.work.deviations),
         "choices": next_actions.rows(next_actions.of_deviation(_strays(services, contract, state, task))),
     }
 
@@ -128,23 +128,23 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
 def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.Strays:
     """What can be done about them: none takes a file that no task may write, and what is strict is not widened."""
     plan, known = contract.plan_of(task), state.tasks[task]
-    others = services.history.repositories(known.deviations)
-    inner = any(paths.repository_of(path, others) for path in known.deviations)
+    others = services.history.repositories(known.work.deviations)
+    inner = any(paths.repository_of(path, others) for path in known.work.deviations)
     guarded = protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
-    hidden = exposed_secrets.any_in(services, known.deviations)
-    before = [p for p in never if known.base is not None and services.trees.entry(known.base, p) is not None]
+    hidden = exposed_secrets.any_in(services, known.work.deviations)
+    before = [p for p in never if known.work.base is not None and services.trees.entry(known.work.base, p) is not None]
     return next_actions.Strays(
         contract.phase,
         task,
-        known.deviations,
+        known.work.deviations,
         amend=widens and not inner and not hidden,
         accept=not guarded and not inner and not hidden,
         in_editor=contracts.in_editor(plan, contract.tasks[task], services.settings),
-        look=not set(never) & {p for p, _ in state.plans}
+        look=not set(never) & {p for p, _ in state.contract.plans}
         or changed_contract.present(services, state.phase) is not None,
-        back=[f"git show {shlex.quote(kept_at(known.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
+        back=[f"git show {shlex.quote(kept_at(known.work.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
     )
 
 
@@ -166,10 +166,10 @@ def of_refusal(services: Services, state: RunState, contract: Contract, words: s
 
 def _could_not_work(services: Services, state: RunState, task: str) -> dict[str, Any]:
     """Which kind of failure kept an agent from its work, and the next step; empty where it worked."""
-    if state.tasks[task].failure is None:
+    if state.tasks[task].attempt.failure is None:
         return {}
     ended = next(services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1))
-    return {"failure": state.tasks[task].failure, "mend": ended.payload.get("mend", "")}
+    return {"failure": state.tasks[task].attempt.failure, "mend": ended.payload.get("mend", "")}
 
 
 def _entry(event: Event) -> dict[str, Any]:

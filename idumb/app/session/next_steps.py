@@ -23,10 +23,10 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
     if known is None:
         return row
     row |= {
-        "attempts": known.attempts,
-        "attempt": known.attempt,
+        "attempts": known.progress.attempts,
+        "attempt": known.attempt.number,
         "reason": known.reason,
-        "seconds": round(known.seconds, 3),
+        "seconds": round(known.progress.seconds, 3),
     }
     if known.checkpoint is not None:
         row |= {

@@ -20,7 +20,8 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
-from idumb.domain.runs.run import Checkpoint, RunState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import Checkpoint
 
 _SHOWN = 20
 _MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")

@@ -162,7 +162,7 @@ class _Look:
         if self.services.owner.holder() is not None:
             return
         for state in latest_runs(self.services):
-            running = [t for t, known in state.tasks.items() if known.running and known.opened is None]
+            running = [t for t, known in state.tasks.items() if known.attempt.running and known.attempt.opened is None]
             if state.state == run.ACTIVE and (running or not self._ended(state)):
                 during = f" during {', '.join(running)}" if running else ""
                 yield health.warn(

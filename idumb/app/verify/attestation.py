@@ -13,7 +13,8 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import final_state, preconditions
 from idumb.domain import canonical_json, errors
 from idumb.domain.contract import Contract
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 BUNDLE_SCHEMA = 1
 
@@ -54,7 +55,7 @@ def workspace(services: Services, phase: str) -> Result:
 
 
 def _changed_plans(services: Services, state: RunState, contract: Contract) -> list[str]:
-    locked = dict(state.plans)
+    locked = dict(state.contract.plans)
     present = {path: hashlib.sha256(data).hexdigest() for path, data in services.plans.plans(contract.folder)}
     return sorted(path for path in {*locked, *present} if locked.get(path) != present.get(path))
 
@@ -76,17 +77,17 @@ def bundle(services: Services, phase: str) -> Result:
             "mode": state.mode,
             "started_at": state.started_at,
             "branch": state.branch,
-            "base_commit": state.base_commit,
+            "base_commit": state.base.commit,
             "head_commit": services.history.head().commit,
         },
         "contract": {
-            "hash": state.contract_hash,
-            "version": state.version,
-            "chain": state.chain,
-            "earlier": list(state.earlier),
-            "plans": [{"path": path, "sha256": digest} for path, digest in state.plans],
+            "hash": state.contract.hash,
+            "version": state.contract.version,
+            "chain": state.contract.chain,
+            "earlier": list(state.contract.earlier),
+            "plans": [{"path": path, "sha256": digest} for path, digest in state.contract.plans],
         },
-        "lock_in": None if state.lock_in is None else dict(state.lock_in),
+        "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "tasks": [_task(known, _evidence(services, state, known)) for known in state.tasks.values()],
         "verification": None if state.verification is None else state.verification.get("status"),
         "log": {
@@ -109,7 +110,7 @@ def _evidence(services: Services, state: RunState, known: TaskState) -> list[dic
     names = ("subject", "result", "command", "exit_code", "output_sha256", "tree")
     run = known.carried_from or state.id
     events = services.log.events(run=run, task=known.id, kind="evidence.recorded")
-    number = known.checkpoint.attempt if known.checkpoint is not None else known.attempt
+    number = known.checkpoint.attempt if known.checkpoint is not None else known.attempt.number
     # The digest is of what is shown, and a log that an older version wrote may hold a secret.
     shown = services.redaction.redact
     rows = ({name: e.payload.get(name) for name in names} for e in events if e.attempt == number)
@@ -122,7 +123,7 @@ def _task(known: TaskState, evidence: list[dict[str, Any]]) -> Mapping[str, Any]
         "id": known.id,
         "digest": known.digest,
         "status": known.status,
-        "attempts": known.attempts,
+        "attempts": known.progress.attempts,
         "carried_from": known.carried_from,
         "commit": None if kept is None else kept.commit,
         "snapshot": None if kept is None else kept.snapshot,

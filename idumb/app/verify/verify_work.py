@@ -217,8 +217,8 @@ def _question(services: Services, contract: Contract, state: RunState, record: M
 def _question_id(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
     """The same for the same causes and the same files: a yes counts for nothing else. After a no it is asked anew."""
     tree = record["tree"]
-    own = [c.path for c in services.trees.changes(state.base_tree, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
-    judged = services.trees.overlay(tree, state.base_tree, own) if own else tree
+    own = [c.path for c in services.trees.changes(state.base.tree, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
+    judged = services.trees.overlay(tree, state.base.tree, own) if own else tree
     about = [e["subject"] for e in record["evidence"] if e["result"] in _WEAK]
     silent = [one["role"] for one in record["judged_by"] if one["verdict"] is None]
     name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, about, silent])[:8]}"

@@ -13,7 +13,8 @@ from idumb.app.ports.workspace import AbandonedClone
 from idumb.app.worktree import task_base
 from idumb.domain import errors, health, listing, paths
 from idumb.domain.health import Check, Symptom
-from idumb.domain.runs.run import RunState, replay
+from idumb.domain.runs.replay import replay
+from idumb.domain.runs.run import RunState
 
 HERE = "here"
 _WHAT = "interrupted"
@@ -35,12 +36,17 @@ def keep_unfinished(bench: Bench) -> None:
     """Keep the files of an attempt that this command began in the clone and did not end."""
     if bench.workspace.kind == HERE:
         return
-    known = next((t for t in bench.journal.state.tasks.values() if t.running and t.id in bench.begun), None)
+    known = next((t for t in bench.journal.state.tasks.values() if t.attempt.running and t.id in bench.begun), None)
     if known is None or task_base.made_in(bench, known) == HERE:
         return
-    ref = attempt_ref(bench.services, bench.run, known.id, known.attempt, _WHAT)
+    ref = attempt_ref(bench.services, bench.run, known.id, known.attempt.number, _WHAT)
     if ref not in bench.services.history.refs(ref):
-        _keep(bench.services, AbandonedClone(bench.run, bench.work.root), ref, f"{known.id}, attempt {known.attempt}")
+        _keep(
+            bench.services,
+            AbandonedClone(bench.run, bench.work.root),
+            ref,
+            f"{known.id}, attempt {known.attempt.number}",
+        )
 
 
 def put_away(services: Services, state: RunState) -> None:
@@ -68,11 +74,11 @@ def _put_away(services: Services, left: AbandonedClone, state: RunState) -> None
 
 def _name(services: Services, left: AbandonedClone, state: RunState) -> tuple[str, str]:
     """Under which ref it is kept, and why: as the interrupted attempt's, where there is one that has none yet."""
-    running = next((t for t in state.tasks.values() if t.running and t.opened is None), None)
+    running = next((t for t in state.tasks.values() if t.attempt.running and t.attempt.opened is None), None)
     if running is not None:
-        ref = attempt_ref(services, left.run, running.id, running.attempt, _WHAT)
+        ref = attempt_ref(services, left.run, running.id, running.attempt.number, _WHAT)
         if ref not in services.history.refs(ref):
-            return ref, f"{running.id}, attempt {running.attempt}, interrupted"
+            return ref, f"{running.id}, attempt {running.attempt.number}, interrupted"
     known = services.history.refs(run_ref(services, left.run, "clone-"))
     number = 1
     while (ref := run_ref(services, left.run, f"clone-{number}")) in known:

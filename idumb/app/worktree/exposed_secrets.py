@@ -20,7 +20,8 @@ from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import COMMITTED
 
 MARK = ".secret."
@@ -81,12 +82,14 @@ def words_of_names(bench: Bench, attempt: Attempt, paths: Iterable[str]) -> str:
 
 def found_again(services: Services, known: TaskState) -> TaskState:
     """The state of a task with the names that the log does not have, as the trees have them."""
-    if known.base is None or known.left is None:
+    if known.work.base is None or known.work.left is None:
         return known
     touched, deviations = (
-        names_in(services, paths, known.base, known.left, known.touched) for paths in (known.touched, known.deviations)
+        names_in(services, paths, known.work.base, known.work.left, known.work.touched)
+        for paths in (known.work.touched, known.work.deviations)
     )
-    return dataclasses.replace(known, touched=touched, deviations=deviations)
+    work = dataclasses.replace(known.work, touched=touched, deviations=deviations)
+    return dataclasses.replace(known, work=work)
 
 
 def names_in(
@@ -175,7 +178,7 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
     Errors `accept.secret-name` and `accept.secret`; the question waits where nobody can be asked.
     """
     commit = services.history.head().commit
-    base = journal.state.tasks[task].base if task in journal.state.tasks else None
+    base = journal.state.tasks[task].work.base if task in journal.state.tasks else None
     names = _new_names(services, paths, commit, base)
     names |= {path: path for path in paths if _REDACTED in path}
     if names:

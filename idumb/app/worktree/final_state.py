@@ -70,16 +70,16 @@ def _last_writers(state: RunState) -> dict[str, str]:
     for task in sorted(state.attempted, key=state.attempted.__getitem__):
         known = state.tasks[task]
         if known.status == outcome.COMPLETED:
-            found.update(dict.fromkeys(known.touched, task))
+            found.update(dict.fromkeys(known.work.touched, task))
         elif known.status not in outcome.DONE and known.status != outcome.SKIPPED:
-            for path in known.touched:
+            for path in known.work.touched:
                 found.pop(path, None)
     return found
 
 
 def _not_as_left(services: Services, state: RunState, tree: str, writers: Mapping[str, str]) -> Iterator[str]:
     for path, task in writers.items():
-        left = state.tasks[task].left
+        left = state.tasks[task].work.left
         if left is None:
             continue
         expected, present = services.trees.entry(left, path), services.trees.entry(tree, path)
@@ -108,13 +108,17 @@ def _missing(
 
 def _unexpected(services: Services, state: RunState, contract: Contract, tree: str) -> Iterator[str]:
     """Changes since the base that are neither a task's, nor idumb's own, nor left by a check or put back."""
-    if state.workspace != "here" or not state.base_tree:
+    if state.workspace != "here" or not state.base.tree:
         return
-    ours = {path for task in state.tasks.values() for path in (*task.touched, *task.accepted_paths, *task.deviations)}
+    ours = {
+        path
+        for task in state.tasks.values()
+        for path in (*task.work.touched, *task.work.accepted_paths, *task.work.deviations)
+    }
     named = _named(contract)  # where git ignores them the base has none of them
     found = [
         c.path
-        for c in services.trees.changes(state.base_tree, tree)
+        for c in services.trees.changes(state.base.tree, tree)
         if c.path not in ours
         and not (c.old is None and c.path in named)
         and not paths.matches_any(c.path, paths.OWN_FILES)

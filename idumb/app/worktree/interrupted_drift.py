@@ -8,17 +8,17 @@ from idumb.app.worktree import moved_refs, staged_changes
 from idumb.domain import listing
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
-from idumb.domain.runs.run import TaskState
+from idumb.domain.runs.task_state import TaskState
 
 
 def tell(bench: Bench, task: Task, known: TaskState) -> None:
     """Name what is not as the attempt's snapshot has it, and the command that leads back. It may be the user's own."""
-    if known.snapshot is None or task.is_human or known.opened is not None:
+    if known.work.snapshot is None or task.is_human or known.attempt.opened is not None:
         return
     try:
-        _tell_branch(bench, task, known, known.snapshot)
-        _tell_refs(bench, task, known, known.snapshot)
-        staged_changes.tell(bench, task, known.attempt, known.snapshot)
+        _tell_branch(bench, task, known, known.work.snapshot)
+        _tell_refs(bench, task, known, known.work.snapshot)
+        staged_changes.tell(bench, task, known.attempt.number, known.work.snapshot)
     except (Refusal, KeyError, ValueError):
         return  # a snapshot that is gone is for `doctor`, and stops nobody from going on
 
@@ -31,7 +31,9 @@ def _tell_branch(bench: Bench, task: Task, known: TaskState, snapshot: str) -> N
     made = {commit for commit, trailers in history.trailers_since(was) if trailers.get("Idumb-Run") == bench.run}
     if now in made:
         return
-    history.keep_ref(attempt_ref(bench.services, bench.run, task.id, known.attempt, f"meanwhile/{now[:16]}"), now)
+    history.keep_ref(
+        attempt_ref(bench.services, bench.run, task.id, known.attempt.number, f"meanwhile/{now[:16]}"), now
+    )
     bench.services.reporter.note(
         f"Since {task.id} began, HEAD went from {was or 'no commit'} to {now}, and idumb did not do that:"
         f" git log --stat {f'{was}..' if was else ''}{now}"
@@ -46,7 +48,7 @@ def _tell_refs(bench: Bench, task: Task, known: TaskState, snapshot: str) -> Non
     loud = [one for one in found if moved_refs.is_loud(services.history, one)]
     if not loud:
         return
-    held = attempt_ref(services, bench.run, task.id, known.attempt)
+    held = attempt_ref(services, bench.run, task.id, known.attempt.number)
     gone = [one.name for one in loud if not moved_refs.keep(services.history, held, one)]
     words = f"Since {task.id} began, refs moved: {listing.listed(one.words for one in loud)}"
     words += f". What they named is gone: {listing.listed(gone)}" if gone else ""

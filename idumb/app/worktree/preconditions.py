@@ -82,7 +82,7 @@ def _way_back(services: Services, state: RunState) -> str:
     if branch and f"refs/heads/{branch}" in services.history.refs(f"refs/heads/{branch}"):
         return f"git switch {shlex.quote(branch)}"
     told = [e.payload.get("commit") or e.payload.get("git_hash") for e in services.log.events(run=state.id)]
-    newest = next((commit for commit in reversed(told) if commit), state.base_commit)
+    newest = next((commit for commit in reversed(told) if commit), state.base.commit)
     if branch is None:
         return f"git switch --detach {newest}"
     name = shlex.quote(branch)
@@ -106,9 +106,9 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
 
     The names of those that changed and that a person lets stay. To be called before git is asked anything.
     """
-    if state is None or not state.unguarded or state.guarded is None:
+    if state is None or not state.guarded.unchecked or state.guarded.digests is None:
         return ()
-    changed = differing(state.guarded, services.history.state().guarded)
+    changed = differing(state.guarded.digests, services.history.state().guarded)
     rest = [name for name in changed if name not in accepted]
     if rest:
         raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
@@ -125,7 +125,8 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
 
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
     """What changed of git's own files since the last attempt began."""
-    return () if state.guarded is None else differing(state.guarded, services.history.state().guarded)
+    before = state.guarded.digests
+    return () if before is None else differing(before, services.history.state().guarded)
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

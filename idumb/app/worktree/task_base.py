@@ -16,7 +16,8 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 UNFINISHED = "task.unfinished-path"
 
@@ -73,7 +74,7 @@ def _in_editor(bench: Bench, task: Task) -> bool:
 def _is_mended_in_editor(bench: Bench, task: Task) -> bool:
     """The next attempt starts from the base of the one before, at which the declared files had no such changes."""
     known = _known(bench, task.id)
-    failed = known.outcome == outcome.FAILED and known.base is not None and known.left is not None
+    failed = known.attempt.outcome == outcome.FAILED and known.work.base is not None and known.work.left is not None
     return failed and _in_editor(bench, task)
 
 
@@ -83,7 +84,7 @@ def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
     declared = ledger.written_paths(task.files)
     if not declared:
         return ()
-    own = frozenset(known.touched) if known.base is not None else frozenset()
+    own = frozenset(known.work.touched) if known.work.base is not None else frozenset()
     # A wide glob covers plans and projections too, which no task may write, and other repositories.
     found = [
         p
@@ -97,7 +98,7 @@ def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
 def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
     """Files that git ignores where the task makes new ones: of these git's own status says nothing."""
     known = _known(bench, task.id)
-    own = frozenset(known.touched) if known.base is not None else frozenset()
+    own = frozenset(known.work.touched) if known.work.base is not None else frozenset()
     named = frozenset(ledger.named_paths(task.files))
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in named - own]
     if not new:
@@ -125,13 +126,13 @@ def _last_writer(bench: Bench, path: str) -> TaskState | None:
     state, work = bench.journal.state, bench.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
         known = _known(bench, task_id)
-        if known.left is not None and path in known.touched:
-            return known if work.entry(known.left, path) == work.entry(work.scan((path,)), path) else None
+        if known.work.left is not None and path in known.work.touched:
+            return known if work.entry(known.work.left, path) == work.entry(work.scan((path,)), path) else None
     carried = [t for t in state.tasks.values() if t.carried_from and t.checkpoint and path in t.checkpoint.files]
     if not carried:
         return None
     last = max(carried, key=lambda t: t.checkpoint.seq if t.checkpoint else 0)
-    same = last.left is not None and work.entry(last.left, path) == work.entry(work.scan((path,)), path)
+    same = last.work.left is not None and work.entry(last.work.left, path) == work.entry(work.scan((path,)), path)
     return last if same else None
 
 
@@ -150,10 +151,10 @@ def restart(bench: Bench, task: Task) -> None:
     An undeclared change is never put back, for it may be the user's, and neither is what was committed since.
     """
     known = _known(bench, task.id)
-    if known.base is None or known.left is None:
+    if known.work.base is None or known.work.left is None:
         return
     if bench.workspace.kind != "here":
-        _put_all_back(bench, task, known.base)
+        _put_all_back(bench, task, known.work.base)
         return
     take_back(bench, task)
 
@@ -169,11 +170,11 @@ def made_in(bench: Bench, known: TaskState) -> str:
 def take_back(bench: Bench, task: Task) -> None:
     """Put back what attempts made in the user's own tree; Refusal where somebody changed it since."""
     known, trees = _known(bench, task.id), bench.services.trees
-    if known.base is None or known.left is None:
+    if known.work.base is None or known.work.left is None:
         return
-    own = _own_paths(bench, known, trees.scan(known.touched)) if known.touched else ()
+    own = _own_paths(bench, known, trees.scan(known.work.touched)) if known.work.touched else ()
     tell = bench.services.reporter.note
-    conflicts = trees.restore(known.base, known.left, own, tell=tell) if own else ()
+    conflicts = trees.restore(known.work.base, known.work.left, own, tell=tell) if own else ()
     if conflicts:
         named = ", ".join(c.path for c in conflicts)
         raise Refusal(
@@ -182,8 +183,8 @@ def take_back(bench: Bench, task: Task) -> None:
             hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
             details={"phase": bench.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
         )
-    if own and known.outcome == outcome.CANCELLED:
-        _tell_where(bench, task, known.attempt, own)
+    if own and known.attempt.outcome == outcome.CANCELLED:
+        _tell_where(bench, task, known.attempt.number, own)
 
 
 def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) -> None:
@@ -223,11 +224,11 @@ def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
 
 def _own_paths(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
     """What attempts touched and nobody else has changed and committed since."""
-    touched = tuple(p for p in known.touched if p not in set(known.deviations))
+    touched = tuple(p for p in known.work.touched if p not in set(known.work.deviations))
     head = bench.services.history.head_tree() if touched else None
-    if head is None or known.left is None:
+    if head is None or known.work.left is None:
         return touched
-    return tuple(p for p in touched if not _settled(bench.services.trees, p, known.left, present, head))
+    return tuple(p for p in touched if not _settled(bench.services.trees, p, known.work.left, present, head))
 
 
 def _settled(work: Trees, path: str, left: str, present: str, head: str) -> bool:
@@ -237,10 +238,10 @@ def _settled(work: Trees, path: str, left: str, present: str, head: str) -> bool
 
 def _open_deviations(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
     """Undeclared changes of earlier attempts that nobody has committed since."""
-    head = bench.services.history.head_tree() if known.deviations else None
+    head = bench.services.history.head_tree() if known.work.deviations else None
     if head is None:
-        return known.deviations
-    return tuple(p for p in known.deviations if bench.work.entry(present, p) != bench.work.entry(head, p))
+        return known.work.deviations
+    return tuple(p for p in known.work.deviations if bench.work.entry(present, p) != bench.work.entry(head, p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,24 +260,24 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
     later: set[str] = set()
     for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
         known = exposed_secrets.found_again(services, before.tasks[task_id])
-        if known.status not in outcome.DONE and known.base is not None:
+        if known.status not in outcome.DONE and known.work.base is not None:
             left, touched = _left_by(services, contract, known)
-            own = [p for p in touched if p not in later and p not in set(known.deviations)]
-            put = tuple(_put_back(services, known.base, left, services.history.uncommitted(own) if own else ()))
+            own = [p for p in touched if p not in later and p not in set(known.work.deviations)]
+            put = tuple(_put_back(services, known.work.base, left, services.history.uncommitted(own) if own else ()))
             done += [PutBack(task_id, put)] if put else []
-            services.trees.remove_folders(known.folders)
-        later.update(known.touched)
+            services.trees.remove_folders(known.work.folders)
+        later.update(known.work.touched)
     return tuple(done)
 
 
 def _left_by(services: Services, contract: Contract, known: TaskState) -> tuple[str, tuple[str, ...]]:
     """(tree, paths) that an unfinished task left; of one that was killed, its declared paths as they are now."""
-    if known.left is not None and not known.running:
-        return known.left, known.touched
+    if known.work.left is not None and not known.attempt.running:
+        return known.work.left, known.work.touched
     task = contract.tasks.get(known.id)
     declared = ledger.written_paths(task.files) if task is not None else ()
     present = services.trees.scan(ledger.named_paths(task.files) if task is not None else ())
-    changes = services.trees.changes(known.base or present, present)
+    changes = services.trees.changes(known.work.base or present, present)
     return present, tuple(c.path for c in changes if paths.matches_any(c.path, declared))
 
 

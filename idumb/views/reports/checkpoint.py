@@ -11,7 +11,8 @@ from idumb.domain.proof import evidence as proof
 from idumb.domain.proof import ledger as ledgers
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
-from idumb.domain.runs.run import INTERRUPTED, Checkpoint, RunState, TaskState
+from idumb.domain.runs.run import INTERRUPTED, RunState
+from idumb.domain.runs.task_state import Checkpoint, TaskState
 from idumb.views import markup, quantities
 from idumb.views.reports import evidence_table
 
@@ -54,7 +55,7 @@ def fields(
         "git_hash": kept.git_hash or "no-git",
         "files_modified": kept.files,
         "validation_result": validation_result(verdict),
-        "retry_count": max(0, known.attempts - 1),
+        "retry_count": max(0, known.progress.attempts - 1),
         "error_message": kept.error,
         "duration_seconds": round(kept.seconds, 3),
         "run": run,
@@ -63,20 +64,24 @@ def fields(
         "snapshot": kept.snapshot,
         "tree": kept.tree,
         "commit": kept.commit,
-        "accepted_paths": known.accepted_paths,
-        "symbols": known.symbols,
+        "accepted_paths": known.work.accepted_paths,
+        "symbols": known.work.symbols,
         **_used(known),
     }
 
 
 def _used(known: TaskState) -> dict[str, markup.Scalar]:
     """What the task's agents used so far; nothing of those that use nothing."""
-    if known.adapter in {"", *spending.FREE}:
+    if known.attempt.adapter in {"", *spending.FREE}:
         return {}
     return {
-        "tokens": quantities.sum_of(known.spent.tokens, known.spent.unknown_tokens, str(known.spent.tokens)),
+        "tokens": quantities.sum_of(
+            known.progress.spent.tokens, known.progress.spent.unknown_tokens, str(known.progress.spent.tokens)
+        ),
         "cost": quantities.sum_of(
-            known.spent.cost_usd, known.spent.unknown_cost, quantities.money(known.spent.cost_usd)
+            known.progress.spent.cost_usd,
+            known.progress.spent.unknown_cost,
+            quantities.money(known.progress.spent.cost_usd),
         ),
     }
 
@@ -99,7 +104,7 @@ def verdict_of(
     """PARTIAL where a failed attempt has some of its proof; None where nothing was judged."""
     if kept.status in outcome.DONE:
         return outcome.PASS
-    if kept.status == outcome.SKIPPED or known.outcome not in {None, outcome.FAILED}:
+    if kept.status == outcome.SKIPPED or known.attempt.outcome not in {None, outcome.FAILED}:
         return None
     broken = any(line["status"] not in {ledgers.DECLARED, symbols.NOT_JUDGED} for line in ledger)
     passed = any(found["result"] == proof.PASSED for found in evidence)
@@ -151,6 +156,8 @@ def _subject(line: Mapping[str, Any]) -> str:
 
 
 def _deviations(known: TaskState) -> list[str]:
-    lines = [f"- {markup.prose(text)}" for text in known.deviations]
-    lines += [f"- {markup.code(path)} was taken into the task's scope by a person" for path in known.accepted_paths]
+    lines = [f"- {markup.prose(text)}" for text in known.work.deviations]
+    lines += [
+        f"- {markup.code(path)} was taken into the task's scope by a person" for path in known.work.accepted_paths
+    ]
     return lines or ["None."]

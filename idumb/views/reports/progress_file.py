@@ -30,7 +30,7 @@ def fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:
         "run": state.id,
         "state": state.state,
         "reason": state.reason,
-        "contract_hash": state.contract_hash,
+        "contract_hash": state.contract.hash,
         "updated_at": state.moved_at,
     }
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.runs import run, spending
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 from idumb.views import advice, markup, quantities
 from idumb.views.graph import mermaid
 from idumb.views.reports import evidence_table, run_status
@@ -100,7 +101,7 @@ def _frontmatter(facts: _Facts) -> dict[str, markup.Scalar | Sequence[markup.Sca
 
 def _seconds(facts: _Facts) -> float:
     """Work of this run: what an earlier run did has no seconds here."""
-    return sum(task.seconds for task in facts.state.tasks.values())
+    return sum(task.progress.seconds for task in facts.state.tasks.values())
 
 
 def _files(facts: _Facts) -> tuple[str, ...]:
@@ -110,8 +111,8 @@ def _files(facts: _Facts) -> tuple[str, ...]:
 
 
 def _overview(facts: _Facts) -> list[str]:
-    attempted = sum(1 for task in facts.state.tasks.values() if task.attempt)
-    plans = ", ".join(markup.code(path) for path, _ in facts.state.plans) or "unknown"
+    attempted = sum(1 for task in facts.state.tasks.values() if task.attempt.number)
+    plans = ", ".join(markup.code(path) for path, _ in facts.state.contract.plans) or "unknown"
     lines = [
         (
             f"- **Overall status:** {_overall(facts)} (run {markup.code(facts.state.id)} is "
@@ -122,7 +123,7 @@ def _overview(facts: _Facts) -> list[str]:
             f"{quantities.moment(facts.state.changed_at) or 'unknown'}, {quantities.duration(_seconds(facts))} at work"
         ),
         f"- **Plans:** {plans}",
-        f"- **Base:** {_commit(facts.state.base_commit)}"
+        f"- **Base:** {_commit(facts.state.base.commit)}"
         + (f" on {markup.code(facts.state.branch)}" if facts.state.branch else ""),
         *_used(facts),
         f"- **Attempted:** {attempted} of {quantities.counted(len(facts.where), 'task')}",
@@ -205,7 +206,7 @@ def _completed(facts: _Facts) -> list[str]:
 def _duration(task: TaskState) -> str:
     if task.carried_from is not None:
         return f"earlier run {markup.code(task.carried_from)}"
-    return quantities.duration(task.seconds)
+    return quantities.duration(task.progress.seconds)
 
 
 def _validator(facts: _Facts, task_id: str) -> str:
@@ -242,7 +243,7 @@ def _reason(task: TaskState) -> str:
 
 def _attempts(task: TaskState) -> str:
     """All that were made, as in the list of dead letters; retries begin their own count."""
-    return str(task.attempt)
+    return str(task.attempt.number)
 
 
 def _diagnosis(facts: _Facts, task_id: str) -> list[str]:
@@ -262,9 +263,9 @@ def _diagnosis(facts: _Facts, task_id: str) -> list[str]:
         ]
     if not bad:
         lines += ["No check failed; the reason above is all that is recorded.", ""]
-    if task.feedback:
-        lines += ["What the validator said:", "", *markup.block(task.feedback, "text"), ""]
-    return [*lines, f"**Remediation:** {advice.remediation(facts.contract.phase, task_id, task.outcome)}"]
+    if task.context.feedback:
+        lines += ["What the validator said:", "", *markup.block(task.context.feedback, "text"), ""]
+    return [*lines, f"**Remediation:** {advice.remediation(facts.contract.phase, task_id, task.attempt.outcome)}"]
 
 
 def _blocked(facts: _Facts) -> list[str]:
@@ -290,8 +291,8 @@ def _unblock(facts: _Facts, task_id: str) -> str:
 
 def _deviations(facts: _Facts) -> list[str]:
     tasks = [(i, facts.task(i)) for i in facts.where]
-    outside = [f"{markup.prose(i)}: {markup.prose(text)}" for i, task in tasks for text in task.deviations]
-    accepted = [f"{markup.prose(i)}: {markup.code(path)}" for i, task in tasks for path in task.accepted_paths]
+    outside = [f"{markup.prose(i)}: {markup.prose(text)}" for i, task in tasks for text in task.work.deviations]
+    accepted = [f"{markup.prose(i)}: {markup.code(path)}" for i, task in tasks for path in task.work.accepted_paths]
     groups = (
         ("Files modified outside scope", outside),
         ("Scope changes accepted", accepted),
@@ -310,9 +311,9 @@ def _late(facts: _Facts) -> list[str]:
     found = []
     for task_id in facts.where:
         task, planned = facts.task(task_id), facts.contract.tasks[task_id]
-        if planned.estimate is not None and task.seconds > planned.estimate:
+        if planned.estimate is not None and task.progress.seconds > planned.estimate:
             found.append(
-                f"{markup.prose(task_id)}: took {quantities.duration(task.seconds)}, estimated "
+                f"{markup.prose(task_id)}: took {quantities.duration(task.progress.seconds)}, estimated "
                 f"{quantities.duration(planned.estimate)}"
             )
     return found
@@ -335,7 +336,7 @@ def _files_modified(facts: _Facts) -> list[str]:
 
 def _symbols(facts: _Facts) -> list[str]:
     """Of tasks that declare symbols, those that were added and removed."""
-    found = [f"- {markup.prose(i)}: {markup.prose(words)}" for i in facts.where for words in facts.task(i).symbols]
+    found = [f"- {markup.prose(i)}: {markup.prose(words)}" for i in facts.where for words in facts.task(i).work.symbols]
     return ["", "**Symbols**", "", *found] if found else []
 
 
@@ -369,7 +370,7 @@ def _next_steps(facts: _Facts) -> list[str]:
         return ["- The phase is verified; nothing is left to do."]
     if result == "pass":
         return [f"- Proceed to verification: `{advice.verify(phase)}`"]
-    steps = [f"- {markup.prose(i)}: {advice.remediation(phase, i, facts.task(i).outcome)}" for i in failed]
+    steps = [f"- {markup.prose(i)}: {advice.remediation(phase, i, facts.task(i).attempt.outcome)}" for i in failed]
     steps += [_waiting(facts, i) for i in facts.ids(outcome.WAITING)]
     if facts.ids(outcome.READY, outcome.PENDING):
         steps.append(f"- Go on with the tasks that are left: `{advice.resume(phase)}`")

@@ -11,7 +11,7 @@ import pytest
 
 from idumb.domain import outcome
 from idumb.domain.errors import StoreError
-from idumb.domain.runs import run
+from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import NewEvent
 from idumb.store import connection, event_chain, migrations, schema, segments
 from idumb.store.event_log import SqliteRunIndex
@@ -42,13 +42,13 @@ def test_an_old_log_keeps_every_event_and_its_chain(golden: OpenedLog) -> None:
 
 
 def test_an_old_log_replays_to_the_state_it_meant(golden: OpenedLog) -> None:
-    state = run.replay(golden.log.events(run=make_golden.RUN))
+    state = replay.replay(golden.log.events(run=make_golden.RUN))
     first, second = state.tasks["T1-01"], state.tasks["T1-02"]
     assert (state.state, state.phase, state.number, state.branch) == (run.INTERRUPTED, "1", 1, "main")
-    assert (first.status, first.attempts, first.touched) == (outcome.COMPLETED, 1, ("a.txt",))
+    assert (first.status, first.progress.attempts, first.work.touched) == (outcome.COMPLETED, 1, ("a.txt",))
     assert first.checkpoint is not None
     assert (first.checkpoint.commit, first.checkpoint.seq) == ("9" * 40, 6)
-    assert (second.status, second.attempts, second.touched) == (outcome.PENDING, 0, ("b.txt",))
+    assert (second.status, second.progress.attempts, second.work.touched) == (outcome.PENDING, 0, ("b.txt",))
     assert SqliteRunIndex(golden.log.database, "main").latest("1") == make_golden.RUN
 
 

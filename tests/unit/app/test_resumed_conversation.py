@@ -12,7 +12,8 @@ from idumb.domain import conversation
 from idumb.domain.agent import Capabilities
 from idumb.domain.conversation import Conversation
 from idumb.domain.plans.plan import Plan, Task
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import LockedContract, RunState
+from idumb.domain.runs.task_state import NextContext, TaskState
 from idumb.domain.settings import Settings
 
 ENVELOPE = {"adapter": "claude", "adapter_version": "1", "program": "p", "binding": "coder", "model": "m"}
@@ -24,8 +25,11 @@ def asked(
     *, known: Conversation | None = KNOWN, resumes: bool = True, mode: str = "guided", run: str = "guided",
     deterministic: bool = False, contract: str = "k", version: str = "1",
 ) -> Conversation | None:  # fmt: skip
-    state = RunState(mode=run, contract_hash=contract, envelopes={"coder": {**ENVELOPE, "adapter_version": version}})
-    state.tasks = {"T1-01": TaskState("T1-01", "d", conversation=known)}
+    state = RunState(
+        mode=run,
+        contract=LockedContract(contract, envelopes={"coder": {**ENVELOPE, "adapter_version": version}}),
+    )
+    state.tasks = {"T1-01": TaskState("T1-01", "d", context=NextContext(conversation=known))}
     bench: Any = SimpleNamespace(
         journal=SimpleNamespace(state=state),
         plans={"T1-01": Plan("p", "h", "1", "01", "A plan", "Work is done", mode=mode, tasks=(TASK,))},

@@ -11,7 +11,8 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import GUIDED, Step, Task
-from idumb.domain.runs.run import RunState, TaskState
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import AttemptState, TaskProgress, TaskState
 
 
 def contract(dependencies: dict[str, tuple[str, ...]]) -> Contract:
@@ -71,7 +72,12 @@ def test_a_skipped_task_blocks_what_depends_on_it() -> None:
 
 
 def attempted(adapter: str = "steps", failed_step: int | None = 0) -> TaskState:
-    return TaskState("A", "d", outcome=outcome.FAILED, attempts=1, adapter=adapter, failed_step=failed_step)
+    return TaskState(
+        "A",
+        "d",
+        attempt=AttemptState(outcome=outcome.FAILED, adapter=adapter, failed_step=failed_step),
+        progress=TaskProgress(attempts=1),
+    )
 
 
 def with_steps(*tools: str, tolerated: bool = False) -> Task:

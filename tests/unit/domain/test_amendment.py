@@ -11,8 +11,10 @@ from idumb.domain import amendment, outcome, plan_diff
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FileClaim
+from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import COMPLETED, HALTED, RunState, TaskState, chained
+from idumb.domain.runs.run import COMPLETED, HALTED, LockedContract, RunState, chained
+from idumb.domain.runs.task_state import TaskState, TaskWork
 from tests.unit.domain.test_plan_diff import contract, task
 
 
@@ -21,7 +23,7 @@ def state(**statuses: str) -> RunState:
     known = {"T1-01": outcome.COMPLETED, "T1-02": outcome.PENDING} | {
         name.replace("_", "-"): status for name, status in statuses.items()
     }
-    made = RunState(id="r", phase="1", contract_hash="a" * 64, chain="a" * 64)
+    made = RunState(id="r", phase="1", contract=LockedContract("a" * 64, chain="a" * 64))
     made.tasks = {t: TaskState(t, "d", status=s) for t, s in known.items()}
     made.attempted = {"T1-01": 1}
     return made
@@ -55,7 +57,7 @@ def test_what_everything_was_agreed_under_stays(field: str) -> None:
 
 def test_a_task_with_work_in_the_files_does_not_vanish() -> None:
     known = state(T1_02=outcome.FAILED)
-    known.tasks["T1-02"] = dataclasses.replace(known.tasks["T1-02"], touched=("b.txt",))
+    known.tasks["T1-02"] = dataclasses.replace(known.tasks["T1-02"], work=TaskWork(touched=("b.txt",)))
     assert refused(contract(task(1), sha="b"), known) == "amend.attempted"
 
 
@@ -97,21 +99,25 @@ def amended(**more: Any) -> Event:
 def test_the_next_version_is_chained_to_the_one_before_and_keeps_what_is_done() -> None:
     known = state()
     known.state = COMPLETED
-    known.apply(event("amendment.intended", to="b" * 64))
-    known.apply(amended())
-    assert (known.version, known.contract_hash, known.chain) == (2, "b" * 64, chained("a" * 64, "b" * 64))
-    assert not known.amending
-    assert known.appended == {"q"}
+    replay.apply(known, event("amendment.intended", to="b" * 64))
+    replay.apply(known, amended())
+    assert (known.contract.version, known.contract.hash, known.contract.chain) == (
+        2,
+        "b" * 64,
+        chained("a" * 64, "b" * 64),
+    )
+    assert not known.contract.amending
+    assert known.contract.appended == {"q"}
     assert known.state == COMPLETED
     assert known.tasks["T1-01"].status == outcome.COMPLETED
 
 
 def test_an_amended_task_is_not_as_it_was_and_a_new_one_is_pending() -> None:
     known = state()
-    known.apply(event("run.completed", reason=""))
-    known.apply(event("verification.recorded", status="passed"))
+    replay.apply(known, event("run.completed", reason=""))
+    replay.apply(known, event("verification.recorded", status="passed"))
     changed = dataclasses.replace(amended(), payload={**amended().payload, "tasks": [["T1-01", "d"], ["T1-03", "e"]]})
-    known.apply(changed)
+    replay.apply(known, changed)
     assert list(known.tasks) == ["T1-01", "T1-03"]
     assert known.tasks["T1-03"].status == outcome.PENDING
     assert known.state == HALTED
@@ -120,6 +126,6 @@ def test_an_amended_task_is_not_as_it_was_and_a_new_one_is_pending() -> None:
 
 def test_an_abandoned_amendment_leaves_the_contract() -> None:
     known = state()
-    known.apply(event("amendment.intended", to="b" * 64))
-    known.apply(event("amendment.abandoned", version=2, to="b" * 64))
-    assert (known.amending, known.version, known.contract_hash) == (None, 1, "a" * 64)
+    replay.apply(known, event("amendment.intended", to="b" * 64))
+    replay.apply(known, event("amendment.abandoned", version=2, to="b" * 64))
+    assert (known.contract.amending, known.contract.version, known.contract.hash) == (None, 1, "a" * 64)

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from idumb.domain import outcome
-from idumb.domain.runs import run
+from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import Event
 
 BASE = "b" * 40
@@ -68,15 +68,15 @@ class Tape:
         return self.add("task.completed", task, number)
 
     def state(self) -> run.RunState:
-        return run.replay(self.events)
+        return replay.replay(self.events)
 
 
 def test_replay_of_a_prefix_and_then_the_rest_is_replay_of_the_whole() -> None:
     tape = Tape("A", "B").complete("A").attempt("B", 1, outcome.FAILED).attempt("B", 2, outcome.FAILED)
     for cut in range(len(tape.events)):
-        state = run.replay(tape.events[:cut])
+        state = replay.replay(tape.events[:cut])
         for event in tape.events[cut:]:
-            state.apply(event)
+            replay.apply(state, event)
         assert state == tape.state()
 
 
@@ -91,13 +91,13 @@ def test_an_interrupted_attempt_does_not_count() -> None:
     """An attempt cut short by the executor's end is no failure."""
     tape = Tape("A").add("attempt.started", "A", 1, base=BASE, snapshot="s")
     known = tape.add("attempt.interrupted", "A", 1, left="x", touched=["f"]).state().tasks["A"]
-    assert (known.attempts, known.attempt, known.status) == (0, 1, outcome.PENDING)
-    assert known.outcome == outcome.CANCELLED
+    assert (known.progress.attempts, known.attempt.number, known.status) == (0, 1, outcome.PENDING)
+    assert known.attempt.outcome == outcome.CANCELLED
 
 
 def test_a_waiting_attempt_does_not_count_until_it_is_judged() -> None:
     known = Tape("A").attempt("A", 1, outcome.WAITING).state().tasks["A"]
-    assert known.attempts == 0
+    assert known.progress.attempts == 0
 
 
 def test_failures_in_a_row_are_counted_until_a_success() -> None:
@@ -128,13 +128,13 @@ def test_rollback_trims_tasks_and_undo_and_undo_of_undo_bring_the_exact_state_ba
 def test_the_last_attempt_that_came_to_an_end_is_known_through_waiting_retries_and_rollback() -> None:
     """R-ADAPT-2: an answer to an attempt that ended is no answer to the next."""
     tape = Tape("A", "B").attempt("A", 1, outcome.WAITING)
-    assert tape.state().tasks["A"].settled == 0
+    assert tape.state().tasks["A"].progress.settled == 0
     tape.attempt("A", 2, outcome.FAILED)
-    assert tape.state().tasks["A"].settled == 2
+    assert tape.state().tasks["A"].progress.settled == 2
     tape.add("task.failed", "A", 2).add("task.reset", "A", reason="retry").attempt("A", 3, outcome.WAITING)
-    assert tape.state().tasks["A"].settled == 2
+    assert tape.state().tasks["A"].progress.settled == 2
     tape.complete("B").add("rollback.completed", operation="op2", to="start", tasks=["A", "B"], paths=["f"])
-    assert (tape.state().tasks["A"].settled, tape.state().tasks["B"].settled) == (3, 1)
+    assert (tape.state().tasks["A"].progress.settled, tape.state().tasks["B"].progress.settled) == (3, 1)
 
 
 def test_a_retried_task_forgets_what_people_said_of_the_failed_try() -> None:
@@ -161,8 +161,8 @@ def test_run_and_call_ids_depend_on_everything_that_they_name_and_on_nothing_els
 def test_what_is_said_of_a_handoff_does_not_date_the_reports_of_its_run_anew() -> None:
     """R-LOG-1, R-LOG-4: the event names the run, and the run is as it was."""
     tape = Tape("A").complete("A")
-    before = run.replay(tape.events)
-    after = run.replay(tape.add("handoff.completed", "A", 1, handoff_id="h", status="complete").events)
+    before = replay.replay(tape.events)
+    after = replay.replay(tape.add("handoff.completed", "A", 1, handoff_id="h", status="complete").events)
     assert after.last_seq == before.last_seq + 1
     after.last_seq = before.last_seq
     assert after == before

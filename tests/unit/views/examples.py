@@ -9,7 +9,7 @@ from idumb.app.core import schedule
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Criterion, FileClaim, Invariant, Option, Plan, Task, TestIntent
-from idumb.domain.runs import run
+from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.domain.settings import Settings
 
@@ -139,7 +139,7 @@ class Log:
 
     @property
     def state(self) -> run.RunState:
-        return run.replay(self.events)
+        return replay.replay(self.events)
 
     @property
     def statuses(self) -> dict[str, str]:
@@ -149,7 +149,7 @@ class Log:
     def evidence_by_task(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Payloads of the last attempt of each task, as the engine hands them over."""
         found: dict[str, list[Mapping[str, Any]]] = {}
-        last = {task: known.attempt for task, known in self.state.tasks.items()}
+        last = {task: known.attempt.number for task, known in self.state.tasks.items()}
         for event in self.events:
             if event.kind == "evidence.recorded" and (event.task is None or event.attempt == last[event.task]):
                 found.setdefault(event.task or "", []).append(event.payload)

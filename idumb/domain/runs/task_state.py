@@ -1,0 +1,157 @@
+"""The state of one task of a run, built from events by `replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import outcome
+from idumb.domain.conversation import Conversation
+from idumb.domain.runs.spending import Spent
+
+EFFECT = "made"
+COMPENSATED = "compensated"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What idumb keeps after an attempt: `tree` is the candidate's, `git_hash` is HEAD after it (None: no commit)."""
+
+    status: str
+    git_hash: str | None
+    snapshot: str
+    tree: str
+    files: tuple[str, ...]
+    attempt: int
+    seconds: float
+    at: str
+    seq: int
+    error: str | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """The last status that the agent in `role` reported in its own words; `number` counts reports of the attempt."""
+
+    role: str
+    state: str
+    message: str
+    number: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptState:
+    """The last attempt of a task, open or ended.
+
+    - `number`: its number; 0 if the task was never attempted.
+    - `outcome`: how it ended; None before.
+    - `adapter`: the adapter of its builder. `failure`: why its agent could not work, None if it could.
+    - `failed_step`: the index of the declared step that ended it.
+    - `crashed`: the builder's process was killed or crashed.
+    - `adopted`: nothing was built, because an old iDumb recorded the task as done.
+    - `unjudged`: the work waits for an external verdict.
+    - `opened`: the payload of `attempt.opened` and its time, while an editor works on it.
+    - `agent_status`: what an agent last reported, until the attempt ends.
+    """
+
+    number: int = 0
+    running: bool = False
+    outcome: str | None = None
+    adapter: str = ""
+    failure: str | None = None
+    failed_step: int | None = None
+    crashed: bool = False
+    adopted: bool = False
+    unjudged: bool = False
+    opened: Mapping[str, Any] | None = None
+    agent_status: AgentStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """What a task changed.
+
+    - `base`: the tree that the task starts from. `left`: the tree that its last attempt left.
+    - `snapshot`: the commit taken before the last attempt.
+    - `touched`: the paths changed since the base. `deviations`: those among them that the task does not declare.
+    - `accepted_paths`: the deviations that a person accepted.
+    - `symbols`: changes of declared symbols, such as `added slugify in slug.py`.
+    - `folders`: the folders that steps create and that did not exist before.
+    """
+
+    base: str | None = None
+    left: str | None = None
+    snapshot: str | None = None
+    touched: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    accepted_paths: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """How often a task was attempted, and what that used.
+
+    - `attempts`: attempts that count against the limit.
+    - `settled`: the number of the last attempt that did not end by waiting.
+    - `exhausted`: agents whose context window was full.
+    - `failure`: (reason, tree left) of the last attempt. `repeated`: attempts after it that ended the same way.
+    """
+
+    attempts: int = 0
+    settled: int = 0
+    exhausted: int = 0
+    failure: tuple[str, str] = ("", "")
+    repeated: int = 0
+    seconds: float = 0.0
+    spent: Spent = Spent()
+
+
+@dataclass(frozen=True, slots=True)
+class NextContext:
+    """What the builder of the next attempt receives.
+
+    - `feedback`: what was wrong with the last attempt. `guidance`: the last guidance of a person, with their name.
+    - `handover`: what the last agent with a full context window left for its successor.
+    - `speaker`: a digest of the agent asked last. `conversation`: the conversation that it can continue.
+    """
+
+    feedback: str = ""
+    guidance: str = ""
+    handover: str = ""
+    speaker: str = ""
+    conversation: Conversation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """The state of one task.
+
+    - `decisions`: ids of the questions that the task waits for.
+    - `intended`: the checkpoint that was announced but not recorded yet.
+    - `accepted_commit`: the commit that a person's acceptance made.
+    - `carried_from`: the earlier run whose result the task keeps.
+    - `effect`: `made` if a task with effects outside its files may have had them, `compensated` if its own commands
+      reverted them, else empty.
+    - `once`: the person who retried it asked for a single attempt.
+    """
+
+    id: str
+    digest: str
+    status: str = outcome.PENDING
+    reason: str = ""
+    decisions: tuple[str, ...] = ()
+    checkpoint: Checkpoint | None = None
+    intended: Mapping[str, Any] | None = None
+    accepted_commit: str | None = None
+    carried_from: str | None = None
+    effect: str = ""
+    once: bool = False
+    attempt: AttemptState = AttemptState()
+    work: TaskWork = TaskWork()
+    progress: TaskProgress = TaskProgress()
+    context: NextContext = NextContext()
