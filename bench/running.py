@@ -15,6 +15,7 @@ from bench import floors, material, measure
 from bench.material import Place
 from bench.measure import Effort, Figure
 from bench.starting import CLICK, idumb
+from idumb.app.running import run_request
 
 _TASKS = 24
 
@@ -142,7 +143,7 @@ def orchestration(effort: Effort) -> Iterator[Figure]:
     def ours() -> float:
         phase, seen = str(next(phases)), Seen()
         services = BareServices(place.root, ask.Nobody, lambda: seen)
-        request = execute_phase.Request(phase, approve=place.approval(phase), verify=False)
+        request = run_request.Request(phase, approve=place.approval(phase), verify=False)
         execute_phase.execute(services, request)
         if not payloads:
             payloads.extend(_transactions(services))

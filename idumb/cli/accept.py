@@ -19,8 +19,8 @@ def command(task: str, why: str, as_json: bool) -> int:
     Commits what the task left, with the reason, so that tasks which depend on it can run. Changes to protected paths
     stay uncommitted and are listed.
     """
-    from idumb.app.running import resume
+    from idumb.app.running import task_overrides
 
     with options.services(as_json=as_json, writes=True) as services:
-        result = resume.accept(services, task, why, options.user_name())
+        result = task_overrides.accept(services, task, why, options.user_name())
     return output.finish("accept", result, as_json=as_json)

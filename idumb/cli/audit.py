@@ -29,9 +29,9 @@ def command(action: str, phase: str | None, as_json: bool) -> int:
         raise click.UsageError("audit verify takes no phase; audit workspace and audit bundle need one.")
     with options.services(as_json=as_json) as services:
         if phase is None:
-            from idumb.app.reading import show
+            from idumb.app.reading import event_history
 
-            result = show.audit(services)
+            result = event_history.audit(services)
         else:
             from idumb.app.verify import attestation
 

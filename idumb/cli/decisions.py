@@ -16,5 +16,5 @@ def command(remembered: bool, as_json: bool) -> int:
     from idumb.app.running import decisions
 
     with options.services(as_json=as_json) as services:
-        result = decisions.known(services) if remembered else decisions.waiting(services)
+        result = decisions.remembered_answers(services) if remembered else decisions.waiting(services)
     return output.finish("decisions", result, as_json=as_json)

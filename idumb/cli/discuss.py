@@ -30,16 +30,16 @@ def command(
     The answers are saved in the context file of the phase. If an agent is bound to the researcher role, it asks the
     questions. At a terminal you answer them one by one; otherwise they wait in the file, where you can answer them too.
     """
-    from idumb.app.planning import discussing
+    from idumb.app.planning import phase_discussion
     from idumb.views.terminal import ask
 
     if answers and (more or usual):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
-    request = discussing.Request(phase, _pairs(answers), more=more, usual=usual, approve=approve)
+    request = phase_discussion.Request(phase, _pairs(answers), more=more, usual=usual, approve=approve)
     with options.services(as_json=as_json, writes=True, progress=True) as services:
         asker = services.asker
         read = (lambda one: asker.words(one.text, one.why)) if isinstance(asker, ask.Terminal) else None
-        result = discussing.discuss(services, request, read)
+        result = phase_discussion.discuss(services, request, read)
     return output.finish("discuss", result, as_json=as_json)
 
 

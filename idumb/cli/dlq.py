@@ -49,7 +49,7 @@ def command(
         raise click.UsageError(f"Usage: idumb dlq {' '.join((action, *_ARGUMENTS[action]))}")
     with options.services(as_json=as_json, progress=action == "retry", writes=action == "remove") as services:
         if action == "list":
-            result = dead_letters.listing(services, dead_letters.Wanted(failure_class, phase, agent, include_all))
+            result = dead_letters.listing(services, dead_letters.LetterFilter(failure_class, phase, agent, include_all))
         elif action == "show":
             result = dead_letters.show(services, ids[0])
         elif action == "retry":

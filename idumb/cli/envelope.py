@@ -27,15 +27,15 @@ def command(
     --with B).
     """
     from idumb.app.reading import envelope_parts
-    from idumb.app.reading.envelope_parts import Wanted
+    from idumb.app.reading.envelope_parts import AttemptSelector
 
     _require_consistent(action, tasks, other)
     with options.services(as_json=as_json) as services:
-        first = Wanted(tasks[0], attempt, run)
+        first = AttemptSelector(tasks[0], attempt, run)
         if action == "show":
             result = envelope_parts.show(services, first)
         else:
-            result = envelope_parts.compare(services, first, Wanted(tasks[-1], other))
+            result = envelope_parts.compare(services, first, AttemptSelector(tasks[-1], other))
     return output.finish("envelope", result, as_json=as_json)
 
 

@@ -23,15 +23,16 @@ def command(file: str, force: bool, branch: str | None, dry_run: bool, **flags: 
 
     With --dry-run, everything runs in a copy of the working tree, under the same approval.
     """
-    from idumb.app.running import execute_steps
+    from idumb.app.running import dry_run as rehearsing
+    from idumb.app.running import execute_phase
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
-        path = options.path_from_root(file, services.root)
-        request = options.request("execute", path, flags, force=force, branch=branch, rehearsal=dry_run)
+        phase = execute_phase.phase_of_step_plan(options.path_from_root(file, services.root))
+        request = options.request("execute", phase, flags, force=force, branch=branch, rehearsal=dry_run)
         if dry_run:
             from idumb.composition.rehearsal import Rehearsals
 
-            result = execute_steps.rehearse(services, request, Rehearsals(services))
+            result = rehearsing.rehearse(services, request, Rehearsals(services))
         else:
-            result = execute_steps.execute(services, request)
+            result = execute_phase.execute(services, request)
     return output.finish("execute", result, as_json=flags["as_json"], quiet=flags["events"])

@@ -57,7 +57,7 @@ def command(
         else:
             from idumb.app.running import final_questions
 
-            result = final_questions.asked(services, request, execute_phase.execute(services, request))
+            result = final_questions.ask_and_resume(services, request, execute_phase.execute(services, request))
     return output.finish("execute-phase", result, as_json=flags["as_json"], quiet=flags["events"])
 
 

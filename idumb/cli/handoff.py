@@ -41,7 +41,7 @@ def command(
 
     if len(values) != len(_ARGUMENTS[action]):
         raise click.UsageError(f"Usage: idumb handoff {' '.join((action, *_ARGUMENTS[action]))}")
-    selection = handoffs.Wanted(run, phase, status, agent)
+    selection = handoffs.HandoffFilter(run, phase, status, agent)
     with options.services(as_json=as_json, writes=action == "update") as services:
         if action == "list":
             result = handoffs.listing(services, selection)

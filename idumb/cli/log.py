@@ -57,8 +57,10 @@ def command(
 
     Shows the newest run of the phase, or the run that --run names.
     """
-    from idumb.app.reading import show
+    from idumb.app.reading import event_history
 
     with options.services(as_json=as_json) as services:
-        result = show.log(services, phase=phase, run=run, task=task, kind=kind, since=since, until=until, limit=limit)
+        result = event_history.list_events(
+            services, phase=phase, run=run, task=task, kind=kind, since=since, until=until, limit=limit
+        )
     return output.finish("log", result, as_json=as_json)

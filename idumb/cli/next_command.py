@@ -22,5 +22,5 @@ def command(phase: str | None, as_json: bool) -> int:
     from idumb.app.reading import next_task
 
     with options.services(as_json=as_json) as services:
-        result = next_task.upcoming(services, phase)
+        result = next_task.view(services, phase)
     return output.finish("next", result, as_json=as_json)

@@ -16,7 +16,7 @@ from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.app.ports.ui import Asker, Reporter
-    from idumb.app.running.execute_phase import Request
+    from idumb.app.running.run_request import Request
     from idumb.composition.container import Container
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -136,7 +136,7 @@ def request(
     rehearsal: bool = False,
 ) -> Request:
     """Return the request of a command that runs tasks."""
-    from idumb.app.running.execute_phase import Request
+    from idumb.app.running.run_request import Request
 
     if flags["events"] and flags["as_json"]:
         raise click.UsageError("--events and --json both write to standard output; choose one.")

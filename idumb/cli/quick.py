@@ -41,7 +41,7 @@ def command(
     Without --check, idumb checks only which files changed.
     """
     from idumb.app.running import final_questions, quick
-    from idumb.app.running.execute_phase import Request
+    from idumb.app.running.run_request import Request
     from idumb.domain.plans.quick_plan import Wanted, claims
 
     if events and as_json:
@@ -62,7 +62,7 @@ def command(
         wanted = Wanted(task, claims(paths, exists) if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
         result = quick.run(services, wanted, request, again=shlex.join(command_line))
-        result = final_questions.asked(services, request, result)
+        result = final_questions.ask_and_resume(services, request, result)
     return output.finish("quick", result, as_json=as_json, quiet=events)
 
 

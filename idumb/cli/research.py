@@ -20,12 +20,12 @@ def command(phase: str, source: str | None, approve: tuple[str, ...], *, again: 
 
     Does nothing if roadmap, project and context have not changed since the last research.
     """
-    from idumb.app.planning import researching
+    from idumb.app.planning import phase_research
 
     if sum((again, ask, source is not None)) > 1:
         raise click.UsageError("Use only one of --again, --from and --ask.")
     offered = None if source is None else options.read_text(source, "research")
-    request = researching.Request(phase, again=again, prompt=ask, offered=offered, approve=approve)
+    request = phase_research.Request(phase, again=again, prompt=ask, offered=offered, approve=approve)
     with options.services(as_json=as_json, writes=True, progress=True) as services:
-        result = researching.research(services, request, options.progress_writer(as_json=as_json))
+        result = phase_research.research(services, request, options.progress_writer(as_json=as_json))
     return output.finish("research", result, as_json=as_json)

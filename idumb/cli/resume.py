@@ -30,6 +30,6 @@ def command(phase: str, retry_failed: bool, guidance: str, **flags: Any) -> int:
 
     with options.services(as_json=flags["as_json"], events=flags["events"], progress=True) as services:
         request = options.request("resume", options.phase_id(phase, services.root), flags)
-        again = resume.Again(failed=retry_failed, guidance=guidance.strip(), who=options.user_name())
-        result = final_questions.asked(services, request, resume.resume(services, request, again))
+        again = resume.Retry(failed=retry_failed, guidance=guidance.strip(), who=options.user_name())
+        result = final_questions.ask_and_resume(services, request, resume.resume(services, request, again))
     return output.finish("resume", result, as_json=flags["as_json"], quiet=flags["events"])

@@ -20,9 +20,9 @@ def command(task: str, why: str, yes: bool, as_json: bool) -> int:
     The tasks that depend on it stay blocked. They are listed first, and at a terminal you are asked to confirm. To let
     them run, accept the skipped task (`idumb accept`) or remove the dependency (`idumb amend --drop-dependency`).
     """
-    from idumb.app.running import resume
+    from idumb.app.running import task_overrides
 
     with options.services(as_json=as_json, writes=True) as services:
         tell = options.progress_writer(as_json=as_json)
-        result = resume.skip(services, task, why, options.user_name(), yes=yes, tell=tell)
+        result = task_overrides.skip(services, task, why, options.user_name(), yes=yes, tell=tell)
     return output.finish("skip", result, as_json=as_json)

@@ -36,7 +36,7 @@ def command(
     starts.
     """
     from idumb.app.editor import starting
-    from idumb.app.running.execute_phase import Request
+    from idumb.app.running.run_request import Request
 
     request = Request(
         "", approve=approve, approval=approval, mode=mode, accept_git=accept_git, accept_changed=accept_changed

@@ -37,7 +37,7 @@ def command(
     with 0 if the task is accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
     """
     from idumb.app.editor import submitting
-    from idumb.app.running.execute_phase import Request
+    from idumb.app.running.run_request import Request
 
     request = Request(
         "",

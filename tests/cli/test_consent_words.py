@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.roles import role_calls
+from idumb.app.roles import role_consent
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
 from idumb.domain.errors import Refusal
@@ -83,7 +83,7 @@ def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> No
     """R-LOCK-3."""
     services = Container(str(project.folder), Nobody, Silent)
     with pytest.raises(Refusal) as refused:
-        role_calls.ensure_consent(services, ["planner", "researcher"], approve=(), command="idumb plan-phase 1")
+        role_consent.ensure(services, ["planner", "researcher"], approve=(), command="idumb plan-phase 1")
     evidence = refused.value.details["evidence"]
     planner, researcher = (
         f"{role}: {line}" for role, line in zip(("planner", "researcher"), expected(tmp_path), strict=True)

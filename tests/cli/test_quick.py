@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from idumb.app.contract import loading
-from idumb.app.running import execute_phase, quick
+from idumb.app.running import execute_phase, quick, run_lifecycle
 from idumb.app.worktree import preconditions
 from idumb.cli import options
 from idumb.domain.decision import Answer as Said
@@ -188,7 +188,7 @@ def test_a_quick_plan_that_changes_before_its_run_begins_is_not_run(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-RUN-3: consent was given to other bytes."""
-    begin = execute_phase.taken_up
+    begin = run_lifecycle.take_up
 
     def meddled(*arguments: Any) -> Any:
         plan = project.folder / FOLDER / "01-PLAN.md"
@@ -196,7 +196,7 @@ def test_a_quick_plan_that_changes_before_its_run_begins_is_not_run(
         return begin(*arguments)
 
     asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
-    monkeypatch.setattr(execute_phase, "taken_up", meddled)
+    monkeypatch.setattr(run_lifecycle, "take_up", meddled)
     approve = ("--approve", asked.error["details"]["contract_hash"])
     answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
     assert answer.error["code"] == "lock.plan-changed"

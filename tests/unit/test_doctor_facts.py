@@ -125,5 +125,5 @@ def test_commits_tell_what_stands_after_rollbacks_and_their_undoing(
     oldest_first: list[dict[str, str]], done: int
 ) -> None:
     """R-LOG-9."""
-    found = outside_work.by_commits(reversed(oldest_first))
+    found = outside_work.from_commits(reversed(oldest_first))
     assert found.get("1", {"counts": {"completed": 0}})["counts"]["completed"] == done

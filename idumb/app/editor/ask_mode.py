@@ -32,7 +32,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
-    shown = schedule.statuses(contract, current or status.blank(contract, state))
+    shown = schedule.statuses(contract, current or status.blank_state(contract, state))
     left = [task for task in contract.order if shown[task] not in (*outcome.DONE, outcome.SKIPPED)]
     ready = [task for task in left if shown[task] in (outcome.READY, outcome.RUNNING)]
     chosen = left if everything else ready[:1]

@@ -20,8 +20,8 @@ from idumb.app.core.services import Services, attempt_ref
 from idumb.app.engine import runner
 from idumb.app.engine.runner import Ending
 from idumb.app.reading import task_brief
-from idumb.app.running import execute_phase
-from idumb.app.running.execute_phase import Request
+from idumb.app.running import admission, run_lifecycle
+from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import task_base
 from idumb.domain import agent, listing, outcome
@@ -50,11 +50,11 @@ def start(services: Services, asked: Start) -> Result:
     phase, task_id = run_lookup.find_task(asked.task)
     again = f"idumb start {task_id}"
     request = dataclasses.replace(asked.request, phase=phase, workspace=HERE, command="start", again=again)
-    contract = execute_phase.prepare(services, request)
+    contract = admission.admit(services, request)
     task = _buildable(services, contract, task_id)
     with operation.owned(services, "start") as owned:
-        journal = execute_phase.taken_up(services, owned, contract, request)
-        begun = execute_phase.at_work(services, journal, contract, request, lambda bench: _open(bench, task, asked))
+        journal = run_lifecycle.take_up(services, owned, contract, request)
+        begun = run_lifecycle.supervise(services, journal, contract, request, lambda bench: _open(bench, task, asked))
         if isinstance(begun, Ending):
             return _not_opened(services, journal, contract, request, task, begun)
     return _opened(services, journal.state, contract, begun)
@@ -83,7 +83,7 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
 
 def _open(bench: Bench, task: Task, asked: Start) -> Attempt | Ending:
     """The stages before the work; an Ending where the task cannot be opened now."""
-    execute_phase.ready(bench)
+    run_lifecycle.make_ready(bench)
     environment_lock.lock_in(bench)
     if asked.retry and bench.journal.state.tasks[task.id].status == outcome.FAILED:
         bench.journal.write(bench.journal.event("task.reset", task.id, reason="retry"))
@@ -208,4 +208,4 @@ def _not_opened(
     """A precondition does not hold, or a question comes first: the same answer as of a run that stops there."""
     if ending is runner.AGAIN:
         ending = Ending("halted", journal.state.tasks[task.id].reason, task.id)
-    return execute_phase.conclude(services, journal, contract, request, ending)
+    return run_lifecycle.close(services, journal, contract, request, ending)

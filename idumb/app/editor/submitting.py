@@ -19,8 +19,8 @@ from idumb.app.engine import recovery, runner
 from idumb.app.engine.runner import Ending
 from idumb.app.ports.repository import Head, RepositoryState, Snapshot
 from idumb.app.review import ask_consent
-from idumb.app.running import execute_phase
-from idumb.app.running.execute_phase import Request
+from idumb.app.running import run_lifecycle
+from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, errors, outcome
@@ -73,7 +73,7 @@ def submit(services: Services, asked: Submit) -> Result:
         if state.state in (HALTED, INTERRUPTED):
             journal.write(journal.event("run.resumed", reason="submit"))
         task = contract.tasks[task_id]
-        attempt, ending = execute_phase.at_work(
+        attempt, ending = run_lifecycle.supervise(
             services, journal, contract, request, lambda bench: _judge(bench, task, asked.said)
         )
         return _submitted(services, journal, contract, request, task, attempt, ending)
@@ -141,7 +141,7 @@ def _submitted(
     following = schedule.Schedule(contract, state).next()
     ended = None
     if ending is not runner.AGAIN and (ending is not None or following is None):
-        ended = execute_phase.conclude(services, journal, contract, request, ending or Ending("done"))
+        ended = run_lifecycle.close(services, journal, contract, request, ending or Ending("done"))
     shown = schedule.statuses(contract, state)
     accepted = known.status in outcome.DONE
     data: dict[str, Any] = {

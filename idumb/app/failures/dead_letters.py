@@ -11,8 +11,8 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import exhausted_tasks
 from idumb.app.running import resume
-from idumb.app.running.execute_phase import Request
-from idumb.app.running.resume import Again
+from idumb.app.running.resume import Retry
+from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import listing as names
@@ -53,7 +53,7 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LetterFilter:
     """Which letters; None does not choose. `every` takes those that need nobody any more too."""
 
     class_: str | None = None
@@ -62,7 +62,7 @@ class Wanted:
     every: bool = False
 
 
-def listing(services: Services, wanted: Wanted) -> Result:
+def listing(services: Services, wanted: LetterFilter) -> Result:
     """`idumb dlq list`: what is parked, the oldest first."""
 
     def fits(letter: Letter) -> bool:
@@ -92,7 +92,7 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     if why:
         raise Refusal("dead-letter.not-retryable", f"{letter.id} cannot be tried again: {why}.", hint=_hint(letter))
     only = () if letter.task is None else (letter.task,)
-    again = Again(failed=not only, only=only, once=True)
+    again = Retry(failed=not only, only=only, once=True)
     return resume.resume(services, Request(letter.phase, approve=approve), again)
 
 

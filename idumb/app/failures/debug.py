@@ -13,7 +13,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.failures import diagnosis
 from idumb.app.reading import show
-from idumb.app.roles import role_calls
+from idumb.app.roles import role_calls, role_consent
 from idumb.domain import agent, failures, outcome, paths, quoting
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
@@ -60,9 +60,9 @@ def debug(services: Services, request: Request) -> Result:
     }
     data["checklist"] = _checklist(data)
     data["next"] = _next(data)
-    if request.asks and role_calls.bound(services, agent.DEBUGGER) is not None:
+    if request.asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
         command = f"idumb debug {state.phase}" + (f" --task {request.task}" if request.task else "")
-        role_calls.ensure_consent(services, [agent.DEBUGGER], approve=request.approve, command=command)
+        role_consent.ensure(services, [agent.DEBUGGER], approve=request.approve, command=command)
         data |= diagnosis.ask(services, state, loaded, data)
         data["next"] = [*(data["amendment"] or {}).get("next", ()), *data["next"]]
     return Result(data)
@@ -99,7 +99,7 @@ def _of(state: RunState, status: str) -> tuple[str, ...]:
 
 def _task(services: Services, contract: Contract | None, state: RunState, task: str) -> dict[str, Any]:
     known = state.tasks[task]
-    attempts = [_short(a) for a in show.attempts_of(services, show.witness(services, state, task), task)]
+    attempts = [_short(a) for a in show.attempts_of(services, show.attempting_run(services, state, task), task)]
     begun = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
     ended = list(services.log.events(run=state.id, task=task, kind="attempt.finished"))
     found = _failure(state, known, ended, begun, attempts[-1]["evidence"] if attempts else ())

@@ -15,7 +15,7 @@ from idumb.app.contract.loading import Loaded
 from idumb.app.contract.plan_changes import since
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
-from idumb.app.roles.role_calls import Ask
+from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.worktree import tree_guard
 from idumb.domain import agent, amendment, listing, outcome, plan_diff, quoting
 from idumb.domain.errors import IdumbError, Refusal
@@ -29,9 +29,9 @@ _CITED = re.compile(r"(?<![\w/])([\w.@+-]+(?:/[\w.@+-]+)*):(\d{1,7})\b")
 
 def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str, Any]) -> dict[str, Any]:
     """`diagnosis` and `amendment` of the answer; the latter None where none is offered."""
-    asked = Ask(agent.DEBUGGER, f"phase-{state.phase}", _values(loaded, bundle))
+    asked = RoleRequest(agent.DEBUGGER, f"phase-{state.phase}", _values(loaded, bundle))
     said: dict[str, Any] = {
-        "binding": role_calls.bound(services, agent.DEBUGGER),
+        "binding": role_calls.binding_of(services, agent.DEBUGGER),
         "text": "",
         "failure": "",
         "citations": [],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core.services import Services
-from idumb.app.planning.phase_context import Place
+from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import check_plan
 from idumb.domain import quoting, whole_numbers
 from idumb.domain.errors import Refusal
@@ -47,20 +47,20 @@ class Draft:
         return quoting.cut("\n".join(map(quoting.one_line, lines)), 20_000)
 
 
-def next_path(services: Services, where: Place) -> tuple[str, str]:
+def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
     """The id of the phase's next plan, `01` for the first, and the file it goes to."""
     numbers: list[str] = []
-    for path, _ in services.plans.plans(where.folder) if where.there else ():
+    for path, _ in services.plans.plans(where.folder) if where.exists else ():
         found = _NUMBER.search(path)
         numbers.append(found[1] if found else str(len(numbers) + 1))
     identity = f"{whole_numbers.following(numbers):02d}"
     return identity, f"{where.folder}/{identity}-PLAN.md"
 
 
-def judge(services: Services, where: Place, identity: str, path: str, text: str) -> Draft:
+def judge(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Draft:
     """Everything `check-plan` would say once the plan is there; nothing is written."""
     data = text.encode("utf-8", "surrogateescape")
-    before = services.plans.plans(where.folder) if where.there else ()
+    before = services.plans.plans(where.folder) if where.exists else ()
     sources = [*(one for one in before if one[0] != path), (path, data)]
     parsed = [(name, services.plans.parse(each, name)) for name, each in sources]
     plan = parsed[-1][1].plan
@@ -79,7 +79,7 @@ def _own(findings: Sequence[Finding], path: str) -> tuple[Finding, ...]:
     return tuple(sorted((f for f in findings if f.path == path or f.severity == ERROR), key=lambda f: (f.path, f.line)))
 
 
-def _names(services: Services, where: Place, identity: str, plan: Plan) -> list[Finding]:
+def _names(services: Services, where: PhaseLocation, identity: str, plan: Plan) -> list[Finding]:
     """The plan must say the phase and the id under which it is filed."""
     found = []
     if not services.plans.same_phase(plan.phase, where.phase):

@@ -24,12 +24,12 @@ OWN = "written by hand"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PhaseLocation:
     """A phase as it is spelled where it is known, its folder, whether that is there, and its title in the roadmap."""
 
     phase: str
     folder: str
-    there: bool
+    exists: bool
     title: str
 
     def path(self, what: str) -> str:
@@ -38,10 +38,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class PhaseContext:
     """Texts are as they stand in their files, "" where there are none. `context` is without open questions."""
 
-    place: Place
+    location: PhaseLocation
     roadmap: str
     project: str
     requirements: str
@@ -59,8 +59,8 @@ class Bundle:
         """For prompts, by name: every text that others wrote stands in a fence."""
         waiting = "\n".join(f"- {q.id}: {q.text}" for q in self.questions if not q.answer)
         return {
-            "phase": self.place.phase,
-            "title": quoting.one_line(self.place.title) or f"Phase {self.place.phase}",
+            "phase": self.location.phase,
+            "title": quoting.one_line(self.location.title) or f"Phase {self.location.phase}",
             "roadmap": _quoted(self.roadmap),
             "project": _quoted(self.project),
             "requirements": _quoted(self.requirements),
@@ -78,7 +78,7 @@ def _digest(*texts: str) -> str:
     return canonical_json.digest([hashlib.sha256(t.encode("utf-8", "surrogateescape")).hexdigest() for t in texts])
 
 
-def place(services: Services, phase: str) -> Place:
+def locate(services: Services, phase: str) -> PhaseLocation:
     """A phase that has a folder or stands in the roadmap; InputError `phase.not-found` for any other."""
     named = {number: title for number, title, _ in services.plans.roadmap()}
     own = next((number for number in named if services.plans.same_phase(number, phase)), None)
@@ -88,7 +88,7 @@ def place(services: Services, phase: str) -> Place:
         if problem.code != "phase.not-found" or own is None:
             known = dict.fromkeys([*named, *(number for number, _ in services.plans.phases())])
             raise _unknown(phase, problem, list(known)) from problem
-        return Place(own, f".planning/phases/{own}", there=False, title=named[own])
+        return PhaseLocation(own, f".planning/phases/{own}", exists=False, title=named[own])
     if step_plan.path_in(folder) is not None:
         raise InputError(
             "phase.step-plan",
@@ -97,7 +97,7 @@ def place(services: Services, phase: str) -> Place:
         )
     number = next((n for n, known in services.plans.phases() if known == folder), phase)
     own = next((n for n in named if services.plans.same_phase(n, number)), None)
-    return Place(number, folder, there=True, title=named[own] if own else "")
+    return PhaseLocation(number, folder, exists=True, title=named[own] if own else "")
 
 
 def _unknown(phase: str, problem: InputError, known: Sequence[str]) -> InputError:
@@ -113,13 +113,13 @@ def _unknown(phase: str, problem: InputError, known: Sequence[str]) -> InputErro
     )
 
 
-def gather(services: Services, where: Place) -> Bundle:
+def gather(services: Services, where: PhaseLocation) -> PhaseContext:
     """Read everything anew. OSError where a file is reached by a link or cannot be read."""
     read = services.reports.read
     roadmap = services.texts.roadmap_section(read(ROADMAP) or "", where.phase)
     said = read(where.path("CONTEXT")) or ""
-    found = Bundle(
-        place=where,
+    found = PhaseContext(
+        location=where,
         roadmap=roadmap,
         project=read(PROJECT) or "",
         requirements=read(plan_checks.REQUIREMENTS) or "",
@@ -131,8 +131,8 @@ def gather(services: Services, where: Place) -> Bundle:
     return _with_research(services, found)
 
 
-def _with_research(services: Services, found: Bundle) -> Bundle:
-    text = services.reports.read(found.place.path("RESEARCH"))
+def _with_research(services: Services, found: PhaseContext) -> PhaseContext:
+    text = services.reports.read(found.location.path("RESEARCH"))
     if text is None:
         return found
     record, body = services.texts.research(text)

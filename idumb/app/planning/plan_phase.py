@@ -11,14 +11,14 @@ from idumb.app.core import next_actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.planning import draft_plan, phase_context, plan_questions, planning_rounds, researching
+from idumb.app.planning import draft_plan, phase_context, phase_research, plan_questions, planning_rounds
 from idumb.app.planning.draft_plan import Draft
-from idumb.app.planning.phase_context import Bundle, Place
+from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
+from idumb.app.planning.phase_research import Tell
 from idumb.app.planning.plan_questions import Unsettled
 from idumb.app.planning.planning_rounds import Goal, Round
-from idumb.app.planning.researching import Tell
-from idumb.app.roles import role_calls
-from idumb.app.roles.role_calls import Ask
+from idumb.app.roles import role_calls, role_consent
+from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import preconditions
@@ -50,12 +50,12 @@ class Request:
 def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
     """Write a plan that passes every check, or nothing. Refusal `plan.exists` where the phase has one already."""
     preconditions.require_initialised(services)
-    where = phase_context.place(services, request.phase)
+    where = phase_context.locate(services, request.phase)
     identity, path = draft_plan.next_path(services, where)
     if not request.gaps and identity != "01":
         raise _exists(services, where)
     if request.offered is not None:
-        return _offered(services, where, identity, path, request.offered)
+        return _take_offered(services, where, identity, path, request.offered)
     if request.template is not None:
         return _from_template(services, where, identity, path, request.template)
     gaps = _gaps(services, where) if request.gaps else ""
@@ -64,18 +64,18 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     _require_planner(services, where)
     known = phase_context.gather(services, where)
     asked = _roles(services, known, request)
-    role_calls.ensure_consent(services, asked, approve=request.approve, command=_command(request, where))
+    role_consent.ensure(services, asked, approve=request.approve, command=_command(request, where))
     with operation.owned(services, "plan-phase") as owner:
         journal = owner.record()
-        warnings, known = _researched(services, known, request, owner, tell)
-        begin = _sent_back(services, where, identity, path)
-        state = planning_rounds.held(services, Goal(known, identity, path, gaps), owner, warnings, tell, begin)
-        return _ended(services, journal, request, where, path, state, warnings)
+        warnings, known = _refresh_research(services, known, request, owner, tell)
+        begin = _first_round(services, where, identity, path)
+        state = planning_rounds.run_rounds(services, Goal(known, identity, path, gaps), owner, warnings, tell, begin)
+        return _finish(services, journal, request, where, path, state, warnings)
 
 
-def _sent_back(services: Services, where: Place, identity: str, path: str) -> Round:
+def _first_round(services: Services, where: PhaseLocation, identity: str, path: str) -> Round:
     """Where the rounds begin: with the last draft and a person's words, if they said `again`."""
-    known = plan_questions.before(services, path)
+    known = plan_questions.sent_back(services, path)
     if known is None:
         return Round()
     draft = None if known.text is None else draft_plan.judge(services, where, identity, path, known.text)
@@ -83,21 +83,21 @@ def _sent_back(services: Services, where: Place, identity: str, path: str) -> Ro
     return Round(0, draft, list(known.objections), words)
 
 
-def _command(request: Request, where: Place) -> str:
+def _command(request: Request, where: PhaseLocation) -> str:
     flags = (" --gaps" if request.gaps else "") + ("" if request.research else " --no-research")
     return f"idumb plan-phase {where.phase}{flags}"
 
 
 def _prepared(services: Services, request: Request, goal: Goal) -> Result:
     """What the planner would be told; nothing is run or written."""
-    where = goal.known.place
-    told = Ask(agent.PLANNER, goal.about, planning_rounds.values(services, goal, Round()))
+    where = goal.known.location
+    told = RoleRequest(agent.PLANNER, goal.about, planning_rounds.planner_values(services, goal, Round()))
     data = _data(where, None, rounds=0, written=False)
     take = f"{_command(request, where)} --from FILE"
     return Result({**data, "path": goal.path, "prompt": role_calls.prompt(services, told), "next": [take]})
 
 
-def _exists(services: Services, where: Place) -> Refusal:
+def _exists(services: Services, where: PhaseLocation) -> Refusal:
     paths = [path for path, _ in services.plans.plans(where.folder)]
     phase = where.phase
     locked = services.runs.latest(phase) is not None
@@ -115,8 +115,8 @@ def _exists(services: Services, where: Place) -> Refusal:
     )
 
 
-def _require_planner(services: Services, where: Place) -> None:
-    if role_calls.bound(services, agent.PLANNER) is None:
+def _require_planner(services: Services, where: PhaseLocation) -> None:
+    if role_calls.binding_of(services, agent.PLANNER) is None:
         raise Refusal(
             "role.unbound",
             "No agent fills the role planner, so nobody can write the plan.",
@@ -126,10 +126,10 @@ def _require_planner(services: Services, where: Place) -> None:
         )
 
 
-def _gaps(services: Services, where: Place) -> str:
+def _gaps(services: Services, where: PhaseLocation) -> str:
     """The verification report of the phase; Refusal where there is none, or nothing is open in it."""
     path = where.path("VERIFICATION")
-    text = services.reports.read(path) if where.there else None
+    text = services.reports.read(path) if where.exists else None
     if text is None:
         raise Refusal(
             "plan.no-verification",
@@ -141,39 +141,39 @@ def _gaps(services: Services, where: Place) -> str:
     return text
 
 
-def _roles(services: Services, known: Bundle, request: Request) -> list[str]:
+def _roles(services: Services, known: PhaseContext, request: Request) -> list[str]:
     """Those that are about to be asked."""
     wanted = [agent.PLANNER, agent.PLAN_CHECKER]
     if request.research and known.standing in (phase_context.MISSING, phase_context.STALE):
         wanted.insert(0, agent.RESEARCHER)
-    return [role for role in wanted if role_calls.bound(services, role) is not None]
+    return [role for role in wanted if role_calls.binding_of(services, role) is not None]
 
 
-def _researched(
-    services: Services, known: Bundle, request: Request, owner: Owned, tell: Tell
-) -> tuple[list[str], Bundle]:
+def _refresh_research(
+    services: Services, known: PhaseContext, request: Request, owner: Owned, tell: Tell
+) -> tuple[list[str], PhaseContext]:
     """The bundle with research that answers to it, where a researcher is bound; the plan is written without it too."""
     if known.standing not in (phase_context.MISSING, phase_context.STALE) or not request.research:
         return [], known
-    if role_calls.bound(services, agent.RESEARCHER) is None:
+    if role_calls.binding_of(services, agent.RESEARCHER) is None:
         stale = known.standing == phase_context.STALE
         return [_STALE] if stale else [], known
-    tell(researching.ASKING)
-    answered = researching.ask(services, known, owner)
+    tell(phase_research.ASKING)
+    answered = phase_research.ask_and_write(services, known, owner)
     if isinstance(answered, AgentResult):
-        words = researching.failure(services, answered, agent.RESEARCHER, "")[1]
+        words = phase_research.failure_report(services, answered, agent.RESEARCHER, "")[1]
         return [f"{words}; the plan is written without it."], known
-    return [], phase_context.gather(services, known.place)
+    return [], phase_context.gather(services, known.location)
 
 
 _STALE = "The research was made of other texts than those of now, and no researcher is bound."
 
 
-def _ended(
+def _finish(
     services: Services,
     journal: Journal,
     request: Request,
-    where: Place,
+    where: PhaseLocation,
     path: str,
     state: Round,
     warnings: Sequence[str],
@@ -185,7 +185,7 @@ def _ended(
     take = f"{again} --from {shlex.quote(state.kept)}" if state.kept else None
     data = _data(where, draft, rounds=state.number, written=False, kept=state.kept, objections=state.objections)
     if state.failed is not None:
-        failure = researching.failure(services, state.failed, agent.PLANNER, _command(request, where))
+        failure = phase_research.failure_report(services, state.failed, agent.PLANNER, _command(request, where))
         return Result({**data, "next": [take] if take else []}, EXIT_FAILED, tuple(warnings), failure)
     left = Unsettled(
         where, path, state.number, draft, tuple(state.objections), state.problem, state.kept, _command(request, where)
@@ -212,7 +212,7 @@ def _after(left: Unsettled, take: str | None, choice: str | None) -> list[str]:
     return [*([take] if take else []), *(["idumb decisions"] if choice is None else [])]
 
 
-def _why_not(where: Place, left: Unsettled, choice: str | None) -> tuple[str, str, str]:
+def _why_not(where: PhaseLocation, left: Unsettled, choice: str | None) -> tuple[str, str, str]:
     """The error of rounds that brought no plan."""
     waits = "The question waits: idumb decisions"
     hint = {None: waits, plan_questions.AGAIN: left.command}.get(choice, f"idumb plan-phase {where.phase} --template")
@@ -230,7 +230,7 @@ _CORRECT = {
 }
 
 
-def _offered(services: Services, where: Place, identity: str, path: str, text: str) -> Result:
+def _take_offered(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Result:
     """A plan that was written elsewhere: taken as it is, or refused with every finding.
 
     A model's answer may be given whole: the one plan in it is taken.
@@ -248,7 +248,7 @@ def _offered(services: Services, where: Place, identity: str, path: str, text: s
     return Result(_data(where, draft, rounds=0, written=False), EXIT_INVALID, (), failure, _CORRECT)
 
 
-def _from_template(services: Services, where: Place, identity: str, path: str, template: str) -> Result:
+def _from_template(services: Services, where: PhaseLocation, identity: str, path: str, template: str) -> Result:
     known = phase_context.gather(services, where)
     section = known.roadmap.partition("\n")
     title = quoting.one_line(where.title) or f"Phase {where.phase}"
@@ -264,13 +264,13 @@ def _from_template(services: Services, where: Place, identity: str, path: str, t
         return _written(services, where, draft, 0, ())
 
 
-def _written(services: Services, where: Place, draft: Draft, rounds: int, warnings: Sequence[str]) -> Result:
+def _written(services: Services, where: PhaseLocation, draft: Draft, rounds: int, warnings: Sequence[str]) -> Result:
     draft_plan.write(services, draft)
     return Result(_data(where, draft, rounds=rounds, written=True), warnings=tuple(warnings))
 
 
 def _data(
-    where: Place,
+    where: PhaseLocation,
     draft: Draft | None,
     *,
     rounds: int,

@@ -14,7 +14,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
-from idumb.app.planning.phase_context import Place
+from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.session import operation
 from idumb.domain import canonical_json
 from idumb.domain.decision import Answer, Choice, Decision
@@ -30,7 +30,7 @@ TAKE, AGAIN, NO = "take", "again", "no"
 class Unsettled:
     """What the rounds left. `command` asks the planner again; `kept` is a copy of the draft."""
 
-    where: Place
+    where: PhaseLocation
     path: str
     rounds: int
     draft: Draft | None
@@ -45,7 +45,7 @@ class Unsettled:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Before:
+class SentBack:
     """What a person sent back to the planner: the draft, what is against it, and their own words."""
 
     text: str | None
@@ -109,7 +109,7 @@ def record(journal: Journal, left: Unsettled, asked: Decision, answer: Answer | 
     journal.write(*events)
 
 
-def waiting(services: Services) -> list[dict[str, Any]]:
+def open_questions(services: Services) -> list[dict[str, Any]]:
     """The questions of this work tree that are open, the oldest first, as every other question."""
     names = [field.name for field in dataclasses.fields(Decision)]
     return [
@@ -119,13 +119,13 @@ def waiting(services: Services) -> list[dict[str, Any]]:
     ]
 
 
-def before(services: Services, path: str) -> Before | None:
+def sent_back(services: Services, path: str) -> SentBack | None:
     """What a person sent back to the planner of the plan at `path`; None where nobody did."""
     for asked, answer in _newest(services):
         p = asked.payload
         if p["path"] == path and answer is not None and answer.payload["choice"] == AGAIN:
             text = p["draft"] if _whole(p) else None
-            return Before(text, tuple(p["objections"]), str(answer.payload.get("guidance") or ""))
+            return SentBack(text, tuple(p["objections"]), str(answer.payload.get("guidance") or ""))
     return None
 
 
@@ -149,7 +149,7 @@ def _whole(p: Mapping[str, Any]) -> bool:
     return p["draft"] is not None and canonical_json.digest(p["draft"]) == p["draft_hash"]
 
 
-def standing(services: Services, id: str) -> Mapping[str, Any] | None:
+def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
     """The question of this work tree, as it was recorded; None where none has the id.
 
     Refusal `decision.answered`, and `decision.void` where it is no longer open.
@@ -169,7 +169,7 @@ def standing(services: Services, id: str) -> Mapping[str, Any] | None:
     return p
 
 
-def carry_out(services: Services, p: Mapping[str, Any], answer: Answer) -> Result:
+def apply_answer(services: Services, p: Mapping[str, Any], answer: Answer) -> Result:
     """Do what a person chose."""
     draft = _draft(services, p) if answer.choice == TAKE else None
     with operation.owned(services, "decide") as owned:
@@ -186,7 +186,7 @@ def _draft(services: Services, p: Mapping[str, Any]) -> Draft:
     if not _whole(p):
         kept = f"idumb plan-phase {p['phase']} --from {p['kept']}"
         raise _void(str(p["id"]), "the log does not hold the draft, because it has a known secret in it", kept)
-    where = phase_context.place(services, p["phase"])
+    where = phase_context.locate(services, p["phase"])
     identity, path = draft_plan.next_path(services, where)
     if path != p["path"]:
         raise _void(str(p["id"]), f"the phase's next plan is {path} now", f"idumb plan-phase {p['phase']}")

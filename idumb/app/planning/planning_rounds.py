@@ -10,11 +10,11 @@ from idumb.app.contract import loading
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan
 from idumb.app.planning.draft_plan import Draft
-from idumb.app.planning.phase_context import Bundle, Place
-from idumb.app.planning.researching import Tell
+from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
+from idumb.app.planning.phase_research import Tell
 from idumb.app.review import check_plan
 from idumb.app.roles import role_calls
-from idumb.app.roles.role_calls import Ask
+from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session.operation import Owned
 from idumb.domain import agent, outcome, quoting, reply
 from idumb.domain.agent import AgentResult
@@ -45,14 +45,14 @@ _VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 class Goal:
     """What is to be planned: the phase with all that is known of it, the plan's id and file, and gaps to close."""
 
-    known: Bundle
+    known: PhaseContext
     plan: str
     path: str
     gaps: str = ""
 
     @property
     def about(self) -> str:
-        return f"phase-{self.known.place.phase}"
+        return f"phase-{self.known.location.phase}"
 
 
 @dataclass(slots=True)
@@ -80,13 +80,13 @@ class Round:
         return "\n".join(text for text in (self.problem, known, said) if text)
 
 
-def held(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Tell, state: Round) -> Round:
+def run_rounds(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Tell, state: Round) -> Round:
     """Ask until the plan is good, or as often as there are rounds; `warn` takes what is to be told besides.
 
     `state` is where the rounds begin: with what a person sent back, or with nothing.
     """
     for number in range(1, ROUNDS + 1):
-        asked = Ask(agent.PLANNER, goal.about, values(services, goal, state), attempt=number)
+        asked = RoleRequest(agent.PLANNER, goal.about, planner_values(services, goal, state), attempt=number)
         tell(f"asking the planner, round {number} of {ROUNDS} at most …")
         answered = role_calls.ask(services, asked, owner)
         state = Round(number, state.draft, state.objections, kept=state.kept)
@@ -95,7 +95,7 @@ def held(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Te
             return state
         _read(services, goal, answered, state)
         if state.draft is not None and state.draft.legal and not state.problem:
-            warn += _objected(services, goal, state, owner, tell)
+            warn += _check(services, goal, state, owner, tell)
         if state.good:
             break
         if state.draft is not None:
@@ -103,7 +103,7 @@ def held(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Te
     return state
 
 
-def values(services: Services, goal: Goal, state: Round) -> dict[str, str]:
+def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, str]:
     """What the planner's template is filled with."""
     known, builder = goal.known, services.settings.builder or ""
     named = ", ".join(sorted({*services.settings.bindings, "human"}))
@@ -111,8 +111,8 @@ def values(services: Services, goal: Goal, state: Round) -> dict[str, str]:
     return {
         **known.values(),
         "plan": goal.plan,
-        **_ids(services, known.place),
-        "existing": "\n\n".join(_present_plans(services, known.place)),
+        **_ids(services, known.location),
+        "existing": "\n\n".join(_present_plans(services, known.location)),
         "gaps": quoting.fenced(quoting.cut(goal.gaps), "markdown"),
         "draft": draft,
         "feedback": quoting.fenced(state.feedback, "text"),
@@ -121,12 +121,12 @@ def values(services: Services, goal: Goal, state: Round) -> dict[str, str]:
     }
 
 
-def _present_plans(services: Services, where: Place) -> list[str]:
-    found = services.plans.plans(where.folder) if where.there else ()
+def _present_plans(services: Services, where: PhaseLocation) -> list[str]:
+    found = services.plans.plans(where.folder) if where.exists else ()
     return [quoting.fenced(quoting.cut(data.decode("utf-8", "replace")), "markdown") for _, data in found]
 
 
-def _ids(services: Services, where: Place) -> dict[str, str]:
+def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:
     """How the phase is spelled by its plans, and the first id that is free."""
     try:
         contract = loading.present(services, where.phase).contract
@@ -141,7 +141,10 @@ def _read(services: Services, goal: Goal, answered: AgentResult, state: Round) -
     """Find the plan in the answer and judge it; a planner that answered with none keeps its draft from before."""
     found = services.texts.plans_in(answered.reply or answered.output)
     if len(found) == 1 and not (answered.truncated and not answered.reply):
-        state.draft, state.objections = draft_plan.judge(services, goal.known.place, goal.plan, goal.path, found[0]), []
+        state.draft, state.objections = (
+            draft_plan.judge(services, goal.known.location, goal.plan, goal.path, found[0]),
+            [],
+        )
         return
     state.problem = (
         f"The answer held {len(found)} plans; answer with one."
@@ -151,16 +154,16 @@ def _read(services: Services, goal: Goal, answered: AgentResult, state: Round) -
     )
 
 
-def _objected(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tell) -> list[str]:
+def _check(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tell) -> list[str]:
     """Let the checker look at a legal plan; what it says is an opinion. Warnings where it brought none."""
-    if role_calls.bound(services, agent.PLAN_CHECKER) is None or state.draft is None:
+    if role_calls.binding_of(services, agent.PLAN_CHECKER) is None or state.draft is None:
         return []
     told = {
         **goal.known.values(),
         "draft": quoting.fenced(state.draft.text, "markdown"),
         "feedback": quoting.fenced(state.draft.feedback, "text"),
     }
-    asked = Ask(agent.PLAN_CHECKER, goal.about, told, VERDICT, state.number)
+    asked = RoleRequest(agent.PLAN_CHECKER, goal.about, told, VERDICT, state.number)
     tell("asking the plan-checker …")
     answered = role_calls.ask(services, asked, owner)
     found = reply.answer(answered.reply or answered.output, "verdict")

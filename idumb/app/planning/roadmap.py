@@ -44,7 +44,7 @@ def _last(known: Iterable[str]) -> str:
 
 def _numbered(services: Services, after: str) -> str:
     """The number of a phase that is there, as folder or roadmap spell it."""
-    number = phase_context.place(services, after).phase
+    number = phase_context.locate(services, after).phase
     if any(_NUMBER.fullmatch(part) is None for part in number.split(".")):
         raise InputError(
             "roadmap.no-number",

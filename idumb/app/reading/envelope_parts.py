@@ -17,7 +17,7 @@ from idumb.domain.runs.run import RunState
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AttemptSelector:
     """One attempt of one task: the newest unless `attempt` says which; of the newest run unless `run` does."""
 
     task: str
@@ -50,7 +50,7 @@ class _Kept:
         return {**told, "builder": self.event.payload["builder"], "digest": self.part("digest")}
 
 
-def show(services: Services, wanted: Wanted) -> Result:
+def show(services: Services, wanted: AttemptSelector) -> Result:
     """Each part of one attempt's envelope: its value or hash, and the text that the hash is of."""
     kept = _find(services, wanted)
     return Result({"action": "show", **kept.head(), "parts": [_row(kept, name) for name in envelope.PARTS]})
@@ -61,7 +61,7 @@ def _row(kept: _Kept, name: str) -> dict[str, Any]:
     return {"name": name, "value": value, "absent": value == envelope.NOTHING, "source": kept.source(name)}
 
 
-def compare(services: Services, one: Wanted, other: Wanted) -> Result:
+def compare(services: Services, one: AttemptSelector, other: AttemptSelector) -> Result:
     """The parts in which two attempts differ, with both values, and those that nobody can compare."""
     left, right = _find(services, one), _find(services, other)
     differ, unknown = envelope.compared(left.event.payload["envelope"], right.event.payload["envelope"])
@@ -76,7 +76,7 @@ def compare(services: Services, one: Wanted, other: Wanted) -> Result:
     )
 
 
-def _find(services: Services, wanted: Wanted) -> _Kept:
+def _find(services: Services, wanted: AttemptSelector) -> _Kept:
     state, task = _state(services, wanted)
     known = state.tasks.get(task)
     if known is None:
@@ -87,7 +87,7 @@ def _find(services: Services, wanted: Wanted) -> _Kept:
             details={"phase": state.phase},
         )
     if known.carried_from is not None and task not in state.attempted:
-        return _find(services, Wanted(task, wanted.attempt, known.carried_from))
+        return _find(services, AttemptSelector(task, wanted.attempt, known.carried_from))
     begun = services.log.events(run=state.id, task=task, kind="attempt.started", newest_first=True)
     found = next((e for e in begun if wanted.attempt in {None, e.attempt}), None)
     if found is None:
@@ -98,7 +98,7 @@ def _find(services: Services, wanted: Wanted) -> _Kept:
     return _Kept(task, state.id, found, _sources(services, state.id, found.seq))
 
 
-def _state(services: Services, wanted: Wanted) -> tuple[RunState, str]:
+def _state(services: Services, wanted: AttemptSelector) -> tuple[RunState, str]:
     phase, task = run_lookup.find_task(wanted.task)
     if wanted.run is None:
         return run_lookup.require_run(services, phase), task

@@ -21,7 +21,7 @@ from idumb.domain.runs.run import RunState
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HandoffFilter:
     """Which handoffs; None does not choose. `run` may be the beginning of an id, `agent` is who receives."""
 
     run: str | None = None
@@ -30,9 +30,9 @@ class Wanted:
     agent: str | None = None
 
 
-def listing(services: Services, wanted: Wanted) -> Result:
+def listing(services: Services, wanted: HandoffFilter) -> Result:
     """`idumb handoff list`: the oldest first, and what could not be handed on."""
-    found = _fitting(services, wanted)
+    found = _selected(services, wanted)
     failed = [
         {"run": e.run, "task": e.task, "to_agent": e.payload["to_agent"], "reason": e.payload["reason"]}
         for e in services.log.events(kind="handoff.failed")
@@ -66,9 +66,9 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
     return Result({"handoff": _one(services, document.handoff_id)})
 
 
-def stats(services: Services, wanted: Wanted) -> Result:
+def stats(services: Services, wanted: HandoffFilter) -> Result:
     """`idumb handoff stats`: how many there are of each status, type, receiver and phase."""
-    found = _fitting(services, wanted)
+    found = _selected(services, wanted)
     counts = {
         "total": len(found),
         "by_status": {s: sum(d.status == s for d in found) for s in handoff.STATUSES},
@@ -83,7 +83,7 @@ def _counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def _fitting(services: Services, wanted: Wanted) -> list[Document]:
+def _selected(services: Services, wanted: HandoffFilter) -> list[Document]:
     def fits(document: Document) -> bool:
         return (
             document.run.startswith(wanted.run or "")

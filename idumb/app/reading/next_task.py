@@ -19,28 +19,28 @@ from idumb.domain.contract import Contract
 from idumb.domain.runs.run import RunState
 
 
-def upcoming(services: Services, phase: str) -> Result:
+def view(services: Services, phase: str) -> Result:
     """Reads plan and log; nothing is begun. InputError where the plan cannot be run."""
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.of(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
-    shown = schedule.statuses(contract, current or status.blank(contract, state))
+    shown = schedule.statuses(contract, current or status.blank_state(contract, state))
     found = open_attempt.find(services)
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     able = ready if found is None else [found.task] if found.phase == contract.phase else []
     first = able[0] if able else None
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t != first]
-    waiting = [*status.consents(services, contract.phase), *(next_steps.pending(current) if current else [])]
+    waiting = [*status.open_consents(services, contract.phase), *(next_steps.pending(current) if current else [])]
     return Result(
         {
             "phase": contract.phase,
             "run": current.id if current else None,
             "contract_hash": contract.hash,
             "open": None if found is None else found.as_dict(),
-            "task": None if first is None else _owed(services, contract, current, first),
-            "others": [status.other(contract, current, shown, t) for t in others],
+            "task": None if first is None else _brief(services, contract, current, first),
+            "others": [status.other_task(contract, current, shown, t) for t in others],
             "blocked": blocked_tasks.groups(contract, current, shown),
             "decisions": waiting,
             "next": _commands(services, contract, current, shown, first, found, waiting),
@@ -48,7 +48,7 @@ def upcoming(services: Services, phase: str) -> Result:
     )
 
 
-def _owed(services: Services, contract: Contract, state: RunState | None, task: str) -> dict[str, Any]:
+def _brief(services: Services, contract: Contract, state: RunState | None, task: str) -> dict[str, Any]:
     known = state.tasks[task] if state is not None else None
     if state is None or known is None:
         return task_brief.of(services, contract, contract.tasks[task], attempt=1, feedback="")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import heapq
-import itertools
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.contract import loading
@@ -18,11 +16,9 @@ from idumb.app.worktree import nested_repositories
 from idumb.domain import contract as contracts
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.errors import EXIT_FAILED, InputError, Refusal, UsageError
-from idumb.domain.finding import nearest
-from idumb.domain.plans import step_plan
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import Task
-from idumb.domain.runs.event import ALIASES, KINDS, Event, Selection, selections
+from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
@@ -50,7 +46,7 @@ def show(services: Services, task: str) -> Result:
     if state is not None and task_id in state.tasks:
         shown = schedule.statuses(contract, state)
         data |= next_steps.task_row(state, contract, task_id, shown)
-        seen = witness(services, state, task_id)
+        seen = attempting_run(services, state, task_id)
         data |= {
             "run": seen.id,
             "choices": failure_report.ways(services, contract, state, task_id),
@@ -61,7 +57,7 @@ def show(services: Services, task: str) -> Result:
     return Result(data)
 
 
-def witness(services: Services, state: RunState, task: str) -> RunState:
+def attempting_run(services: Services, state: RunState, task: str) -> RunState:
     """The run that saw the attempts of a task: an earlier one where the task is carried."""
     known = state.tasks.get(task)
     while known is not None and known.carried_from is not None and task not in state.attempted:
@@ -196,65 +192,3 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str
     if state is not None and set(state.tasks) != set(loaded.contract.order):
         state = state if task_id in state.tasks and set(loaded.contract.order) <= set(state.tasks) else None
     return loaded.contract, state, task_id
-
-
-def log(
-    services: Services,
-    *,
-    phase: str | None,
-    run: str | None,
-    task: str | None,
-    kind: str | None,
-    since: str | None,
-    until: str | None,
-    limit: int,
-) -> Result:
-    """The newest events that fit, oldest first; InputError where the phase is none and never was."""
-    chosen = _chosen(kind)
-    if run is None and phase is not None:
-        run = services.runs.latest(step_plan.phase_of(phase) or phase)
-        if run is None:
-            services.plans.phase_folder(phase)
-            return Result({"events": [], "run": None})
-
-    def newest(one: Selection | None) -> Iterator[Event]:
-        """Read no further than asked; a selection by payload may have to pass over some."""
-        kind_ = one.kind if one is not None else None
-        least = limit if one is None or not one.name else None
-        known = services.log.events(
-            run=run, task=task, kind=kind_, since=since, until=until, limit=least, newest_first=True
-        )
-        return (event for event in known if one is None or one.fits(event.payload))
-
-    merged = heapq.merge(*map(newest, chosen or (None,)), key=lambda event: -event.seq)
-    found = list(itertools.islice(merged, limit))
-    return Result({"run": run, "events": [event.as_dict() for event in reversed(found)]})
-
-
-def _chosen(kind: str | None) -> tuple[Selection, ...]:
-    """What to select; empty where every kind is meant. UsageError where there is no such kind and no such alias."""
-    found = () if kind is None else selections(kind)
-    if kind is not None and not found:
-        near = nearest(kind, (*KINDS, *ALIASES))
-        raise UsageError(
-            "log.unknown-kind",
-            f"There is no kind of event {kind!r}." + (f" Did you mean {near}?" if near else ""),
-            hint=f"idumb help events lists the kinds; names of other workflow engines: {', '.join(ALIASES)}",
-        )
-    return found
-
-
-def audit(services: Services) -> Result:
-    """Walk the whole log: every hash computed again, every event in its place."""
-    found = services.log.verify()
-    data = {
-        "events": found.count,
-        "head": found.head,
-        "broken_at": found.broken_at,
-        "why": found.why,
-        "witnessed": found.witnessed,
-    }
-    if found.broken_at is None:
-        return Result(data)
-    words = f"The event log is not as it was written: event {found.broken_at}: {found.why}"
-    return Result(data, EXIT_FAILED, (), ("audit.broken", words, "Keep a copy of the git folder before anything else"))

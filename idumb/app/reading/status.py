@@ -10,7 +10,7 @@ from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
 from idumb.app.core.services import Services
-from idumb.app.running.outside_work import Told
+from idumb.app.running.outside_work import OutsideWork
 from idumb.app.session import next_steps
 from idumb.domain import agent, finding, outcome, roles, whole_numbers
 from idumb.domain import contract as contracts
@@ -32,13 +32,13 @@ def view(services: Services) -> dict[str, Any]:
     folders = {number: folder for number, folder in services.plans.phases() if not _is_over(services, number)}
     numbers = sorted({*roadmap, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
-    told = Told(services)
+    told = OutsideWork(services)
     phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
     phases = [
         row for row in phases if quick_plan.number_of(row["phase"]) is None or not _is_done(row)
     ]  # done elsewhere
     phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
-    asked = [*consents(services), *_about_plans(services)]
+    asked = [*open_consents(services), *_about_plans(services)]
     by_phase = {row["phase"]: row for row in phases}
     for question in asked:
         if question.get("phase") in by_phase:
@@ -59,7 +59,7 @@ def lists_consent(view: Mapping[str, Any]) -> bool:
     return any(one["kind"] == CONSENT for one in asked)
 
 
-def consents(services: Services, phase: str | None = None) -> list[dict[str, Any]]:
+def open_consents(services: Services, phase: str | None = None) -> list[dict[str, Any]]:
     """Questions about consent that wait, of a phase or all, with the beginning of what they name.
 
     `idumb decisions` has all of it.
@@ -69,7 +69,7 @@ def consents(services: Services, phase: str | None = None) -> list[dict[str, Any
             return []
         from idumb.app.running import decisions  # only what nobody could be asked about needs it
 
-        found = (one for one in decisions.of_consent(services) if phase in (None, one.get("phase")))
+        found = (one for one in decisions.consent_questions(services) if phase in (None, one.get("phase")))
         return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in found]
     except IdumbError:
         return []  # who starts something there is told why nothing about consent can be read
@@ -81,7 +81,7 @@ def _about_plans(services: Services) -> list[dict[str, Any]]:
         return []
     from idumb.app.planning import plan_questions  # only what the rounds left open needs it
 
-    return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in plan_questions.waiting(services)]
+    return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in plan_questions.open_questions(services)]
 
 
 def _is_over(services: Services, phase: str) -> bool:
@@ -118,7 +118,7 @@ def _phase_key(number: str) -> tuple[Any, ...]:
 
 
 def _phase(
-    services: Services, told: Told, number: str, planned: tuple[str, int] | None, folder: str | None
+    services: Services, told: OutsideWork, number: str, planned: tuple[str, int] | None, folder: str | None
 ) -> dict[str, Any]:
     title = planned[0] if planned else ""
     row: dict[str, Any] = {
@@ -150,12 +150,17 @@ def _phase(
 
 
 def _planned(
-    services: Services, told: Told, row: dict[str, Any], loaded: Loaded, contract: Contract, state: RunState | None
+    services: Services,
+    told: OutsideWork,
+    row: dict[str, Any],
+    loaded: Loaded,
+    contract: Contract,
+    state: RunState | None,
 ) -> dict[str, Any]:
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
     changed = state is not None and current is None
-    shown = schedule.statuses(contract, current or blank(contract, state))
+    shown = schedule.statuses(contract, current or blank_state(contract, state))
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
@@ -175,14 +180,14 @@ def _planned(
         "changed_since_run": changed,
         "tasks": {"total": len(shown), **counts},
         "next": [_row(contract, t, shown) for t in ready[:SHOWN]],
-        "others": [other(contract, current, shown, t) for t in others[:SHOWN]],
+        "others": [other_task(contract, current, shown, t) for t in others[:SHOWN]],
         "blocked": [_cut(one) for one in blocked_tasks.groups(contract, current, shown)[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": next_steps.pending(current) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
         "restoring": _restoring(state),
         "open": _open(state),
-        "told": _told(state),
+        "told": _agent_status(state),
         "editor": _editor(services, contract, ready),
         "uncommitted": open_attempt.uncommitted(contract, current, services.settings) if current else None,
         "errors": len(wrong),
@@ -199,7 +204,7 @@ def _open(state: RunState | None) -> dict[str, str] | None:
     return {"task": task.id, "since": since, "by": by, "words": f"{task.id} is open since {since}, for {by}"}
 
 
-def _told(state: RunState | None) -> dict[str, str] | None:
+def _agent_status(state: RunState | None) -> dict[str, str] | None:
     """What the agent that works now said of itself last; its word alone, and of the moment when it was said."""
     tasks = state.tasks.values() if state is not None else ()
     task = next((task for task in tasks if task.attempt.running and task.attempt.agent_status is not None), None)
@@ -236,7 +241,7 @@ def _restoring(state: RunState | None) -> dict[str, str] | None:
     return {"words": f"{intended['words']} was ended in the middle", "command": again}
 
 
-def blank(contract: Contract, before: RunState | None) -> RunState:
+def blank_state(contract: Contract, before: RunState | None) -> RunState:
     """A state in which nothing was tried, but for tasks that a run of an earlier plan version completed."""
     state = RunState()
     for task in contract.order:
@@ -263,14 +268,14 @@ def _cut(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "tasks": group["tasks"][:SHOWN], "actions": group["actions"][:SHOWN]}
 
 
-def other(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
+def other_task(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
     """A task that is not next: why, and the commands that would let it run where it is blocked."""
-    row = {**_row(contract, task, shown), "why": why(contract, state, shown, task)}
+    row = {**_row(contract, task, shown), "why": waiting_reason(contract, state, shown, task)}
     ways = blocked_tasks.actions(contract, state, shown, task)
     return {**row, "actions": ways} if ways else row
 
 
-def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+def waiting_reason(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
     """Why a task is not next, in one phrase."""
     status = shown[task]
     known = state.tasks.get(task) if state else None

@@ -51,8 +51,8 @@ class Request:
 def amend(services: Services, request: Request, who: str) -> Result:
     """`idumb amend N`: nothing is written where anything of the outcome is not as it must be."""
     preconditions.require_initialised(services)
-    now, state = _present(services, request)
-    wanted, found, met = _wanted(services, request, state, now)
+    now, state = _current(services, request)
+    wanted, found, met = _amended(services, request, state, now)
     consents = STRICT not in (state.mode, wanted.contract.mode) or services.consent.given(found.contract.hash)
     wanted = replace(wanted, by=who, why=request.why, consents=consents)
     _confirm(services, request, found, wanted, met)
@@ -80,7 +80,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
     return Result(data)
 
 
-def _present(services: Services, request: Request) -> tuple[Contract, RunState]:
+def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
     """The plans as they are, checked in full, and the run; Refusal where a hand changed them and nobody said so."""
     loaded = loading.of(services, request.phase)
     contract = loading.runnable(services, loaded)
@@ -95,7 +95,7 @@ def _present(services: Services, request: Request) -> tuple[Contract, RunState]:
     return contract, state
 
 
-def _wanted(
+def _amended(
     services: Services, request: Request, state: RunState, now: Contract
 ) -> tuple[Next, Since, tuple[Overlap, ...]]:
     """The contract that would follow, how it differs from the one of the run, and what it does to completed work."""

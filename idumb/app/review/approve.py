@@ -12,7 +12,7 @@ from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.review import ask_consent
-from idumb.app.roles import role_calls
+from idumb.app.roles import role_consent
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain.consent import approval as approval_words
@@ -55,7 +55,7 @@ def approve(services: Services, request: Request) -> Result:
     expires = _expires(services, request)
     _require_known(contract, request)
     unjudged = plan_checks.open_questions(services, contract)
-    said = _said(contract, request, unjudged)
+    said = _answered_yes(contract, request, unjudged)
     left = tuple(one for one in unjudged if one.id not in said)
     # At a terminal a strict plan's approval answers what nobody answered yet, for the question shows it.
     by_question = left if request.hash is None and contract.mode == STRICT else ()
@@ -73,15 +73,15 @@ def approve(services: Services, request: Request) -> Result:
         expires=expires,
         pin_base=request.pin_base,
     )
-    outdated = _outdated(services, contract, request)
+    outdated = _outdated_approvals(services, contract, request)
     shown = (
         *lines(services, contract, made),
         *(f"the acceptance of {task} ends with this approval" for task in _no_longer_accepted(outdated, request)),
-        *_of_questions(contract, made, unjudged),
+        *_question_lines(contract, made, unjudged),
     )
     if request.hash is not None and contract.mode == STRICT and left:
         raise _unanswered(contract, made, left, shown)
-    kept = _signed(services, _confirmed(services, contract, made, request, shown), request)
+    kept = _sign(services, _confirm(services, contract, made, request, shown), request)
     copy = services.consent.export(kept, request.file) if request.file else None
     for one in outdated:
         services.consent.approve(dataclasses.replace(one, revoked={"at": now, "by": request.who}))
@@ -100,7 +100,7 @@ def approve(services: Services, request: Request) -> Result:
     return Result(data, warnings=_left_open(contract, request))
 
 
-def _said(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
+def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
     """The open questions that were answered yes. InputError for what is no such question; a no refuses the plan."""
     known = {one.id: one for one in unjudged}
     said: dict[str, str] = {}
@@ -138,7 +138,7 @@ def _said(contract: Contract, request: Request, unjudged: Sequence[Question]) ->
     return tuple(said)
 
 
-def _of_questions(contract: Contract, made: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
+def _question_lines(contract: Contract, made: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
     """Each open question with the answer that this approval gives to it."""
     given = {one["question"] for one in made.answers}
     for one in unjudged:
@@ -180,7 +180,7 @@ def _command(contract: Contract, made: Approval, more: Iterable[str] = ()) -> st
     return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
 
 
-def _outdated(services: Services, contract: Contract, request: Request) -> tuple[Kept, ...]:
+def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[Kept, ...]:
     """Earlier approvals of the phase that accepted an irreversible task which this one does not."""
     known = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
     return tuple(kept for kept in known if set(kept.approval.accepted) - set(request.accept))
@@ -229,7 +229,7 @@ def revoke(services: Services, phase: str, who: str) -> Result:
             "revoked": len(found),
             "withdrawn": withdrawn,
             "by": who,
-            "next": [] if names == [role_calls.PLACE] else [f"idumb approve {phase}"],
+            "next": [] if names == [role_consent.PLACE] else [f"idumb approve {phase}"],
         }
     )
 
@@ -268,7 +268,7 @@ def _require_known(contract: Contract, request: Request) -> None:
         )
 
 
-def _confirmed(
+def _confirm(
     services: Services, contract: Contract, made: Approval, request: Request, shown: tuple[str, ...]
 ) -> Approval:
     """The approval, if a person gave it: by the hash, or at the terminal."""
@@ -314,7 +314,7 @@ def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Deci
     )
 
 
-def _signed(services: Services, made: Approval, request: Request) -> Kept:
+def _sign(services: Services, made: Approval, request: Request) -> Kept:
     if request.sign is None:
         return Kept(made)
     interactive = services.asker.interactive

@@ -14,8 +14,8 @@ from idumb.app.consent.pending_consent import PendingQuestion
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions
 from idumb.app.core.services import Services
-from idumb.app.roles import opinions, role_calls
-from idumb.app.roles.role_calls import Wanted
+from idumb.app.roles import opinions, role_consent
+from idumb.app.roles.role_consent import RoleConsent
 from idumb.domain import canonical_json, listing
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -55,36 +55,36 @@ def ensure(
     """
     if approval is not None:
         approvals.import_signed(services, contract, approval)
-    judges = _judges(services) if judged and not rehearsal else None
+    judges = _opinion_roles(services) if judged and not rehearsal else None
     command = again or f"idumb execute-phase {contract.phase}{' --dry-run' * rehearsal}"
     strict = STRICT in (contract.mode, mode)
     if strict:
         approvals.require(services, contract)
-        _agree_to_judges(services, judges, approve, command)
+        _ensure_judges(services, judges, approve, command)
     else:
         present = approvals.has_consent(services, contract) if set(approve) & set(earlier) else False
         named = tuple(one for one in approve if not (present and one in earlier))
-        _ensure_guided(services, contract, named, _Asked(command, rehearsal, judges))
+        _ensure_guided(services, contract, named, _ConsentRequest(command, rehearsal, judges))
     if not rehearsal:
         irreversible.require_all(services, contract, asks=not strict)
 
 
-def _judges(services: Services) -> Wanted | None:
+def _opinion_roles(services: Services) -> RoleConsent | None:
     """Who is asked about the phase when its tasks are done; None where nobody is, or one cannot be started."""
-    names = opinions.bound(services)
+    names = opinions.bound_roles(services)
     try:
-        return role_calls.wanted(services, names) if names else None
+        return role_consent.required(services, names) if names else None
     except Refusal:
         return None  # the verification says so when it comes to that
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ConsentRequest:
     """What the consent is for: `again` is the command that runs under it, in a throw-away copy where `rehearsal`."""
 
     again: str
     rehearsal: bool = False
-    judges: Wanted | None = None
+    judges: RoleConsent | None = None
 
     def what(self, subject: str) -> str:
         run = f"Dry run: rehearse {subject} in a throw-away copy" if self.rehearsal else f"Run {subject}"
@@ -97,7 +97,7 @@ class _Asked:
         return f"{_WHY} A dry run runs the same commands, in a copy of the work tree that is removed afterwards."
 
     @property
-    def open_judges(self) -> Wanted | None:
+    def open_judges(self) -> RoleConsent | None:
         return self.judges if self.judges is not None and self.judges.missing else None
 
     def yes(self, contract: Contract) -> tuple[str, str]:
@@ -108,7 +108,7 @@ class _Asked:
         return "run it", f"consent is recorded for contract {contract.hash[:16]}{agents}"
 
 
-def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str], asked: _Asked) -> None:
+def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str], asked: _ConsentRequest) -> None:
     """Plain consent. Where it was to other programs, it must be given anew, and by a hash that tells them too."""
     moved = agent_programs.changed_programs(services, contract)
     whole = agent_programs.hash_with_programs(services, contract)
@@ -124,17 +124,17 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
         )
     named = [one for one in approve if one in {contract.hash, whole}]
     if _is_agreed(services, contract, named, moved):
-        _agree_to_judges(services, asked.judges, approve, asked.again)
+        _ensure_judges(services, asked.judges, approve, asked.again)
         return
     # Looked at before the question, so that the word is to what was shown, whatever is put in its place meanwhile.
     shown = agent_programs.consent_record(services, contract)
     how = "--approve"
     if not named or (moved and whole not in named):
-        _ask(services, contract, asked, moved, approve)
+        _ask_now(services, contract, asked, moved, approve)
         how = "terminal"
     services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=shown)
     if asked.open_judges is not None and (how == "terminal" or judges in approve):
-        role_calls.agree(services, asked.open_judges, how)
+        role_consent.record(services, asked.open_judges, how)
 
 
 def _is_agreed(services: Services, contract: Contract, named: Sequence[str], moved: Sequence[ProgramChange]) -> bool:
@@ -143,18 +143,22 @@ def _is_agreed(services: Services, contract: Contract, named: Sequence[str], mov
     return (not named or bool(moved)) and approvals.newest_valid(services, contract) is not None
 
 
-def _agree_to_judges(services: Services, judges: Wanted | None, approve: Sequence[str], again: str) -> None:
+def _ensure_judges(services: Services, judges: RoleConsent | None, approve: Sequence[str], again: str) -> None:
     """The phase itself may run. Who is at the terminal and named no hash is asked about its judges alone."""
     if judges is None or not judges.missing:
         return
     if judges.whole in approve:
-        role_calls.agree(services, judges, "--approve")
+        role_consent.record(services, judges, "--approve")
     elif not approve and services.asker.interactive:
-        role_calls.asked_now(services, judges, again)
+        role_consent.ask_now(services, judges, again)
 
 
-def _ask(
-    services: Services, contract: Contract, asked: _Asked, moved: Sequence[ProgramChange], approve: Sequence[str]
+def _ask_now(
+    services: Services,
+    contract: Contract,
+    asked: _ConsentRequest,
+    moved: Sequence[ProgramChange],
+    approve: Sequence[str],
 ) -> None:
     """Ask at the terminal; Refusal where nobody says yes, `Waiting` where nobody can be asked or answered in time."""
     gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
@@ -206,7 +210,7 @@ def _refusal(
 def decision(
     services: Services,
     contract: Contract,
-    asked: _Asked,
+    asked: _ConsentRequest,
     moved: Sequence[ProgramChange] = (),
     gone: InvalidApproval | None = None,
 ) -> Decision:
@@ -227,7 +231,7 @@ def decision(
             *(move.words for move in moved),
             *before,
             *lines(services, contract),
-            *(role_calls.lines(services, judges) if judges is not None else ()),
+            *(role_consent.lines(services, judges) if judges is not None else ()),
         ),
         choices=(
             Choice(
@@ -249,15 +253,15 @@ class Pending:
     question: Decision
     contract: Contract | None = None
     shown: Mapping[str, Any] = field(default_factory=dict)
-    judges: Wanted | None = None
+    judges: RoleConsent | None = None
 
 
 def pending(services: Services, kept: PendingQuestion) -> Pending | None:
     """The question that was kept; None where anything that it was about changed, or consent was given since."""
     try:
-        to = role_calls.wanted(services, kept.roles) if kept.roles else None
+        to = role_consent.required(services, kept.roles) if kept.roles else None
         if not kept.phase:
-            put = role_calls.question(services, to, kept.command) if to is not None and to.missing else None
+            put = role_consent.question(services, to, kept.command) if to is not None and to.missing else None
             return Pending(kept, put, judges=to) if put is not None and put.id == kept.id else None
         contract = loading.of(services, kept.phase).contract
         if contract is None or contract.mode == STRICT:
@@ -267,19 +271,19 @@ def pending(services: Services, kept: PendingQuestion) -> Pending | None:
             return None
         gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
         shown = agent_programs.consent_record(services, contract)
-        put = decision(services, contract, _Asked(kept.command, judges=to), moved, gone)
+        put = decision(services, contract, _ConsentRequest(kept.command, judges=to), moved, gone)
     except (InputError, Refusal, AdapterError):
         return None
     return Pending(kept, put, contract, shown, to) if put.id == kept.id else None
 
 
-def agree(services: Services, to: Pending) -> None:
+def record(services: Services, to: Pending) -> None:
     """A person said yes to a question that waited: to exactly what it named, and nothing besides."""
     at, how = services.clock.now(), "decide"
     if to.contract is not None:
         services.consent.record(to.contract.hash, phase=to.contract.phase, how=how, at=at, agreed=to.shown)
     if to.judges is not None:
-        role_calls.agree(services, to.judges, how)
+        role_consent.record(services, to.judges, how)
 
 
 def lines(services: Services, contract: Contract) -> Iterable[str]:

@@ -11,7 +11,7 @@ from idumb.app.attempt import validator
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
-from idumb.app.roles.role_calls import Ask
+from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session.operation import Owned
 from idumb.domain import agent, outcome, quoting, reply
 from idumb.domain.agent import AgentResult
@@ -26,9 +26,9 @@ ROLES = (agent.VERIFIER, agent.SKEPTIC)
 _OUTPUT = 1500
 
 
-def bound(services: Services) -> tuple[str, ...]:
+def bound_roles(services: Services) -> tuple[str, ...]:
     """Which of the two roles somebody fills."""
-    return tuple(role for role in ROLES if role_calls.bound(services, role) is not None)
+    return tuple(role for role in ROLES if role_calls.binding_of(services, role) is not None)
 
 
 def ask(
@@ -37,15 +37,15 @@ def ask(
     """The verifier first, then the skeptic, who is shown what the verifier said. Nothing of it stops the command."""
     owner = Owned(services, journal.operation, journal.fence, "verify-work")
     given: list[Opinion] = []
-    for role in bound(services):
+    for role in bound_roles(services):
         values = {**_values(services, contract, journal, found), "said": _said(given)}
-        asked = Ask(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
+        asked = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
         given.append(_opinion(services, asked, owner, journal.state, tree))
     return tuple(given)
 
 
-def _opinion(services: Services, asked: Ask, owner: Owned, run: RunState, tree: str) -> Opinion:
-    empty = Opinion(asked.role, role_calls.bound(services, asked.role) or "")
+def _opinion(services: Services, asked: RoleRequest, owner: Owned, run: RunState, tree: str) -> Opinion:
+    empty = Opinion(asked.role, role_calls.binding_of(services, asked.role) or "")
     try:
         result = role_calls.ask(services, asked, owner, run=run)
     except IdumbError as problem:
@@ -62,10 +62,12 @@ def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) ->
         why = found if isinstance(found, str) else "its answer is not of the form that was asked for"
         return dataclasses.replace(empty, failure=result.message or result.failure or why)
     verdict, judged = said
-    return dataclasses.replace(empty, verdict=verdict, judgements=tuple(_looked_up(services, j, tree) for j in judged))
+    return dataclasses.replace(
+        empty, verdict=verdict, judgements=tuple(_with_resolved_citations(services, j, tree) for j in judged)
+    )
 
 
-def _looked_up(services: Services, judged: Judgement, tree: str) -> Judgement:
+def _with_resolved_citations(services: Services, judged: Judgement, tree: str) -> Judgement:
     places = tuple(
         dataclasses.replace(c, resolves=validator.resolves(services.trees, c, tree)) for c in judged.citations
     )
@@ -116,12 +118,12 @@ def as_dict(opinion: Opinion) -> dict[str, Any]:
     }
 
 
-def unanswered(said: Sequence[Opinion]) -> tuple[str, ...]:
+def unanswered_roles(said: Sequence[Opinion]) -> tuple[str, ...]:
     """The same for the record, of what was just said."""
     return tuple(f"the {one.role} gave no opinion: {one.failure}" for one in said if one.verdict is None)
 
 
-def silent(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+def missing_opinions(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     """A warning for each role that was to give an opinion and gave none."""
     rows = record.get("judged_by", ()) if record is not None else ()
     return tuple(f"The {one['role']} gave no opinion: {one['failure']}" for one in rows if one["verdict"] is None)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.attempt import agent_client, budget
-from idumb.app.consent import agent_programs, approval_parts, pending_consent, role_approval
-from idumb.app.consent.pending_consent import PendingQuestion
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agent, capabilities
+from idumb.app.roles import role_consent
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import tree_guard
 from idumb.app.worktree.tree_guard import Heard
 from idumb.domain import agent, canonical_json, failures, roles
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import Told
 from idumb.domain.proof import levels
@@ -32,13 +30,12 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import Ceiling, Settings
 
-PLACE = role_approval.PLACE
 _TAKING = {agent.PLANNER: "idumb plan-phase {phase} --from", agent.RESEARCHER: "idumb research {phase} --from"}
 """What a person says before the path of an answer that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class RoleRequest:
     """`about` is `phase-2`, or a task's id. `values` are for the template; `schema` is a JSON Schema of the reply."""
 
     role: str
@@ -48,18 +45,20 @@ class Ask:
     attempt: int = 1
 
 
-def bound(services: Services, role: str) -> str | None:
+def binding_of(services: Services, role: str) -> str | None:
     """The name of the binding that fills a role; None where none is configured."""
     return roles.filling(services.settings, role).binding
 
 
-def prompt(services: Services, asked: Ask) -> str:
+def prompt(services: Services, asked: RoleRequest) -> str:
     """What the agent of a role is told."""
     filled = roles.filling(services.settings, asked.role)
     return services.documents.filled(filled.template, filled.prompt, asked.values)
 
 
-def ask(services: Services, asked: Ask, owner: Owned | None = None, *, run: RunState | None = None) -> AgentResult:
+def ask(
+    services: Services, asked: RoleRequest, owner: Owned | None = None, *, run: RunState | None = None
+) -> AgentResult:
     """Ask a role, and answer with what its agent said; what it changed in its copy is dropped.
 
     Where an agent that is a program was at work, and the user's own tree is not as it was: `role.changed-tree`.
@@ -68,14 +67,14 @@ def ask(services: Services, asked: Ask, owner: Owned | None = None, *, run: RunS
     ceilings hold and which takes note of what was used. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, or
     why the agent cannot be started.
     """
-    filled = _filling(services, asked.role)
-    _require_consent(services, [filled])
+    filled = role_consent.filling_of(services, asked.role)
+    role_consent.require(services, [filled])
     with _journal(services, asked, owner, run) as journal:
-        left = _room(services, asked, filled, journal.state)
-        return _asked(services, journal, asked, filled, left)
+        left = _remaining_ceiling(services, asked, filled, journal.state)
+        return _call(services, journal, asked, filled, left)
 
 
-def told(services: Services, role: str, result: AgentResult, go_on: str) -> Told | None:
+def failure_message(services: Services, role: str, result: AgentResult, go_on: str) -> Told | None:
     """Why the agent of a role could not work, with the next step; None where it could. `go_on` is the next command."""
     filled = roles.filling(services.settings, role)
     found = services.settings.bindings.get(filled.binding or "")
@@ -84,7 +83,7 @@ def told(services: Services, role: str, result: AgentResult, go_on: str) -> Told
     return failures.told(result.failure, filled.binding or role, found.argv if found else (), result.message, go_on)
 
 
-def _room(services: Services, asked: Ask, filled: Filling, run: RunState) -> Ceiling:
+def _remaining_ceiling(services: Services, asked: RoleRequest, filled: Filling, run: RunState) -> Ceiling:
     """What the role may use at most; Refusal `role.ceiling` where its own ceiling, or that of the run, is used up."""
     reached = budget.reached_for_role(services.settings, run)
     if reached is not None:
@@ -94,10 +93,12 @@ def _room(services: Services, asked: Ask, filled: Filling, run: RunState) -> Cei
             hint="Raise ceilings.run in .idumb/config.yaml",
             details={"role": asked.role, "about": asked.about, "used": reached.words},
         )
-    return spending.smallest((_own_room(services, asked, filled), budget.left_for_role(services.settings, run)))
+    return spending.smallest(
+        (_remaining_role_ceiling(services, asked, filled), budget.left_for_role(services.settings, run))
+    )
 
 
-def _own_room(services: Services, asked: Ask, filled: Filling) -> Ceiling:
+def _remaining_role_ceiling(services: Services, asked: RoleRequest, filled: Filling) -> Ceiling:
     """What is left of the role's own ceiling over all it was ever asked about this; Refusal where nothing is."""
     if filled.ceiling == Ceiling():
         return filled.ceiling
@@ -115,12 +116,12 @@ def _own_room(services: Services, asked: Ask, filled: Filling) -> Ceiling:
     return spending.left(filled.ceiling, spent)
 
 
-def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, left: Ceiling) -> AgentResult:
+def _call(services: Services, journal: Journal, asked: RoleRequest, filled: Filling, left: Ceiling) -> AgentResult:
     place = services.open_workspace("here", "")
     agents = services.open_agents(place, journal.operation, aside=True)
     who = agents.get(filled.binding or "")
     known = prompt(services, asked)
-    with _watched(services, journal, asked, who) as heard, services.open_copy() as folder:
+    with _guarded(services, journal, asked, who) as heard, services.open_copy() as folder:
         request = AgentRequest(
             role=asked.role,
             task=None,
@@ -146,7 +147,7 @@ def _asked(services: Services, journal: Journal, asked: Ask, filled: Filling, le
     return result
 
 
-def _watched(services: Services, journal: Journal, asked: Ask, who: Agent) -> AbstractContextManager[Heard]:
+def _guarded(services: Services, journal: Journal, asked: RoleRequest, who: Agent) -> AbstractContextManager[Heard]:
     if not tree_guard.starts_a_program(who):
         return nullcontext(Heard())
     # A form that was asked for is no file that a command takes.
@@ -155,7 +156,9 @@ def _watched(services: Services, journal: Journal, asked: Ask, who: Agent) -> Ab
     return tree_guard.watched(services, journal, asked.role, asked.attempt, taking.format(phase=phase))
 
 
-def _event(journal: Journal, asked: Ask, filled: Filling, adapter: str, told: str, result: AgentResult) -> NewEvent:
+def _event(
+    journal: Journal, asked: RoleRequest, filled: Filling, adapter: str, told: str, result: AgentResult
+) -> NewEvent:
     return journal.event(
         "role.asked",
         None,
@@ -192,7 +195,7 @@ def _limits(services: Services, filled: Filling) -> Mapping[str, int]:
 
 
 @contextmanager
-def _journal(services: Services, asked: Ask, owner: Owned | None, run: RunState | None) -> Iterator[Journal]:
+def _journal(services: Services, asked: RoleRequest, owner: Owned | None, run: RunState | None) -> Iterator[Journal]:
     """A journal of the run, or of none, under the caller's operation or one of its own."""
     if owner is not None:
         state = run or RunState()
@@ -200,153 +203,3 @@ def _journal(services: Services, asked: Ask, owner: Owned | None, run: RunState 
         return
     with operation.owned(services, f"{asked.role} {asked.about}") as made:
         yield made.journal(run_lookup.run_of(services, run.id) if run is not None else RunState())
-
-
-def _filling(services: Services, role: str) -> Filling:
-    filled = roles.filling(services.settings, role)
-    if filled.binding is None:
-        raise Refusal(
-            "role.unbound",
-            f"No agent fills the role {role}.",
-            hint=f"Write `roles: {{{role}: {{binding: NAME}}}}` in .idumb/config.yaml, with NAME one of its bindings",
-            details={"role": role},
-        )
-    return filled
-
-
-def consent_hash(services: Services, asked: Iterable[str]) -> str:
-    """What `--approve` must name, so that these roles may be asked: bindings, programs, scripts, models, templates."""
-    return role_approval.combined_digest(
-        role_approval.digest(services, _filling(services, role)) for role in dict.fromkeys(asked)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Consent to some roles: `whole` is the hash that names them together, `missing` what nobody agreed to yet.
-
-    `missing` has what to record by the hash of each role, looked at before a question, so that the word is to what was
-    shown, whatever is changed meanwhile.
-    """
-
-    filled: tuple[Filling, ...]
-    whole: str
-    missing: Mapping[str, Mapping[str, Any]]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(each.role for each in self.filled)
-
-
-def wanted(services: Services, asked: Iterable[str]) -> Wanted:
-    """Refusal where a role is not filled, or its program cannot be started."""
-    filled = tuple(_filling(services, role) for role in dict.fromkeys(asked))
-    own = {each: role_approval.digest(services, each) for each in filled}
-    missing = {
-        digest: role_approval.consent_record(services, each)
-        for each, digest in own.items()
-        if not services.consent.given(digest)
-    }
-    return Wanted(filled, role_approval.combined_digest(own.values()), missing)
-
-
-def agree(services: Services, to: Wanted, how: str) -> None:
-    """Record a person's consent to what was missing."""
-    for digest, agreed in to.missing.items():
-        services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
-
-
-def ensure_consent(services: Services, asked: Iterable[str], *, approve: Collection[str], command: str) -> None:
-    """Consent to what these roles start: given before, by `--approve`, or at the terminal now; Refusal otherwise.
-
-    `command` is what a person types to go on, without `--approve`. Where nobody can be asked, the question is kept.
-    """
-    to = wanted(services, asked)
-    stranger = next((one for one in approve if one != to.whole), None)
-    if stranger is not None:
-        other = role_approval.why_other_hash(services, stranger, to.filled)
-        raise _refusal(question(services, to, command), to.whole, command, other=other)
-    if to.missing and not approve:
-        asked_now(services, to, command)
-    elif to.missing:
-        agree(services, to, "--approve")
-
-
-def asked_now(services: Services, to: Wanted, command: str) -> None:
-    """Ask at the terminal; Refusal where the answer is no, `Waiting` where nobody can be asked or answered in time."""
-    put = question(services, to, command)
-    answer = services.asker.ask(put)
-    if answer is not None and answer.choice == pending_consent.YES:
-        agree(services, to, "terminal")
-        return
-    refusal = _refusal(put, to.whole, command)
-    if not services.asker.interactive:
-        refusal = pending_consent.keep(services, refusal, PendingQuestion(put.id, command, roles=to.names))
-    raise refusal
-
-
-def _require_consent(services: Services, filled: list[Filling]) -> None:
-    """The use case asks with `ensure_consent`; nobody reaches an agent around it."""
-    own = [role_approval.digest(services, each) for each in filled]
-    if all(services.consent.given(digest) for digest in own):
-        return
-    whole = role_approval.combined_digest(own)
-    to = Wanted(tuple(filled), whole, {})
-    raise _refusal(question(services, to, "idumb COMMAND"), whole, "the same command with")
-
-
-def question(services: Services, to: Wanted, command: str) -> Decision:
-    whole = to.whole
-    return Decision(
-        id=f"{pending_consent.MARK}{whole}",
-        kind="consent",
-        what=f"Ask the {', '.join(to.names)}",
-        why="The configuration names programs that run on this machine. They run only when you agree to exactly them.",
-        evidence=lines(services, to),
-        choices=(
-            Choice(
-                "run",
-                "run it",
-                f"consent is recorded for these agents ({whole[:16]})",
-                f"{command} --approve {whole}",
-            ),
-            Choice("no", "do not run it", "nothing happens"),
-        ),
-    )
-
-
-def lines(services: Services, to: Wanted) -> tuple[str, ...]:
-    """What each of the roles starts, one line each."""
-    return tuple(_line(services, each) for each in to.filled)
-
-
-def _line(services: Services, filled: Filling) -> str:
-    name = filled.binding or ""
-    argv = role_approval.argv(services, filled)
-    words = agent_programs.describe_binding(services, name, argv, models={filled.role: filled.model})
-    own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
-    used = "".join(
-        f"; uses {path}, sha256 {sha[:16]}" for path, sha in approval_parts.named_files(services, [argv]).items()
-    )
-    found = role_approval.changes_since_consent(services, filled)
-    since = f"; changed since you agreed: {', '.join(found)}" if found else ""
-    return f"{filled.role}: {name}: {words}{own}{used}{since}"
-
-
-def _refusal(question: Decision, whole: str, command: str, *, other: str | None = None) -> Refusal:
-    """Nobody's word is there; `other` says why the one that was given is not for this."""
-    missing = f"Nobody consented to these agents ({whole[:16]}): {question.what.removeprefix('Ask ')}"
-    return Refusal(
-        "consent.missing" if other is None else "consent.other-agents",
-        f"{other or missing}.",
-        hint=f"{command} --approve {whole}",
-        details={
-            "what": question.what,
-            "why": question.why,
-            "evidence": list(question.evidence),
-            "choices": next_actions.rows(question.choices),
-            "consent_hash": whole,
-            "decision": question.id,
-            **({} if other is None else {"expected": whole}),
-        },
-    )

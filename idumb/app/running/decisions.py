@@ -41,10 +41,10 @@ class Request:
 def waiting(services: Services) -> Result:
     """Every question that waits for a person, in all phases of this work tree."""
     rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
-    return Result({"decisions": [*of_consent(services), *plan_questions.waiting(services), *rows]})
+    return Result({"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]})
 
 
-def of_consent(services: Services) -> list[dict[str, Any]]:
+def consent_questions(services: Services) -> list[dict[str, Any]]:
     """What nobody could be asked before something started; what changed since is asked anew, and is not listed."""
     found = (ask_consent.pending(services, kept) for kept in pending_consent.all_pending(services))
     return [_consent_row(one) for one in found if one is not None]
@@ -69,19 +69,19 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
 def decide(services: Services, request: Request) -> Result:
     """Record a person's answer and let the plan tell of it; the run takes it up with `resume`."""
     if request.decision.startswith(pending_consent.MARK):
-        return _consented(services, request)
-    of_plan = plan_questions.standing(services, request.decision)
+        return _answer_consent(services, request)
+    of_plan = plan_questions.require_open(services, request.decision)
     if of_plan is not None:
-        return _of_plan(services, of_plan, request)
-    state = _asked_in(services, request.decision)
+        return _answer_plan(services, of_plan, request)
+    state = _run_that_asked(services, request.decision)
     question, phase = state.decisions[request.decision], state.phase
     _check_choice(question, request.choice)
     if question["kind"] == EXHAUSTED:
-        return _of_failed(services, state, question, request)
+        return _answer_failed_task(services, state, question, request)
     given = state.answers.get(request.decision)
     if given is not None and not (request.remember and given["choice"] == request.choice):
         raise Refusal("decision.answered", f"{request.decision} was answered already.", hint=f"idumb resume {phase}")
-    memory = _memory(services, state, question, request) if request.remember else None
+    memory = _to_remember(services, state, question, request) if request.remember else None
     version = state.contract.version
     verified: str | None = None
     warnings: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def decide(services: Services, request: Request) -> Result:
         if given is None:
             answer = Answer(request.decision, request.choice, request.who, request.guidance)
             journal.write(journal.event("decision.answered", question.get("task"), **dataclasses.asdict(answer)))
-            contract = _tell_plan(services, journal)
+            contract = _append_to_plan(services, journal)
             if question["kind"] == next_steps.VERIFICATION and contract is not None:
                 verified, warnings = _verified(services, journal, contract)
         if memory is not None:
@@ -102,16 +102,16 @@ def decide(services: Services, request: Request) -> Result:
     return Result(data, warnings=warnings)
 
 
-def _of_plan(services: Services, question: Mapping[str, Any], request: Request) -> Result:
+def _answer_plan(services: Services, question: Mapping[str, Any], request: Request) -> Result:
     """What becomes of a plan that planner and checker did not settle; it belongs to no run."""
     _check_choice(question, request.choice)
     if request.remember:
         raise _not_remembered(request)
     answer = Answer(request.decision, request.choice, request.who, request.guidance)
-    return plan_questions.carry_out(services, question, answer)
+    return plan_questions.apply_answer(services, question, answer)
 
 
-def _of_failed(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
+def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
     """What a person wants of a task that failed with all its attempts. But for `retry` it is done at once."""
     if not exhausted_tasks.stands(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
@@ -141,7 +141,7 @@ def _of_failed(services: Services, state: RunState, question: Mapping[str, Any],
 def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:
     """The answer is recorded with what it leads to, in one operation; where that is refused, the question waits on."""
     from idumb.app.history import rollback  # of all questions only this one needs them
-    from idumb.app.running import resume
+    from idumb.app.running import task_overrides
 
     why = request.guidance.strip() or f"answered {request.choice} to {request.decision}"
 
@@ -149,12 +149,12 @@ def _carry_out(services: Services, state: RunState, task: str, request: Request)
         answer = Answer(request.decision, request.choice, request.who, request.guidance)
         again = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == exhausted_tasks.RETRY else []
         journal.write(journal.event("decision.answered", task, **dataclasses.asdict(answer)), *again)
-        _tell_plan(services, journal)
+        _append_to_plan(services, journal)
 
     if request.choice == exhausted_tasks.ACCEPT:
-        return resume.accept(services, task, why, request.who, then=answered)
+        return task_overrides.accept(services, task, why, request.who, then=answered)
     if request.choice == exhausted_tasks.SKIP:
-        return resume.skip(services, task, why, request.who, yes=True, then=answered)
+        return task_overrides.skip(services, task, why, request.who, yes=True, then=answered)
     if request.choice == exhausted_tasks.ROLL_BACK:
         to = rollback.before(services, state, task)
         return rollback.rollback(services, state.phase, to, yes=True, then=answered)
@@ -174,10 +174,10 @@ def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str
 def _verified(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
     from idumb.app.verify import verify_work  # of all questions only this one needs it
 
-    return verify_work.confirm(services, journal, contract)
+    return verify_work.apply_answer(services, journal, contract)
 
 
-def _consented(services: Services, request: Request) -> Result:
+def _answer_consent(services: Services, request: Request) -> Result:
     """A person's word about what is to start: kept where consent is, and never told by a plan."""
     kept = next((one for one in pending_consent.all_pending(services) if one.id == request.decision), None)
     if kept is None:
@@ -194,20 +194,20 @@ def _consented(services: Services, request: Request) -> Result:
     if request.remember:
         raise _not_remembered(request)
     if request.choice == pending_consent.YES:
-        ask_consent.agree(services, found)
+        ask_consent.record(services, found)
     services.consent.forget_question(kept.id)
     after = [kept.command] if request.choice == pending_consent.YES else []
     data = {"decision": kept.id, "choice": request.choice, "next": after, "remembered": None, "version": None}
     return Result(data)
 
 
-def _tell_plan(services: Services, journal: Journal) -> Contract | None:
+def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
     """Only of a plan that is as it was locked; else the next command that runs it does. The contract that follows."""
     contract = plan_answers.locked(services, journal.state)
     return None if contract is None else plan_answers.append(services, journal, contract)
 
 
-def _asked_in(services: Services, decision: str) -> RunState:
+def _run_that_asked(services: Services, decision: str) -> RunState:
     """The newest run that asked; InputError `decision.unknown`."""
     for phase in services.runs.phases():
         state = run_lookup.latest_run(services, phase)
@@ -230,7 +230,7 @@ def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
         )
 
 
-def _memory(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Remembered:
+def _to_remember(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Remembered:
     """What will be remembered, once a person confirmed just that."""
     choices = tuple(c["id"] for c in question["choices"])
     found = saved_answers.question_id(question["kind"], choices, question["what"])
@@ -286,7 +286,7 @@ def _confirm(services: Services, kept: Remembered, request: Request) -> None:
         )
 
 
-def known(services: Services) -> Result:
+def remembered_answers(services: Services) -> Result:
     """`idumb decisions --remembered`."""
     return Result({"decisions": [], "remembered": [dataclasses.asdict(one) for one in services.saved_answers.all()]})
 

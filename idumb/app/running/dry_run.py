@@ -19,8 +19,8 @@ from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Rehearsals, Services
-from idumb.app.running import execute_phase
-from idumb.app.running.execute_phase import Request
+from idumb.app.running import admission, run_lifecycle
+from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, run_branch, task_base
 from idumb.domain import errors, outcome, paths
@@ -42,7 +42,7 @@ _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "mod
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _Rehearsal:
     """How the rehearsal ended. `before` is the user's tree, `after` the copy's; `held` are tasks not rehearsed."""
 
     services: Services
@@ -60,25 +60,25 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
 
     Consent is needed as for a run, for commands are run. The same refusals as `execute`.
     """
-    with _leading_to_dry_runs(_STARTS):
+    with _suggesting_dry_runs(_STARTING):
         contract, known = _prepared(services, request)
     run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
     wanted = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     claims = legacy_claims.claims(services, contract, known or RunState())
-    with rehearsals.open(sorted(wanted)) as copy, _leading_to_dry_runs(_GOES_ON, f"{run} --dry-run"):
+    with rehearsals.open(sorted(wanted)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
         told = legacy_claims.told_of(copy, contract.phase, claims) if claims else {}
         return _answer(_run(copy, contract, known, request, sorted(wanted), told), services.settings.git.commit, run)
 
 
 def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
     """The contract and the user's newest run of its phase, where a run could begin or go on now."""
-    contract = execute_phase.prepare(services, request)
-    _require_quiet(services)
+    contract = admission.admit(services, request)
+    _require_idle(services)
     known = run_lookup.latest_run(services, contract.phase)
     known = contract_versions.foreseen(known, contract.hash) if known is not None else None
-    unfinished = execute_phase.unfinished(services, contract, force=request.force)
+    unfinished = admission.unfinished_run(services, contract, force=request.force)
     if unfinished is None:
-        execute_phase.refuse_verified(services, contract, force=request.force)
+        admission.require_unverified(services, contract, force=request.force)
     elif unfinished.restoring is not None:
         raise Refusal(
             "rollback.unfinished",
@@ -92,7 +92,7 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
     return contract, known
 
 
-def _require_quiet(services: Services) -> None:
+def _require_idle(services: Services) -> None:
     """A tree in which a run is at work is no state to start from."""
     holder = services.owner.holder()
     if holder is not None:
@@ -104,12 +104,12 @@ def _require_quiet(services: Services) -> None:
         )
 
 
-_STARTS = re.compile(r"(?P<run>(?>\bidumb execute(?:-phase)? [\w./-]*\w(?: --force)?))(?! --dry-run)")
-_GOES_ON = re.compile(r"\bidumb resume (?>[\w./-]*\w)(?: --retry-failed)?")
+_STARTING = re.compile(r"(?P<run>(?>\bidumb execute(?:-phase)? [\w./-]*\w(?: --force)?))(?! --dry-run)")
+_RESUMING = re.compile(r"\bidumb resume (?>[\w./-]*\w)(?: --retry-failed)?")
 
 
 @contextmanager
-def _leading_to_dry_runs(commands: re.Pattern[str], instead: str = r"\g<run> --dry-run") -> Iterator[None]:
+def _suggesting_dry_runs(commands: re.Pattern[str], instead: str = r"\g<run> --dry-run") -> Iterator[None]:
     """Who rehearses wants no run: each offered command that would start one becomes that of the next dry run.
 
     Before the copy is there, `idumb resume` stays what it is: it finishes what a dry run cannot start from.
@@ -134,7 +134,7 @@ def _run(
     request: Request,
     also: Sequence[str],
     told: Mapping[str, Any],
-) -> _Ended:
+) -> _Rehearsal:
     """`told` is what an old iDumb says of the tasks, as far as the run would heed it."""
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
@@ -144,12 +144,12 @@ def _run(
         if known is not None and known.branch == copy.history.head().branch:
             task_base.put_back_unfinished(copy, contract, known)
         run_branch.begin(copy, contract, request.branch)
-        execute_phase.start(copy, journal, contract, request)
-        earlier = _take_over(journal, contract, None if request.force else known)
-        held = _hold(journal, contract, earlier)
-        result = execute_phase.carry_out(copy, journal, contract, _within(request, held))
+        run_lifecycle.start_run(copy, journal, contract, request)
+        earlier = _carry_over(journal, contract, None if request.force else known)
+        held = _skip_unrehearsable(journal, contract, earlier)
+        result = run_lifecycle.run_to_end(copy, journal, contract, _within(request, held))
         after = copy.trees.scan(also)
-    return _Ended(copy, contract, journal.state, result, before, after, held, earlier)
+    return _Rehearsal(copy, contract, journal.state, result, before, after, held, earlier)
 
 
 def _within(request: Request, held: Mapping[str, str]) -> Request:
@@ -157,7 +157,7 @@ def _within(request: Request, held: Mapping[str, str]) -> Request:
     return dataclasses.replace(request, verify=request.verify and not held)
 
 
-def _take_over(journal: Journal, contract: Contract, known: RunState | None) -> frozenset[str]:
+def _carry_over(journal: Journal, contract: Contract, known: RunState | None) -> frozenset[str]:
     """What the user's newest run has done or left out already; its tasks."""
     if known is None:
         return frozenset()
@@ -173,7 +173,7 @@ def _take_over(journal: Journal, contract: Contract, known: RunState | None) -> 
     return frozenset(t for t in (*done, *skipped) if t is not None)
 
 
-def _hold(journal: Journal, contract: Contract, earlier: frozenset[str]) -> dict[str, str]:
+def _skip_unrehearsable(journal: Journal, contract: Contract, earlier: frozenset[str]) -> dict[str, str]:
     """Leave out what cannot be rehearsed; task to the reason."""
     reasons = {t: _unrehearsable(contract.tasks[t]) for t in contract.order if t not in earlier}
     held = {t: why for t, why in reasons.items() if why}
@@ -189,7 +189,7 @@ def _unrehearsable(task: Task) -> str:
     return ""
 
 
-def _answer(ended: _Ended, policy: str, run: str) -> Result:
+def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
     told = dict(ended.result.data)
     word = told["outcome"]
     shown = _predicted(ended, policy)
@@ -245,7 +245,7 @@ def _ways(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
     return next_actions.rows((correct, *((accept,) if kind == questions.DEVIATION else ())))
 
 
-def _predicted(ended: _Ended, policy: str) -> dict[str, Any]:
+def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
     """What data.dry_run shows: the diff of the user's tree, each task's part, commands, commits, what was left out."""
     trees, events = ended.services.trees, list(ended.services.log.events(run=ended.state.id))
     changes = [c for c in trees.changes(ended.before, ended.after) if not paths.matches_any(c.path, paths.OWN_FILES)]
@@ -269,7 +269,7 @@ def _file(change: ledger.Change, counts: Counts) -> dict[str, Any]:
     return {"path": change.path, "change": verb, "added": added, "removed": removed}
 
 
-def _task(ended: _Ended, task: str) -> dict[str, Any]:
+def _task(ended: _Rehearsal, task: str) -> dict[str, Any]:
     state = ended.state.tasks[task]
     status = schedule.statuses(ended.contract, ended.state)[task]
     base, left, trees = state.work.base, state.work.left, ended.services.trees
@@ -293,7 +293,7 @@ def _task(ended: _Ended, task: str) -> dict[str, Any]:
     }
 
 
-def _commands(ended: _Ended, events: Sequence[Event]) -> Iterator[dict[str, Any]]:
+def _commands(ended: _Rehearsal, events: Sequence[Event]) -> Iterator[dict[str, Any]]:
     """Every program that was started in the copy: builders, steps and checks, in order."""
     known = ended.services.settings.bindings
     for event in events:
@@ -307,7 +307,7 @@ def _commands(ended: _Ended, events: Sequence[Event]) -> Iterator[dict[str, Any]
             yield {"task": task, "by": "check", "command": p["command"], "result": p["result"]}
 
 
-def _commits(ended: _Ended) -> list[dict[str, Any]]:
+def _commits(ended: _Rehearsal) -> list[dict[str, Any]]:
     """The commits that a run would make of its tasks, in order."""
     made = [
         t

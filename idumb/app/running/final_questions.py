@@ -10,13 +10,13 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import exhausted_tasks
 from idumb.app.running import decisions, resume
-from idumb.app.running.execute_phase import Request
+from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.runs.run import EXHAUSTED
 
 
-def asked(services: Services, request: Request, result: Result) -> Result:
+def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
     """The run's result, or that of what went on after the answers. A question that nobody answers waits."""
     phase, given, last = str(result.data.get("phase")), set[str](), result
     seen: set[str] = set()
@@ -33,7 +33,7 @@ def asked(services: Services, request: Request, result: Result) -> Result:
     if not given:
         return result
     again = dataclasses.replace(request, phase=phase, force=False, branch=None)
-    return asked(services, again, resume.resume(services, again))
+    return ask_and_resume(services, again, resume.resume(services, again))
 
 
 def _next(services: Services, phase: str, seen: Collection[str]) -> Decision | None:

@@ -23,7 +23,7 @@ _COMMITS = 5000
 
 
 @dataclass(frozen=True)
-class Told:
+class OutsideWork:
     """Asked for each phase of one view; what is dear is looked up once."""
 
     services: Services
@@ -53,7 +53,7 @@ class Told:
         except IdumbError:
             return {}  # a repository that cannot be read is told of elsewhere
         known = {event.run for event in self.services.log.events(kind="run.started")}
-        return by_commits(trailers for _, trailers in found if trailers.get("Idumb-Run") not in known)
+        return from_commits(trailers for _, trailers in found if trailers.get("Idumb-Run") not in known)
 
     def _old(self, phase: str) -> dict[str, Any]:
         told = {legacy_claims.plain(name): row for name, row in legacy_claims.by_phase(self.services).items()}.get(
@@ -65,7 +65,7 @@ class Told:
         return _row("an old iDumb", None, told.get("started_at"), counts)
 
 
-def verified(services: Services, contract: Contract) -> dict[str, Any] | None:
+def verified_report(services: Services, contract: Contract) -> dict[str, Any] | None:
     """What HEAD's report says where it says that this very contract was verified; None where it does not.
 
     Only what is committed is looked at: a report that was written and not committed is nobody's word.
@@ -81,7 +81,7 @@ def verified(services: Services, contract: Contract) -> dict[str, Any] | None:
     return {"path": path, "created": str(told.get("created", ""))}
 
 
-def by_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[str, Any]]:
+def from_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[str, Any]]:
     """Phase to what the trailers of commits say; work that was rolled back does not count."""
     undone: dict[str, int] = {}
     cut: dict[str, str] = {}
@@ -95,12 +95,12 @@ def by_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[str,
             undone[run] = undone.get(run, 0) + 1
         elif "Idumb-Rollback" in trailers:
             cut.setdefault(run, trailers["Idumb-Rollback"])
-        elif task is not None and _stands(cut, run, task):
+        elif task is not None and _survives(cut, run, task):
             tasks.setdefault(run, {}).setdefault(task, run)
     return _by_phase(tasks)
 
 
-def _stands(cut: dict[str, str], run: str, task: str) -> bool:
+def _survives(cut: dict[str, str], run: str, task: str) -> bool:
     """Whether a task's commit lies before the one that its run was rolled back to."""
     if cut.get(run) == task:
         del cut[run]

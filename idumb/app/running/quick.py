@@ -10,7 +10,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.review import ask_consent
 from idumb.app.running import execute_phase
-from idumb.app.running.execute_phase import Request
+from idumb.app.running.run_request import Request
 from idumb.app.worktree import preconditions
 from idumb.domain import finding
 from idumb.domain.contract import Contract

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.app.review import approve
-from idumb.app.roles import role_calls
+from idumb.app.roles import role_calls, role_consent
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
 from idumb.domain import roles as filling
@@ -31,7 +31,7 @@ CONFIGURATION = """\
 bindings: {thinker: {adapter: command, argv: [%s, %s]}}
 roles: {planner: {binding: thinker, model: big, prompt: mine}}
 """
-ASKED = role_calls.Ask("planner", "phase-2", {"goal": "win"})
+ASKED = role_calls.RoleRequest("planner", "phase-2", {"goal": "win"})
 
 
 def configured(sandbox: GitSandbox) -> str:
@@ -52,8 +52,8 @@ def services(sandbox: GitSandbox) -> Container:
 
 def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = role_calls.consent_hash(services, ["planner"])
-    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_consent.consent_hash(services, ["planner"])
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     result = role_calls.ask(services, ASKED)
     assert result.reply == "planner phase-2 kept Goal: win\n"
     assert result.outcome == "completed"
@@ -81,8 +81,8 @@ def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Conta
         file.write("breaker: {failures: 3}\n")
     clock = FixedClock()
     services.__dict__["clock"] = clock
-    digest = role_calls.consent_hash(services, ["planner"])
-    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_consent.consent_hash(services, ["planner"])
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     before = clock.seconds
     result = role_calls.ask(services, ASKED)
     assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
@@ -101,8 +101,8 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: Gi
     path = sandbox.root / ".idumb/config.yaml"
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
     path.write_text(text, encoding="utf-8")
-    digest = role_calls.consent_hash(services, ["planner"])
-    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_consent.consent_hash(services, ["planner"])
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     assert role_calls.ask(services, ASKED).outcome == "completed"
     with pytest.raises(Refusal) as caught:
         role_calls.ask(services, ASKED)
@@ -112,18 +112,18 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: Gi
 
 def test_a_cloned_configuration_starts_nothing_unapproved(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = role_calls.consent_hash(services, ["planner"])
+    digest = role_consent.consent_hash(services, ["planner"])
     for attempt in (
         lambda: role_calls.ask(services, ASKED),
-        lambda: role_calls.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2"),
+        lambda: role_consent.ensure(services, ["planner"], approve=(), command="idumb plan-phase 2"),
     ):
         with pytest.raises(Refusal) as caught:
             attempt()
         assert caught.value.code == "consent.missing"
         assert f"--approve {digest}" in (caught.value.hint or "")
     with pytest.raises(Refusal, match="changed"):
-        role_calls.ensure_consent(services, ["planner"], approve=["0" * 64], command="idumb plan-phase 2")
-    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+        role_consent.ensure(services, ["planner"], approve=["0" * 64], command="idumb plan-phase 2")
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     with pytest.raises(Refusal, match="Nobody consented"):
         role_calls.ask(Container(str(sandbox.root), Nobody, Silent), ASKED)
@@ -142,8 +142,8 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
     )
     sandbox.commit("start")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = role_calls.consent_hash(services, ["planner"])
-    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_consent.consent_hash(services, ["planner"])
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     log.write_text("it was asked", encoding="utf-8")
     assert role_calls.ask(services, ASKED).reply == "one\n"
     script.write_text("print('two')", encoding="utf-8")
@@ -171,7 +171,7 @@ def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSand
             return Answer(decision.id, "run", "me")
 
     services = Container(str(sandbox.root), Slow, Silent)
-    role_calls.ensure_consent(services, ["planner"], approve=(), command="idumb plan-phase 2")
+    role_consent.ensure(services, ["planner"], approve=(), command="idumb plan-phase 2")
     with pytest.raises(Refusal) as caught:
         role_calls.ask(services, ASKED)
     assert caught.value.code == "consent.missing"
@@ -187,20 +187,20 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
     both_bound = configured(sandbox).replace("roles: {", "roles: {researcher: {binding: thinker}, ")
     (sandbox.root / ".idumb/config.yaml").write_text(both_bound, encoding="utf-8")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = role_calls.consent_hash(services, ["planner"])
+    digest = role_consent.consent_hash(services, ["planner"])
 
     def refused(services: Container, asked: list[str], approve: str) -> Refusal:
         with pytest.raises(Refusal) as caught:
-            role_calls.ensure_consent(services, asked, approve=[approve], command="idumb plan-phase 2")
+            role_consent.ensure(services, asked, approve=[approve], command="idumb plan-phase 2")
         assert caught.value.code == "consent.other-agents"
         assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == asked
-        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_calls.consent_hash(services, asked)}"
+        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_consent.consent_hash(services, asked)}"
         return caught.value
 
     both = ["researcher", "planner"]
     words = refused(services, both, digest).message
     assert words == "--approve names the planner as configured now, but this command also calls the researcher."
-    words = refused(services, ["planner"], role_calls.consent_hash(services, both)).message
+    words = refused(services, ["planner"], role_consent.consent_hash(services, both)).message
     assert words.endswith("but this command does not call the researcher.")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     later = Container(str(sandbox.root), Nobody, Silent)
@@ -224,16 +224,14 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
         return Container(str(sandbox.root), Nobody, Silent), str(program)
 
     services, one = at("one")
-    digest = role_calls.consent_hash(services, ["planner"])
-    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = role_consent.consent_hash(services, ["planner"])
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
     words = f"its program (was {one}, is {two}), model"
     for named, told in ((digest, f"after you approved them: planner: {words}."), (None, "Nobody consented")):
         with pytest.raises(Refusal) as caught:
-            role_calls.ensure_consent(
-                services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2"
-            )
+            role_consent.ensure(services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2")
         assert told in caught.value.message
         (line,) = caught.value.details["evidence"]
         assert line.endswith(f"; changed since you agreed: {words}")
@@ -241,9 +239,9 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
 
 def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Container) -> None:
     """R-ADAPT-1."""
-    digest = role_calls.consent_hash(services, ["planner"])
-    role_calls.ensure_consent(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
-    taken = approve.revoke(services, role_calls.PLACE, "me")
+    digest = role_consent.consent_hash(services, ["planner"])
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    taken = approve.revoke(services, role_consent.PLACE, "me")
     assert taken.data["withdrawn"] == 1
     with pytest.raises(Refusal, match="Nobody consented"):
         role_calls.ask(services, ASKED)
@@ -251,10 +249,10 @@ def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Containe
 
 def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Container) -> None:
     """R-ADAPT-1."""
-    assert role_calls.bound(services, "planner") == "thinker"
-    assert role_calls.bound(services, "skeptic") is None
+    assert role_calls.binding_of(services, "planner") == "thinker"
+    assert role_calls.binding_of(services, "skeptic") is None
     with pytest.raises(Refusal) as caught:
-        role_calls.ask(services, role_calls.Ask("skeptic", "phase-2", {}))
+        role_calls.ask(services, role_calls.RoleRequest("skeptic", "phase-2", {}))
     assert caught.value.code == "role.unbound"
     assert "roles: {skeptic: {binding: NAME}}" in (caught.value.hint or "")
 

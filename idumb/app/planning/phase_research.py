@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
-from idumb.app.planning.phase_context import Bundle
-from idumb.app.roles import role_calls
-from idumb.app.roles.role_calls import Ask
+from idumb.app.planning.phase_context import PhaseContext
+from idumb.app.roles import role_calls, role_consent
+from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import preconditions
@@ -42,7 +42,7 @@ class Request:
 def research(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
     """Write a phase's research; Refusal `research.own` where a person wrote it."""
     preconditions.require_initialised(services)
-    where = phase_context.place(services, request.phase)
+    where = phase_context.locate(services, request.phase)
     known = phase_context.gather(services, where)
     path = where.path("RESEARCH")
     data = {"phase": where.phase, "path": path, "digest": known.digest, "next": [f"idumb plan-phase {where.phase}"]}
@@ -56,7 +56,7 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
     still = {"written": False, "standing": known.standing, "kept": None, "binding": None}
     if request.prompt:
         take = f"idumb research {where.phase} --from FILE"
-        return Result({**data, **still, "prompt": role_calls.prompt(services, _told(known)), "next": [take]})
+        return Result({**data, **still, "prompt": role_calls.prompt(services, _role_request(known)), "next": [take]})
     if request.offered is not None:
         _require_words(request.offered)
         with operation.owned(services, "research") as owned:
@@ -65,19 +65,17 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
         return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
     if known.standing == phase_context.CURRENT and not request.again:
         return Result({**data, **still})
-    role_calls.ensure_consent(
-        services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {where.phase}"
-    )
+    role_consent.ensure(services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {where.phase}")
     with operation.owned(services, "research") as owner:
         owner.record()
         tell(ASKING)
-        answered = ask(services, known, owner)
+        answered = ask_and_write(services, known, owner)
     if isinstance(answered, AgentResult):
         return Result(
             {**data, **still},
             EXIT_FAILED,
             (),
-            failure(services, answered, agent.RESEARCHER, f"idumb research {where.phase}"),
+            failure_report(services, answered, agent.RESEARCHER, f"idumb research {where.phase}"),
         )
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **answered})
 
@@ -87,24 +85,24 @@ def _require_words(text: str) -> None:
         raise InputError("research.empty", "There is no word in the report.", hint="idumb research --help")
 
 
-def _told(known: Bundle) -> Ask:
-    values = {**known.values(), "report": f"phase {known.place.phase}", "discuss": ""}
-    return Ask(agent.RESEARCHER, f"phase-{known.place.phase}", values)
+def _role_request(known: PhaseContext) -> RoleRequest:
+    values = {**known.values(), "report": f"phase {known.location.phase}", "discuss": ""}
+    return RoleRequest(agent.RESEARCHER, f"phase-{known.location.phase}", values)
 
 
-def ask(services: Services, known: Bundle, owner: Owned) -> AgentResult | dict[str, str | None]:
+def ask_and_write(services: Services, known: PhaseContext, owner: Owned) -> AgentResult | dict[str, str | None]:
     """Ask and write; where the agent failed, its result. What was there is kept in idumb's own folder."""
-    answered = role_calls.ask(services, _told(known), owner)
+    answered = role_calls.ask(services, _role_request(known), owner)
     body = answered.reply or answered.output
     if answered.outcome != outcome.COMPLETED or not body.strip():
         return answered
-    return _write(services, known, body, role_calls.bound(services, agent.RESEARCHER), answered.model)
+    return _write(services, known, body, role_calls.binding_of(services, agent.RESEARCHER), answered.model)
 
 
 def _write(
-    services: Services, known: Bundle, body: str, binding: str | None, model: str | None
+    services: Services, known: PhaseContext, body: str, binding: str | None, model: str | None
 ) -> dict[str, str | None]:
-    where = known.place
+    where = known.location
     fields = {
         "type": "research",
         "phase": where.phase,
@@ -124,9 +122,9 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def failure(services: Services, answered: AgentResult, role: str, go_on: str) -> tuple[str, str, str]:
+def failure_report(services: Services, answered: AgentResult, role: str, go_on: str) -> tuple[str, str, str]:
     """Why an agent brought nothing: code, message, hint. `go_on` is the command that asks it again."""
-    told = role_calls.told(services, role, answered, go_on)
+    told = role_calls.failure_message(services, role, answered, go_on)
     if told is not None:
         return f"role.{told.kind}", f"The {role} did not answer: {told.message}", told.mend
     done = answered.outcome == outcome.COMPLETED

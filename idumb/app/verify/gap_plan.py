@@ -35,7 +35,7 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
             hint=f"Change it, then idumb execute {step_plan.path_of(contract.phase)}",
             details={"path": step_plan.path_of(contract.phase)},
         )
-    where = phase_context.place(services, contract.phase)
+    where = phase_context.locate(services, contract.phase)
     identity, path = draft_plan.next_path(services, where)
     wanted = shown(text(services, contract, identity, found))
     draft = draft_plan.judge(services, where, identity, path, wanted)

@@ -9,9 +9,9 @@ from typing import Any
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
-from idumb.app.planning.phase_context import Bundle, Place
-from idumb.app.roles import role_calls
-from idumb.app.roles.role_calls import Ask
+from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
+from idumb.app.roles import role_calls, role_consent
+from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome, quoting, reply
@@ -54,23 +54,23 @@ class Request:
 def discuss(services: Services, request: Request, read: Reader | None) -> Result:
     """Ask what is open, and write down what is answered. Exit code 5 where questions wait and nobody could be asked."""
     preconditions.require_initialised(services)
-    where = phase_context.place(services, request.phase)
+    where = phase_context.locate(services, request.phase)
     known = phase_context.gather(services, where)
     warnings: list[str] = []
     if request.answers:
         _require_open(known, request.answers)
         _write(services, where, (), request.answers)
     elif request.more or not known.questions:
-        asked, warnings = _asked(services, known, request)
+        asked, warnings = _new_questions(services, known, request)
         _write(services, where, numbered(known.questions, asked), {})
     answered = list(request.answers)
     if read is not None and not request.answers:
-        answered += _talk(services, where, read)
+        answered += _interview(services, where, read)
     return _result(services, where, answered, warnings)
 
 
-def _require_open(known: Bundle, answers: Mapping[str, str]) -> None:
-    phase, path = known.place.phase, known.place.path("CONTEXT")
+def _require_open(known: PhaseContext, answers: Mapping[str, str]) -> None:
+    phase, path = known.location.phase, known.location.path("CONTEXT")
     there = {q.id: q for q in known.questions}
     for identity, answer in answers.items():
         if identity not in there:
@@ -93,16 +93,18 @@ def _require_open(known: Bundle, answers: Mapping[str, str]) -> None:
             )
 
 
-def _asked(services: Services, known: Bundle, request: Request) -> tuple[list[tuple[str, str]], list[str]]:
+def _new_questions(
+    services: Services, known: PhaseContext, request: Request
+) -> tuple[list[tuple[str, str]], list[str]]:
     """(text, why) of new questions, by the researcher where one is bound, else the usual ones; and warnings."""
     plain = list(usual(known.roadmap, known.project, known.requirements))
-    if request.usual or role_calls.bound(services, agent.RESEARCHER) is None:
+    if request.usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return plain, []
-    command = f"idumb discuss {known.place.phase}{' --more' if request.more else ''}"
-    role_calls.ensure_consent(services, [agent.RESEARCHER], approve=request.approve, command=command)
-    phase = f"phase {known.place.phase}"
+    command = f"idumb discuss {known.location.phase}{' --more' if request.more else ''}"
+    role_consent.ensure(services, [agent.RESEARCHER], approve=request.approve, command=command)
+    phase = f"phase {known.location.phase}"
     values = {**known.values(), "report": "", "discuss": phase}
-    answered = role_calls.ask(services, Ask(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
+    answered = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
     found = reply.answer(answered.reply or answered.output, "questions")
     if answered.outcome == outcome.COMPLETED and isinstance(found, dict) and isinstance(found["questions"], list):
         return [one for row in found["questions"][:MOST] if (one := _question(row)) is not None], []
@@ -117,7 +119,7 @@ def _question(row: Any) -> tuple[str, str] | None:
     return quoting.one_line(row["text"]), quoting.one_line(why) if isinstance(why, str) else ""
 
 
-def _talk(services: Services, where: Place, read: Reader) -> list[str]:
+def _interview(services: Services, where: PhaseLocation, read: Reader) -> list[str]:
     """Ask one after the other; each answer is written before the next question, so that none is lost."""
     found = []
     for question in phase_context.gather(services, where).questions:
@@ -132,7 +134,7 @@ def _talk(services: Services, where: Place, read: Reader) -> list[str]:
     return found
 
 
-def _write(services: Services, where: Place, questions: Sequence[Question], answers: Mapping[str, str]) -> None:
+def _write(services: Services, where: PhaseLocation, questions: Sequence[Question], answers: Mapping[str, str]) -> None:
     """Into the file as it is now: a person may have written in it meanwhile."""
     if not questions and not answers:
         return
@@ -146,7 +148,7 @@ def _write(services: Services, where: Place, questions: Sequence[Question], answ
         services.trees.force((path,))
 
 
-def _result(services: Services, where: Place, answered: Sequence[str], warnings: Sequence[str]) -> Result:
+def _result(services: Services, where: PhaseLocation, answered: Sequence[str], warnings: Sequence[str]) -> Result:
     questions = phase_context.gather(services, where).questions
     waiting = [q for q in questions if not q.answer]
     phase, path = where.phase, where.path("CONTEXT")

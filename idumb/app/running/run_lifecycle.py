@@ -1,0 +1,235 @@
+"""The life cycle of a run: take it up or start it, run its tasks under supervision, and close it with a report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TypeVar
+
+from idumb.app.attempt import projections
+from idumb.app.consent import approvals
+from idumb.app.contract import (
+    carried_tasks,
+    changed_contract,
+    contract_lock,
+    environment_lock,
+    plan_answers,
+)
+from idumb.app.core import blocked_tasks, next_actions, projection_paths, run_lookup, schedule
+from idumb.app.core.journal import Journal
+from idumb.app.core.result import Result
+from idumb.app.core.run_context import Bench
+from idumb.app.core.services import Services, kept_at, run_ref
+from idumb.app.engine import recovery, runner
+from idumb.app.roles import opinions
+from idumb.app.running import admission, run_request, run_result
+from idumb.app.running.run_request import Request
+from idumb.app.session import failure_report, open_run, operation
+from idumb.app.verify import verdict, verify_work
+from idumb.app.worktree import abandoned_clones, final_state, preconditions, run_branch, task_base
+from idumb.domain import contract as contracts
+from idumb.domain import listing
+from idumb.domain.contract import Contract
+from idumb.domain.errors import Interrupted, Refusal, WorkFailed
+from idumb.domain.plans.plan import STRICT
+from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.run import RunState, run_id
+from idumb.domain.settings import COMMIT_NONE
+
+T = TypeVar("T")
+
+
+def take_up(services: Services, owned: operation.Owned, contract: Contract, request: Request) -> Journal:
+    """The journal of the phase's unfinished run of this contract, or of one that begins here."""
+    state = admission.unfinished_run(services, contract, force=request.force)
+    next_actions.require_not_paused(state)
+    journal = owned.journal(state or RunState())
+    preconditions.accept_guarded(services, journal, request.accept_git)
+    if state is None:
+        admission.require_unverified(services, contract, force=request.force)
+        run_branch.begin(services, contract, request.branch)
+        start_run(services, journal, contract, request)
+    else:
+        from idumb.app.history import restoring
+
+        changed_contract.same_contract(services, contract, state)
+        preconditions.require_branch(services, state)
+        environment_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+        restoring.settle(services, journal, contract)
+        journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
+    return journal
+
+
+def start_run(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
+    """Snapshot the base, keep the plans' bytes, begin the run, carry over what is done and unchanged.
+
+    What unfinished tasks of the run before left is taken back: this run makes them anew.
+    """
+    before = run_lookup.latest_run(services, contract.phase)
+    number = services.runs.last_number(contract.phase) + 1
+    head = services.history.head()
+    run = run_id(contract.hash, head.commit, number, services.worktree)
+    base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
+    for words in task_base.not_saved(services.trees.left_out()):
+        services.reporter.note(words)
+    same_branch = before is not None and before.branch == head.branch
+    put_back = task_base.put_back_unfinished(services, contract, before) if before and same_branch else ()
+    sources = contract_lock.sources(services, contract)
+    blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
+    services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
+    digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
+    started = journal.event(
+        "run.started",
+        phase=contract.phase,
+        folder=contract.folder,
+        number=number,
+        contract_hash=contract.hash,
+        plans=[[p.path, p.sha256] for p in contract.plans],
+        mode=request.mode or contract.mode,
+        approval=approvals.newest_nonce(services, contract),
+        policy=COMMIT_NONE if request.rehearsal else services.settings.git.commit,
+        base_commit=head.commit,
+        base_tree=base.tree,
+        base_snapshot=base.commit,
+        branch=head.branch,
+        tasks=[[task, digests[task]] for task in contract.order],
+        workspace=run_request.workspace(services, request),
+        put_back=[{"task": p.task, "paths": list(p.paths)} for p in put_back],
+        guarded=dict(services.history.state().guarded),
+    )
+    for p in put_back:
+        services.reporter.note(
+            f"{p.task} was not finished by run {number - 1}; taken back: {listing.listed(p.paths)}"
+            f" (kept: git show {kept_at(base.ref, p.paths[0])})"
+        )
+    events = [_for_run(started, run)]
+    if request.force and before is not None and before.verified:
+        events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
+    elif before is not None:
+        events += [_for_run(e, run) for e in carried_tasks.events(journal, contract, before)]
+    journal.write(*events)
+
+
+def _for_run(event: NewEvent, run: str) -> NewEvent:
+    return dataclasses.replace(event, run=run)
+
+
+def run_to_end(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
+    """Recover, run the tasks, write the reports, verify; whatever happens, the next command is known."""
+    return close(services, journal, contract, request, supervise(services, journal, contract, request, run_tasks))
+
+
+def supervise(
+    services: Services, journal: Journal, contract: Contract, request: Request, work: Callable[[Bench], T]
+) -> T:
+    """Do something with a run's tasks; what stops it is recorded, with the next command, before it is passed on."""
+    bench = open_run.bench(
+        services,
+        journal,
+        contract,
+        on_deviation=request.on_deviation,
+        max_attempts=request.max_attempts,
+        workspace=request.workspace,
+        deterministic=request.deterministic,
+    )
+    titles = {t: contract.tasks[t].title for t in contract.order}
+    services.reporter.begin(titles, schedule.statuses(contract, journal.state))
+    try:
+        return work(bench)
+    except Interrupted as interrupted:
+        by = "cancel" if services.owner.asked() else "signal"
+        reason = run_lookup.why_stopped(services, interrupted)
+        journal.write(journal.event("run.interrupted", reason=reason, by=by))
+        projections.write_progress(services, contract, journal.state)
+        interrupted.hint = next_actions.command(journal.state)
+        interrupted.details = failure_report.of_interruption(services, journal.state, contract, reason)
+        raise
+    except (Refusal, WorkFailed) as refusal:
+        services.owner.guard()
+        journal.write(journal.event("run.halted", reason=refusal.message))
+        projections.write_progress(services, contract, journal.state)
+        said = {
+            "phase": contract.phase,
+            **failure_report.of_refusal(services, journal.state, contract, refusal.message),
+        }
+        if isinstance(refusal, WorkFailed):
+            said = {**failure_report.of_run(services, journal.state, contract, refusal.message), **said}
+        refusal.details = {**said, **refusal.details}
+        raise
+    finally:
+        projections.waiting_checkpoints(bench)
+        if schedule.settled(schedule.statuses(contract, journal.state)):
+            bench.agents.forget()
+        abandoned_clones.close(bench)
+
+
+def make_ready(bench: Bench) -> None:
+    """What was left half done is finished or taken back, answers are taken up, and all that the run needs is there."""
+    recovery.recover(bench)
+    recovery.resolve_waiting(bench)
+    runner.require_agents(bench)
+    runner.require_setup(bench)
+
+
+def run_tasks(bench: Bench) -> runner.Ending:
+    make_ready(bench)
+    for task in (bench.contract.tasks[t] for t in bench.contract.order):
+        if bench.journal.state.tasks[task.id].status in schedule.RUNNABLE:
+            task_base.refuse_foreign_changes(bench, task, ahead=True)
+    environment_lock.lock_in(bench)
+    return runner.run_tasks(bench)
+
+
+def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending) -> Result:
+    contract = plan_answers.append(services, journal, contract)
+    shown = schedule.statuses(contract, journal.state)
+    done = schedule.settled(shown)
+    if ending.kind == "done" and blocked_tasks.is_stuck(shown):
+        ending = dataclasses.replace(
+            ending, words=blocked_tasks.words(blocked_tasks.groups(contract, journal.state, shown))
+        )
+    kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
+    workspace = final_state.at_end(services, journal.state, contract) if done else final_state.Workspace()
+    said = {**ending.said, **({"workspace": workspace.as_dict()} if done else {})}
+    journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **said))
+    reports = projections.ending(services, contract, journal.state)
+    verification = None
+    if done and request.verify:
+        _require_approval(services, journal, contract, reports)
+        verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
+        contract = plan_answers.append(services, journal, contract)
+        reports = (*reports, verify_work.write_report(services, contract, verification))
+        projections.ending(services, contract, journal.state)
+    warnings = (
+        *projections.record_reports(services, journal, reports),
+        *verdict.unmet_requirements(verification),
+        *opinions.missing_opinions(verification),
+    )
+    unproven = () if verification is not None else workspace.wrong
+    warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *workspace.words(), *warnings)
+    return run_result.build(services, journal.state, contract, ending, shown, verification, warnings)
+
+
+def _require_approval(services: Services, journal: Journal, contract: Contract, reports: tuple[str, ...]) -> None:
+    """The tasks are done and stay so, whatever became of the approval; what judges them starts only under one."""
+    try:
+        if STRICT in (contract.mode, journal.state.mode):
+            approvals.require(services, contract, base=journal.state.base.commit)
+    except Refusal:
+        projections.record_reports(services, journal, reports)
+        raise
+
+
+def finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
+    """Write and commit the reports of a completed run that was ended before it came to that."""
+    written = services.log.events(run=state.id, kind="reports.committed", newest_first=True, limit=1)
+    judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True, limit=1)
+    if max((e.seq for e in written), default=0) > max((e.seq for e in judged), default=0):
+        return
+    paths = [projection_paths.report_path(contract.folder, what) for what in ("SUMMARY", "VERIFICATION")]
+    if all(services.reports.exists(path) for path in paths) and not services.history.uncommitted(paths):
+        return
+    reports = projections.ending(services, contract, state)
+    if state.verification is not None:
+        reports = (*reports, verify_work.write_report(services, contract, state.verification))
+    projections.record_reports(services, owned.journal(state), reports)

@@ -1,0 +1,41 @@
+"""What a command asks of a run: its flags, and where builders work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from idumb.app.attempt import builder_commits
+from idumb.app.core.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `execute-phase`; None means that the configuration decides.
+
+    `again` is the command to which `--approve HASH` is added where consent is missing, None for that of the phase.
+    """
+
+    phase: str
+    approve: tuple[str, ...] = ()
+    mode: str | None = None
+    max_attempts: int | None = None
+    on_deviation: str | None = None
+    verify: bool = True
+    force: bool = False
+    workspace: str | None = None
+    branch: str | None = None
+    accept_git: tuple[str, ...] = ()
+    approval: str | None = None
+    deterministic: bool = False
+    accept_changed: tuple[str, ...] = ()
+    command: str = "execute-phase"
+    rehearsal: bool = False
+    again: str | None = None
+
+
+def workspace(services: Services, request: Request) -> str:
+    """Return where builders work: `here` or `clone`."""
+    configured = services.settings.run.workspace
+    if request.workspace or request.rehearsal:
+        return request.workspace or configured
+    return builder_commits.workspace_of(services.settings.git.commit, configured)

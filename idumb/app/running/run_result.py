@@ -1,0 +1,116 @@
+"""The result of a command that ran tasks: outcome, counts, failure, exit code and next commands."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.contract import (
+    contract_lock,
+)
+from idumb.app.core import blocked_tasks, next_actions, projection_paths, schedule
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.engine import runner
+from idumb.app.session import failure_report, next_steps
+from idumb.domain import errors, outcome
+from idumb.domain.contract import Contract
+from idumb.domain.runs.run import RunState
+
+_OUTCOMES = {"waiting": "waiting", "paused": "paused", runner.EDITOR: "waiting"}
+
+
+def build(
+    services: Services,
+    state: RunState,
+    contract: Contract,
+    ending: runner.Ending,
+    shown: Mapping[str, str],
+    verification: Mapping[str, Any] | None,
+    warnings: tuple[str, ...],
+) -> Result:
+    counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
+    done = schedule.settled(shown)
+    word = "complete" if done else _OUTCOMES.get(ending.kind, "partial")
+    if not done and not any(s in outcome.DONE for s in shown.values()) and word == "partial":
+        word = "failed"
+    asked = next_steps.pending(state)
+    data: dict[str, Any] = {
+        "run": state.id,
+        "phase": state.phase,
+        "session": state.session,
+        "outcome": word,
+        "reason": ending.words,
+        "counts": counts,
+        "total": len(shown),
+        "contract_hash": contract.hash,
+        "tasks": [next_steps.task_row(state, contract, t, shown) for t in contract.order],
+        "summary": projection_paths.report_path(contract.folder, "SUMMARY"),
+        "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
+        "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
+        "verification": verification,
+        "untracked": contract_lock.untracked(services, (p.path for p in contract.plans)),
+        "decisions": asked,
+        "blocked": blocked_tasks.groups(contract, state, shown),
+        "next": next_steps.next_commands(
+            contract, state, shown, ending.kind, verification, asked=bool(asked), first=ending.task
+        ),
+    }
+    if word == "complete":
+        ended = _complete(data, verification, warnings, contract)
+        if verification is None or ended.failure is None:
+            return ended
+        return dataclasses.replace(
+            ended, details=failure_report.of_verification(services, state, contract, verification)
+        )
+    failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
+    if ending.task is not None and shown.get(ending.task) == outcome.FAILED:
+        failed = ending.task  # the one that ended the run, which is not the first of those that failed
+    if ending.kind == runner.EDITOR:
+        failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
+    found = failure_report.structured(services, state, contract, failed)
+    back = [c["command"] for c in (found or {}).get("choices", ()) if c["id"] == "put-back" and c["command"]]
+    if back:  # until the plan is as it was, neither a retry nor a person's word about the task is taken
+        needing = ("idumb resume", "idumb accept", "idumb skip")
+        data["next"] = [*(c for c in data["next"] if not c.startswith(needing)), *back]
+    # Where git refused the commit, the task itself has no reason.
+    data["failure"] = found and {**found, "error": found["error"] or ending.words}
+    code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
+    if word == "paused":
+        data["choices"] = next_actions.rows(next_actions.of_paused(state))
+    words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
+    slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
+    slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
+    elsewhere = ending.kind == "waiting" and not asked
+    hint = f"Write the answer, then {data['next'][0]}" if elsewhere else data["next"][0]
+    return Result(
+        data,
+        code,
+        warnings,
+        (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", hint),
+        {
+            **(
+                data["failure"]
+                or failure_report.of_run(services, state, contract, words, waits=code == errors.EXIT_WAITING)
+            ),
+            **({"choices": data["choices"]} if "choices" in data else {}),
+            **({"decisions": [d["id"] for d in asked]} if asked else {}),
+        },
+    )
+
+
+def _complete(
+    data: dict[str, Any], verification: Mapping[str, Any] | None, warnings: tuple[str, ...], contract: Contract
+) -> Result:
+    if verification is None or verification["status"] == "passed":
+        return Result(data, errors.EXIT_DONE, warnings)
+    waiting = verification["status"] == "waiting"
+    said = f"verify-work says {verification['status']}: {verification['reason']}"
+    words = f"All tasks of phase {contract.phase} are done, but {said}"
+    return Result(
+        data,
+        errors.EXIT_WAITING if waiting else errors.EXIT_FAILED,
+        warnings,
+        (f"verification.{verification['status']}", words, data["next"][0]),
+    )

@@ -1,0 +1,130 @@
+"""Gather the evidence for a phase: run its checks, ask its human criteria, and list criteria that no plan covers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from idumb.app.attempt import questions
+from idumb.app.core import projection_paths, schedule
+from idumb.app.core.journal import Journal
+from idumb.app.core.services import Services
+from idumb.app.ports.checks import Checks
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+
+ROADMAP = ".planning/ROADMAP.md"
+
+
+def gather(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
+    limit = float(services.settings.run.check_timeout)
+    commands: dict[str, tuple[str, str]] = {}
+    found: list[Evidence] = []
+    for plan in contract.plans:
+        prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
+        found.extend(
+            _criterion(services, checks, contract, criterion, prefix, tree, journal)
+            for criterion in plan.success_criteria
+        )
+        for invariant in plan.invariants:
+            commands.setdefault(invariant.check, (f"{prefix}invariant {invariant.id}", invariant.text))
+        for task in plan.tasks:
+            if journal.state.tasks[task.id].status not in outcome.DONE:
+                continue
+            for i, test in enumerate(task.tests, 1):
+                commands.setdefault(test.command, (f"{task.id} test {i}", test.intent or test.command))
+    for command, (subject, text) in commands.items():
+        services.interrupts.check()
+        with services.interrupts.armed():
+            found.append(checks.command(subject, text, command, timeout=limit, tree=tree))
+    return found
+
+
+def _criterion(
+    services: Services,
+    checks: Checks,
+    contract: Contract,
+    criterion: Criterion,
+    prefix: str,
+    tree: str,
+    journal: Journal,
+) -> Evidence:
+    subject = f"{prefix}{criterion.id}"
+    if criterion.command:
+        with services.interrupts.armed():
+            limit = float(services.settings.run.check_timeout)
+            return checks.command(subject, criterion.text, criterion.command, timeout=limit, tree=tree)
+    if criterion.proof == HUMAN and schedule.settled(schedule.statuses(contract, journal.state)):
+        return _human_criterion(services, contract, criterion, subject, tree, journal)
+    result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN
+    return Evidence(subject, criterion.text, result, tree=tree)
+
+
+def _human_criterion(
+    services: Services, contract: Contract, criterion: Criterion, subject: str, tree: str, journal: Journal
+) -> Evidence:
+    question = Decision(
+        id=f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
+        kind="criterion",
+        what=f"Phase {contract.phase}, {criterion.id}: {criterion.text}",
+        why="The plan says that a person judges this success criterion.",
+        evidence=criterion.instructions,
+        choices=(
+            Choice(questions.YES, "it holds", "the criterion counts as proven by you"),
+            Choice(questions.NO, "it does not hold", "the phase is not verified"),
+        ),
+    )
+    answer = answer_to(services, journal, question)
+    if answer is None:
+        return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
+    return dataclasses.replace(
+        questions.evidence_of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text
+    )
+
+
+def answer_to(services: Services, journal: Journal, question: Decision) -> Answer | None:
+    """What a person said already, or says now; None where the question waits."""
+    known = journal.state.answers.get(question.id)
+    if known is not None:
+        return Answer(question.id, known["choice"], known["by"], known.get("guidance", ""))
+    asked = services.asker.ask(question)
+    new = question.id not in journal.state.decisions
+    events = [journal.event("decision.asked", **dataclasses.asdict(question))] if new else []
+    if asked is not None:
+        events.append(journal.event("decision.answered", **dataclasses.asdict(asked)))
+    if events:
+        journal.write(*events)
+    return asked
+
+
+def stated_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:
+    """Criteria of roadmap and context file that no plan has taken up. Nobody consented to anything in those files."""
+    taken = {_folded(c.text) for p in contract.plans for c in p.success_criteria}
+    taken |= {_folded(c.text) for task in contract.tasks.values() for c in task.acceptance}
+    found = []
+    for source, text in _sources(services, contract):
+        for number, words in enumerate(services.texts.stated_criteria(text), 1):
+            if _folded(words) not in taken:
+                taken.add(_folded(words))
+                found.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
+    return found
+
+
+def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
+    """What the roadmap says of the phase, and the context file; a file that cannot be read says nothing."""
+    texts = []
+    for source, path in (("roadmap", ROADMAP), ("context", projection_paths.report_path(contract.folder, "CONTEXT"))):
+        try:
+            texts.append((source, services.reports.read(path) or ""))
+        except OSError as problem:
+            services.reporter.note(f"{path} could not be read: {problem.strerror or problem}")
+    stating = [(source, text) for source, text in texts if services.texts.stated_criteria(text)]
+    section = services.texts.roadmap_section  # dear, so only where there is anything to find
+    return [(source, section(text, contract.phase) if source == "roadmap" else text) for source, text in stating]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).rstrip(".").casefold()
