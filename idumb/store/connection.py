@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from idumb.domain.errors import StoreError
-from idumb.store import anchor, event_chain, log_errors, migrations, segments
+from idumb.store import anchor, event_chain, log_errors, schema, segments
 from idumb.store.anchored_copy import AnchoredCopy, Placed
 from idumb.store.log_identity import Witnesses, nothing_kept
 from idumb.system.files import user_folders
@@ -197,25 +197,25 @@ class Database:
 
     def _prepare(self, connection: sqlite3.Connection, *, create: bool) -> None:
         _set_pragmas(connection)
-        known = migrations.version(connection)
-        if known > migrations.CURRENT:
-            raise log_errors.newer(self.path, known, migrations.CURRENT)
+        known = schema.version(connection)
+        if known > schema.CURRENT:
+            raise log_errors.newer(self.path, known, schema.CURRENT)
         witnesses = self._witnesses()
         if known:
             witnesses.require_sound(connection)
-        self._is_older = 0 < known < migrations.CURRENT and not create
+        self._is_older = 0 < known < schema.CURRENT and not create
         if self._is_older:
-            migrations.stand_in(connection)
-        elif known < migrations.CURRENT:
+            schema.stand_in(connection)
+        elif known < schema.CURRENT:
             self._migrate(connection)
         witnesses.require_newest(connection)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have made the tables while this one waited for its turn.
-        if migrations.version(connection) == 0:
+        if schema.version(connection) == 0:
             self._require_none_before()
-        migrations.migrate(connection)
+        schema.migrate(connection)
         connection.execute("COMMIT")
         if not anchor.exists(self._anchor):
             anchor.write(self._anchor, anchor.Anchor())

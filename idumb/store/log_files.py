@@ -15,7 +15,7 @@ from typing import Any
 from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, ChainCheck
-from idumb.store import connection, event_chain, log_errors, new_database, salvage, segments
+from idumb.store import connection, event_chain, log_errors, new_database, rebuild, segments
 from idumb.store.anchored_copy import Placed
 from idumb.system.files import atomic_write, user_folders
 
@@ -55,7 +55,7 @@ class SqliteLogFiles:
         """Every hash again, and whether the log of this repository has the same history so far."""
         if not os.path.isfile(path):
             raise Refusal("backup.missing", f"There is no file {path}.", hint="idumb backup FILE writes one")
-        damaged = salvage.Damaged(path)
+        damaged = rebuild.Damaged(path)
         try:
             why = damaged.problem()
             if why is not None:
@@ -140,7 +140,7 @@ def _packed(events: Iterable[Placed]) -> bytes:
     return packed.getvalue()
 
 
-def _walked(damaged: salvage.Damaged) -> ChainCheck:
+def _walked(damaged: rebuild.Damaged) -> ChainCheck:
     count, head, last = 0, GENESIS, damaged.last()
     while count < last:
         found = damaged.at(count + 1)

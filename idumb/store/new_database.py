@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable
 
-from idumb.store import event_chain, event_log, log_errors, migrations, segments
+from idumb.store import event_chain, event_log, log_errors, schema, segments
 from idumb.store.anchored_copy import Placed
 from idumb.system.files import atomic_write
 
@@ -28,7 +28,7 @@ def make(path: str, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, st
     try:
         database.execute("PRAGMA synchronous = FULL")
         database.execute("BEGIN IMMEDIATE")
-        migrations.migrate(database)
+        schema.migrate(database)
         fill(database)
         database.execute("COMMIT")
         if database.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":

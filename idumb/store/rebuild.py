@@ -6,14 +6,16 @@ leaves either the old one or the new one, and doing it again is always right.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
-from idumb.store import anchor, connection, event_chain, log_errors, new_database, salvage, segments, worktrees
+from idumb.store import anchor, connection, event_chain, log_errors, new_database, segments, worktrees
 from idumb.store.anchored_copy import AnchoredCopy, Placed, set_aside
 from idumb.system.files import atomic_write
 
@@ -96,10 +98,10 @@ class _Left:
         self.path = os.path.join(self.folder, "store.db")
         self.copy = AnchoredCopy(common_dir)
         self.trusted = self.copy.problem() is None
-        self.damaged = salvage.Damaged(self.path)
+        self.damaged = Damaged(self.path)
 
     def events(self) -> Iterator[Placed]:
-        return salvage.merged(list(self._sources()), self.path)
+        return merged(list(self._sources()), self.path)
 
     def known(self) -> int:
         """The highest number that database, copy or anchor tell of."""
@@ -113,13 +115,13 @@ class _Left:
     def close(self) -> None:
         self.damaged.close()
 
-    def _sources(self) -> Iterator[salvage.Source]:
+    def _sources(self) -> Iterator[Source]:
         yield self.damaged
         tail = self.copy.tail() if self.trusted else None
         if tail is not None:
-            yield salvage.Stream("the copy in the state directory", self.copy.lines(), tail[0])
-        if salvage.archive_names(self.folder):
-            yield salvage.Stream("the archive", salvage.archived(self.folder), 0)
+            yield Stream("the copy in the state directory", self.copy.lines(), tail[0])
+        if archive_names(self.folder):
+            yield Stream("the archive", archived(self.folder), 0)
 
 
 def _words(count: int, known: int, kept_refs: Callable[[], bool], *, possible: bool) -> str:
@@ -150,7 +152,7 @@ def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
 def _register(database: sqlite3.Connection, folder: str) -> int:
     """List the segments again whose files are whole; the last event in them."""
     last, head = 0, GENESIS
-    for name in salvage.archive_names(folder):
+    for name in archive_names(folder):
         found = segments.measured(folder, name, last, head)
         if found is None:
             break
@@ -209,3 +211,129 @@ def _renew_copy(common_dir: str, recoverable: Recoverable) -> None:
 
 def _runs_past(lines: Iterable[Placed], recoverable: Recoverable) -> bool:
     return any(row[event_chain.SEQ] > recoverable.events for row, _ in lines)
+
+
+_ROW = f"SELECT {event_chain.COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
+
+
+_WORKTREE = "SELECT worktree FROM runs WHERE id = ?"
+
+
+class Source(Protocol):
+    """`name` is how a person calls it."""
+
+    name: str
+
+    def at(self, seq: int) -> Placed | None:
+        """The event of that number if it can be read and is what was written. Asked in ascending order."""
+
+    def last(self) -> int:
+        """The highest number it seems to know; 0 where it cannot tell."""
+
+
+class Stream:
+    """Lines in ascending order; those that are damaged were left out by whoever made them."""
+
+    def __init__(self, name: str, placed: Iterable[Placed], last: int) -> None:
+        self.name = name
+        self._rest = iter(placed)
+        self._last = last
+        self._next: Placed | None = next(self._rest, None)
+
+    def at(self, seq: int) -> Placed | None:
+        while self._next is not None and self._next[0][event_chain.SEQ] < seq:
+            self._next = next(self._rest, None)
+        found = self._next
+        return found if found is not None and found[0][event_chain.SEQ] == seq else None
+
+    def last(self) -> int:
+        return self._last
+
+
+class Damaged:
+    """A database file, read without a lock and without its journal, so that nothing of it changes."""
+
+    name = "the damaged database"
+
+    def __init__(self, path: str) -> None:
+        from urllib.parse import quote
+
+        self._connection: sqlite3.Connection | None = None
+        with contextlib.suppress(sqlite3.Error):
+            self._connection = sqlite3.connect(
+                f"file:{quote(path)}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
+
+    def at(self, seq: int) -> Placed | None:
+        found = self._one(_ROW, seq)
+        if found is None or event_chain.own_fault(found) is not None:
+            return None
+        place = self._one(_WORKTREE, found[event_chain.RUN])
+        return found, place[0] if place and isinstance(place[0], str) else None
+
+    def last(self) -> int:
+        found = self._one("SELECT MAX(seq) FROM events WHERE seq > ?", 0)
+        return found[0] if found and isinstance(found[0], int) else 0
+
+    def fence(self) -> int:
+        """The highest token that any work tree was given, as far as that can be read."""
+        found = self._one("SELECT MAX(fence) FROM owners WHERE fence > ?", 0)
+        return found[0] if found and isinstance(found[0], int) else 0
+
+    def problem(self) -> str | None:
+        """What SQLite itself finds wrong with the file, None where nothing is."""
+        try:
+            found = (
+                None if self._connection is None else self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+            )
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            return str(error)
+        if found is None or found[0] != "ok":
+            return "it cannot be opened" if found is None else str(found[0])
+        made = self._one("SELECT 1 FROM sqlite_master WHERE name = ?", "events")
+        return "it is no event log" if made is None else None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _one(self, query: str, argument: object) -> event_chain.Row | None:
+        if self._connection is None:
+            return None
+        try:
+            found: event_chain.Row | None = self._connection.execute(query, (argument,)).fetchone()
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError):
+            return None
+        return found
+
+
+def archive_names(folder: str) -> list[str]:
+    """The files of segments in order; `folder` is `<common dir>/idumb`."""
+    place = os.path.join(folder, segments.FOLDER)
+    if not os.path.isdir(place):
+        return []
+    return sorted(name for name in os.listdir(place) if name.endswith(segments.ENDING) and not name.startswith("."))
+
+
+def archived(folder: str) -> Iterator[Placed]:
+    """Every event in the files of segments that can be read, whatever any table says of them."""
+    for name in archive_names(folder):
+        yield from segments.readable(os.path.join(folder, segments.FOLDER, name))
+
+
+def merged(sources: Sequence[Source], path: str) -> Iterator[Placed]:
+    """The longest chain from the first event on. StoreError `store.diverged` where two sources tell different ones."""
+    seq, previous = 1, GENESIS
+    while True:
+        fitting = [
+            (source, found)
+            for source in sources
+            if (found := source.at(seq)) is not None and found[0][event_chain.PREVIOUS] == previous
+        ]
+        if not fitting:
+            return
+        if len({found[0][event_chain.HASH] for _, found in fitting}) > 1:
+            raise log_errors.diverged(path, seq, " and ".join(source.name for source, _ in fitting[1:]))
+        row = fitting[0][1][0]
+        yield row, next((place for _, (_, place) in fitting if place is not None), None)
+        seq, previous = seq + 1, row[event_chain.HASH]

@@ -1,11 +1,17 @@
-"""The tables of each schema version as SQL. A version that was released is never edited: a new one is added.
+"""The tables of each schema version as SQL, and the way from any released version to the present one.
 
-`events` is the truth; `runs` finds runs without replaying them; `owners` holds the fencing token of each work tree;
-`segments` lists the files that older events were moved to.
-The triggers keep the log append-only against any program that comes with an ordinary connection.
+`events` is the truth; `runs` finds runs without replaying them; `owners` holds the fencing token of each working tree;
+`segments` lists the files that older events were moved to. The triggers keep the log append-only against any program
+with an ordinary connection.
+
+To change the schema, never edit a released version: add the statements of a new one, a row in `STEPS`, and a golden
+database of the new version (`tests/adapters/store/make_golden.py`).
 """
 
 from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
 
 VERSION_1 = (
     """
@@ -149,3 +155,33 @@ VERSION_2 = (
 
 TEMPORARY = (VERSION_2[0].replace("CREATE TABLE", "CREATE TEMPORARY TABLE"),)
 """Tables that readers need and version 1 lacks. There is nothing in them."""
+
+
+STEPS: Mapping[int, Sequence[str]] = {1: VERSION_1, 2: VERSION_2}
+"""Version to the statements that lead to it from the one before."""
+
+
+CURRENT = max(STEPS)
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """0 for an empty database."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def stand_in(connection: sqlite3.Connection) -> None:
+    """Let a database of an older schema be read as it is: what it lacks is there for this connection, and empty.
+
+    Only a command that writes owns the work tree and may migrate; and on read-only media nobody can.
+    """
+    connection.execute("PRAGMA temp_store = MEMORY")
+    for statement in TEMPORARY:
+        connection.execute(statement)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema to CURRENT; does nothing where it is there already."""
+    for target in range(version(connection) + 1, CURRENT + 1):
+        for statement in STEPS[target]:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {target:d}")

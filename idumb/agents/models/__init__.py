@@ -1,0 +1,1 @@
+"""Models without a program of their own: servers, tools, replies."""

@@ -1,0 +1,1 @@
+"""One attempt at one task: pipeline, entry, build, judge, record."""

@@ -1,0 +1,1 @@
+"""Approvals, what they bind, and the questions that ask for them."""

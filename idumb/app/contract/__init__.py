@@ -1,0 +1,1 @@
+"""Plans read into a contract: its lock, its versions, the environment it runs in."""

@@ -1,0 +1,1 @@
+"""What the use cases share: services, journal, run context, schedule, results."""

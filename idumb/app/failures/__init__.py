@@ -1,0 +1,1 @@
+"""Failed tasks: debug bundle, diagnosis, dead letters."""

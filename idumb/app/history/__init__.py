@@ -1,0 +1,1 @@
+"""Rollback and undo: restore paths, compensate effects, replay recordings."""

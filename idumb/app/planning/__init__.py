@@ -1,0 +1,1 @@
+"""Plans before they exist: research, discussion, planner and checker, the roadmap."""

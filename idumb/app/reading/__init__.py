@@ -1,0 +1,1 @@
+"""Commands that only read: status, next, show, metrics, envelope, handoffs."""

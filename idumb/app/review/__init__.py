@@ -1,0 +1,1 @@
+"""A contract before it runs: check-plan, approve, amend, consent."""

@@ -1,0 +1,1 @@
+"""Agents that build nothing: how they are called, and their opinions."""

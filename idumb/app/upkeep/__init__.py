@@ -1,0 +1,1 @@
+"""Set-up and maintenance: init, install, doctor, backup, archive, deinit."""

@@ -1,0 +1,1 @@
+"""Verification of a phase: success criteria, gaps, attestation."""

@@ -1,0 +1,1 @@
+"""Consent as data: approvals and envelopes."""

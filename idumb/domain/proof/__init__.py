@@ -1,0 +1,1 @@
+"""Proof as data: evidence, ledger, symbols, verdicts."""

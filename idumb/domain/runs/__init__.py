@@ -1,0 +1,1 @@
+"""A run as data: events, state, decisions, spending, handoffs."""

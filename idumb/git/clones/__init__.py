@@ -1,0 +1,1 @@
+"""Private copies of a repository, where builders and dry runs work."""

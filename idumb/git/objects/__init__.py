@@ -1,0 +1,1 @@
+"""Objects in git's database: blobs, trees, and the only writer."""

@@ -1,0 +1,1 @@
+"""Refs below `refs/idumb/`, and a look at the user's."""

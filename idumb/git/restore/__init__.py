@@ -1,0 +1,1 @@
+"""Paths written back into the working tree, and patches."""

@@ -1,0 +1,1 @@
+"""Scans of the working tree, and what git ignores in it."""

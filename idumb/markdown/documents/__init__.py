@@ -1,0 +1,1 @@
+"""Documents around a plan: roadmap, research, questions, reports."""

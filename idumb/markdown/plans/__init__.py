@@ -1,0 +1,1 @@
+"""Plans: from nodes to tasks, with every finding at its line."""

@@ -1,0 +1,1 @@
+"""Configuration, tool policy and prompt files."""

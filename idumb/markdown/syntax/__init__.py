@@ -1,0 +1,1 @@
+"""Markdown, YAML and JSON as nodes with places."""

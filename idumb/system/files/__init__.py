@@ -1,0 +1,1 @@
+"""Files and folders outside git: atomic writes, reports, the user's own folders."""

@@ -1,0 +1,1 @@
+"""Pictures of a contract's graph."""

@@ -1,0 +1,1 @@
+"""Documents that idumb writes: SUMMARY, VERIFICATION, checkpoints, handoffs, progress."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from idumb.domain.runs.event import NewEvent
-from idumb.store import migrations
+from idumb.store import schema
 from tests.adapters.store.opened import OpenedLog
 
 RUN = "0123456789abcdef"
@@ -56,6 +56,6 @@ def make(folder: Path) -> Path:
 
 if __name__ == "__main__":
     made = make(Path(sys.argv[1]))
-    golden = Path(__file__).parent / "golden" / f"v{migrations.CURRENT}.db"
+    golden = Path(__file__).parent / "golden" / f"v{schema.CURRENT}.db"
     golden.parent.mkdir(exist_ok=True)
     golden.write_bytes(made.read_bytes())

@@ -16,7 +16,7 @@ import pytest
 
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import connection, event_pages, log_errors, migrations, rebuild
+from idumb.store import connection, event_pages, log_errors, rebuild, schema
 from idumb.store.event_chain import Row
 from idumb.store.log_identity import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
@@ -169,7 +169,7 @@ def test_a_newer_schema_is_refused_and_left_alone(opened: OpenedLog) -> None:
     fence = opened.fill(1)
     opened.close()
     with outside(opened.path) as db:
-        db.execute(f"PRAGMA user_version = {migrations.CURRENT + 1}")
+        db.execute(f"PRAGMA user_version = {schema.CURRENT + 1}")
     before = opened.path.read_bytes()
     assert code_of(opened.log.head) == "store.newer"
     assert code_of(opened.append, fence) == "store.newer"

@@ -13,7 +13,7 @@ from idumb.domain import outcome
 from idumb.domain.errors import StoreError
 from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import NewEvent
-from idumb.store import connection, event_chain, migrations, schema, segments
+from idumb.store import connection, event_chain, schema, segments
 from idumb.store.event_log import SqliteRunIndex
 from tests.adapters.store import make_golden
 from tests.adapters.store.opened import OpenedLog, outside
@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parent / "golden"
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 
 
-@pytest.fixture(params=sorted(migrations.STEPS))
+@pytest.fixture(params=sorted(schema.STEPS))
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> OpenedLog:
     """A log whose database is the golden one of a version."""
     folder = tmp_path / "idumb"
@@ -32,7 +32,7 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> OpenedLog:
 
 
 def test_there_is_a_step_to_every_version_from_the_first_on() -> None:
-    assert list(migrations.STEPS) == list(range(1, migrations.CURRENT + 1))
+    assert list(schema.STEPS) == list(range(1, schema.CURRENT + 1))
 
 
 def test_an_old_log_keeps_every_event_and_its_chain(golden: OpenedLog) -> None:
@@ -68,7 +68,7 @@ def test_an_old_log_is_read_as_it_is_and_migrated_by_the_first_that_writes(golde
     golden.append(golden.owner.acquire("idumb test"))
     assert golden.log.head()[0] == len(make_golden.story()) + 1
     with outside(golden.path) as db:
-        assert migrations.version(db) == migrations.CURRENT
+        assert schema.version(db) == schema.CURRENT
 
 
 def test_an_old_log_can_be_read_where_nothing_can_be_written(
@@ -86,7 +86,7 @@ def test_a_migrated_database_has_the_schema_of_a_new_one(golden: OpenedLog, tmp_
     golden.close()
     with outside(golden.path) as old, outside(make_golden.make(tmp_path / "new")) as new:
         assert old.execute(SCHEMA).fetchall() == new.execute(SCHEMA).fetchall()
-        assert migrations.version(old) == migrations.version(new) == migrations.CURRENT
+        assert schema.version(old) == schema.version(new) == schema.CURRENT
 
 
 def test_the_golden_database_of_the_first_version_has_the_schema_that_its_statements_make(tmp_path: Path) -> None:
@@ -122,15 +122,15 @@ def test_a_migration_that_is_killed_in_the_middle_is_made_by_the_next_command(
 
     def killed() -> None:
         statements = [*schema.VERSION_2[: at + 1], "SELECT die()"]
-        monkeypatch.setitem(migrations.STEPS, 2, statements)
-        monkeypatch.setattr(migrations, "version", _deadly)
+        monkeypatch.setitem(schema.STEPS, 2, statements)
+        monkeypatch.setattr(schema, "version", _deadly)
         opened.owner.acquire("idumb test")
 
     assert _in_a_child(killed) == 9
     assert opened.log.verify().count == len(make_golden.story())
     opened.owner.acquire("idumb test")
     with outside(opened.path) as db:
-        assert migrations.version(db) == migrations.CURRENT
+        assert schema.version(db) == schema.CURRENT
 
 
 def _deadly(connection: sqlite3.Connection) -> int:

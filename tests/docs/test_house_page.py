@@ -1,0 +1,50 @@
+"""docs/design/house.md shows the rooms as they are, and every path that it names is there."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "design" / "house.md"
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_house", ROOT / "docs" / "generate_house.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_rooms_is_the_one_that_the_code_makes() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == generator().page(text), "run python docs/generate_house.py"
+
+
+def test_every_package_says_what_it_owns() -> None:
+    silent = [
+        str(place.parent.relative_to(ROOT))
+        for place in (ROOT / "idumb").rglob("__init__.py")
+        if not ast.get_docstring(ast.parse(place.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_every_path_that_the_page_names_is_there() -> None:
+    named = set(
+        re.findall(r"`((?:idumb|tests|docs|bench|templates|commands)/[\w./-]*)`", PAGE.read_text(encoding="utf-8"))
+    )
+    assert len(named) > 20
+    assert sorted(path for path in named if not (ROOT / path).exists()) == []
+
+
+def test_no_folder_holds_more_than_25_modules_unless_they_are_of_one_kind() -> None:
+    one_kind = {"idumb/cli", "idumb/views/answers"}
+    folders = {place.parent for place in (ROOT / "idumb").rglob("*.py")}
+    sizes = {str(folder.relative_to(ROOT)): len(list(folder.glob("[!_]*.py"))) for folder in folders}
+    assert {name: size for name, size in sizes.items() if size > 25 and name not in one_kind} == {}
